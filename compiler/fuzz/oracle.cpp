@@ -82,7 +82,7 @@ Run execute(Context& context, const Module& module, std::span<const RunValue> in
   Observer observer;
   if (observe) {
     for (const RunValue& input : inputs) look(input.tensor(), run);
-    observer = [&run](const Function&, const Binding&, const RunValue& value) { look(value.tensor(), run); };
+    observer = [&run](const Function&, VarId, const RunValue& value) { look(value.tensor(), run); };
   }
   run.result = interpret(context, module, context.symbol("main"), inputs, observer, libraries,
                          {.steps = steps, .bytes = kMaxTensorBytes});

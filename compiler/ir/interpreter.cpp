@@ -115,7 +115,10 @@ class Interpreter {
     }
     frames_.push_back({&code, values_.size(), control_.size(), std::move(sizes)});
     values_.resize(values_.size() + code.slots);
-    for (size_t i = 0; i < args.size(); ++i) slot(code.params[i]) = std::move(args[i]);
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (observer_) observer_(*code.function, code.params[i], args[i]);
+      slot(code.params[i]) = std::move(args[i]);
+    }
     control_.push_back({&code.body, 0});
     return {};
   }
@@ -167,7 +170,7 @@ class Interpreter {
                                describe(context_, value), context_.str(function.type(binding.var))),
                    "", "", Fault::kInternal);
     }
-    if (observer_) observer_(function, binding, value);
+    if (observer_) observer_(function, binding.var, value);
     slot(binding.var) = std::move(value);
     for (uint32_t unused : step.last_uses) values_[frame.base + unused] = {};
     ++at.next;
@@ -368,6 +371,7 @@ class Interpreter {
       const RunValue subject = self.read(match.subject);
       for (size_t i = 0; i < match.arms.size(); ++i) {
         if (!self.fits(match.arms[i].pattern, subject)) continue;
+        if (self.observer_) self.observe(match.arms[i].pattern);
         self.control_.push_back({&step.blocks[i], 0});
         return std::nullopt;
       }
@@ -427,6 +431,11 @@ class Interpreter {
       bool operator()(const TuplePattern& x) const { return fields_fit(x.fields); }
     };
     return std::visit(PatternVisitor{*this, value, all_fit}, pattern.form);
+  }
+
+  void observe(const MatchPattern& pattern) {
+    const Function& function = *frames_.back().code->function;
+    for_each_variable(pattern, [&](VarId var) { observer_(function, var, slot(var)); });
   }
 
   static bool plain(const RunValue& value) {

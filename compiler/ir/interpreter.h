@@ -14,9 +14,9 @@
 
 namespace tenon::compiler {
 
-// A callback with the value of each binding, in @main and in every function that it calls. With an observer, tail calls
-// do not reuse frames.
-using Observer = std::function<void(const Function& function, const Binding& binding, const RunValue& value)>;
+// A callback with the value of each variable, in @main and in every function that it calls: of parameters, of those of
+// lambdas, of patterns' variables and of bindings. With an observer, tail calls do not reuse frames.
+using Observer = std::function<void(const Function& function, VarId var, const RunValue& value)>;
 
 // The implementations of library symbols.
 using Libraries = std::map<std::string, std::function<Expected<RunValue>(std::span<const RunValue>)>, std::less<>>;

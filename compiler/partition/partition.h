@@ -1,5 +1,5 @@
-// Partitioning: assigns each operator of a function, and of those that it calls, to a target, or leaves it to the CPU. It
-// works within one block at a time; control flow, calls, closures and references stay on the host.
+// Partitioning: assigns each operator of a function, and of those that it calls, to a target, or leaves it to the CPU.
+// It works within one block at a time; control flow, calls, closures and references stay on the host.
 //
 // 1. patterns group operators into composite functions; the first row of the first target that matches wins;
 // 2. regions of one target grow by merging groups as long as no cycle between groups appears and the target's code
@@ -28,7 +28,8 @@ struct Placement {
   std::string kernel = {};  // on the CPU: the kernel that computes it, where it is known
 };
 
-// Partitions function `entry` of the module and the functions that it reaches, in place. Composites are named @TARGET_OP_i, regions @TARGET_i.
+// Partitions function `entry` of the module and the functions that it may call, in place. Composites are named
+// @TARGET_OP_i, regions @TARGET_i.
 Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry,
                                            std::span<const Target> targets);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "support/try.h"
 
@@ -22,11 +23,14 @@ Expected<Comparison::Values> Comparison::region_values(const std::string& progra
   const Symbol region = model_.context->symbol(program);
   const Function* function = compilation_.partitioned.function(region);
   if (!function) return error("the module has no region of this name", program, {}, Fault::kInternal);
+  std::set<VarId> layers;
+  for (const Binding& binding : function->body.bindings) {
+    if (std::holds_alternative<Call>(binding.value)) layers.insert(binding.var);
+  }
   std::map<std::string, Tensor, std::less<>> values;
-  const auto keep = [&](const Function& running, const Binding& binding, const RunValue& value) {
-    const auto* call = std::get_if<Call>(&binding.value);
-    if (&running != function || call == nullptr || !value.tensor()) return;
-    values.insert_or_assign(std::string(model_.context->name(function->info(binding.var).name)), value.tensor());
+  const auto keep = [&](const Function& running, VarId var, const RunValue& value) {
+    if (&running != function || !layers.contains(var) || !value.tensor()) return;
+    values.insert_or_assign(std::string(model_.context->name(function->info(var).name)), value.tensor());
   };
   TENON_TRY(interpret(*model_.context, compilation_.partitioned, region, args, keep));
   return values;

@@ -29,7 +29,8 @@ Expected<Module> with_integer_layers(Context& context, Module module, Symbol ent
   const Function& function = *module.function(entry);
   if (comes_quantized(function)) return requantize_layers(context, std::move(module), nullptr);
   check.assumes_calibration = true;
-  const Ranges ranges(function.vars.size(), Range{-1, 1, true});
+  Ranges ranges;
+  for_each_function(module, [&](Symbol name, const Function& f) { ranges[name].assign(f.vars.size(), {-1, 1, true}); });
   return quantize(context, module, entry, ranges);
 }
 

@@ -54,6 +54,11 @@ double LayerError::decibels(double noise_power) const {
 Expected<LayerErrors> LayerErrors::create(const Model& model, const Compilation& compilation) {
   LayerErrors errors(model, compilation);
   const Function* quantized = compilation.quantized.function(model.entry);
+  if (!first_order(compilation.quantized, *quantized)) {
+    return error("the model has control flow, so a layer may have several values in one run", model.name,
+                 "compare each launch with tenon run --check, or give the function of the layers with --entry",
+                 Fault::kUsage);
+  }
   for_each_binding(quantized->body, [&](const Binding& binding) {
     const TensorType* type = quantized->type(binding.var).tensor();
     const std::string name(model.context->name(quantized->info(binding.var).name));
@@ -73,21 +78,17 @@ Expected<LayerErrors> LayerErrors::create(const Model& model, const Compilation&
 Status LayerErrors::add(std::span<const Tensor> inputs) {
   const auto into = [&](Values& values) {
     values.clear();
-    return [this, &values](const Function& function, const Binding& binding, const RunValue& value) {
+    return [this, &values](const Function& function, VarId var, const RunValue& value) {
       if (!value.tensor()) return;
       const DType dtype = value.tensor().dtype();
       if (dtype != DType::kF32 && dtype != DType::kU8 && dtype != DType::kI8) return;
-      values.insert_or_assign(std::string(model_->context->name(function.info(binding.var).name)), value.tensor());
+      values.insert_or_assign(std::string(model_->context->name(function.info(var).name)), value.tensor());
     };
   };
-  // The inputs are values of the float model too, quantized under their names.
   TENON_TRY(interpret(*model_->context, model_->module, model_->entry, inputs, into(real_)));
-  const Function& main = model_->main();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    real_.insert_or_assign(std::string(model_->context->name(main.info(main.params[i]).name)), inputs[i]);
   const auto keep = into(integers_);
-  const auto keep_bytes = [&](const Function& function, const Binding& binding, const RunValue& value) {
-    if (value.tensor() && value.tensor().dtype() == DType::kI8) keep(function, binding, value);
+  const auto keep_bytes = [&](const Function& function, VarId var, const RunValue& value) {
+    if (value.tensor() && value.tensor().dtype() == DType::kI8) keep(function, var, value);
   };
   TENON_TRY(interpret(*model_->context, compilation_->quantized, model_->entry, inputs, keep_bytes));
   for (LayerError& layer : layers_) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/ir/dependencies.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/quantize/distributions.h"
 #include "support/try.h"
@@ -12,15 +13,16 @@
 namespace tenon::compiler {
 namespace {
 
-// Calls `visit` with every f32 tensor of the entry function, parameters included.
+// Calls `visit` with every f32 tensor of every function that runs, by the function's name and the variable.
 template <class F>
 Status run_samples(const Context& context, const Module& module, Symbol entry, const Samples& samples, F&& visit) {
-  const Function& function = *module.function(entry);
+  std::map<const Function*, Symbol> names;
+  for_each_function(module, [&](Symbol name, const Function& function) { names.emplace(&function, name); });
+  const auto observe = [&](const Function& running, VarId var, const RunValue& value) {
+    if (value.tensor() && value.tensor().dtype() == runtime::DType::kF32)
+      visit(names.at(&running), var, value.tensor().data<float>());
+  };
   for (const auto& sample : samples) {
-    for (size_t i = 0; i < std::min(sample.size(), function.params.size()); ++i) visit(function.params[i], sample[i]);
-    const auto observe = [&](const Function& running, const Binding& binding, const RunValue& value) {
-      if (&running == &function && value.tensor()) visit(binding.var, value.tensor());
-    };
     TENON_TRY(interpret(context, module, entry, std::span<const runtime::Tensor>(sample), observe));
   }
   return {};
@@ -67,15 +69,16 @@ Expected<Distributions> observe(const Context& context, const Module& module, Sy
   }
   if (samples.empty())
     return error("calibration requires at least one sample", {}, "use data like the model's later inputs");
-  const Function& function = *module.function(entry);
-  Distributions found{Ranges(function.vars.size()), {}};
+  Distributions found;
+  for (const Symbol name : reachable_globals(module, entry)) {
+    if (const Function* function = module.function(name)) found.ranges[name].resize(function->vars.size());
+  }
   std::string not_finite;
-  const auto widen = [&](VarId var, const runtime::Tensor& tensor) {
-    if (tensor.dtype() != runtime::DType::kF32) return;
-    Range& range = found.ranges[index(var)];
-    for (const float value : tensor.data<float>()) {
+  const auto widen = [&](Symbol name, VarId var, std::span<const float> values) {
+    Range& range = found.ranges[name][index(var)];
+    for (const float value : values) {
       if (!std::isfinite(value) && not_finite.empty()) {
-        not_finite = fmt::format("a value of %{} is {}", context.name(function.info(var).name), value);
+        not_finite = fmt::format("a value of %{} is {}", context.name(module.function(name)->info(var).name), value);
       }
       range.lo = range.observed ? std::min(range.lo, value) : value;
       range.hi = range.observed ? std::max(range.hi, value) : value;
@@ -85,21 +88,24 @@ Expected<Distributions> observe(const Context& context, const Module& module, Sy
   TENON_TRY(run_samples(context, module, entry, samples, widen));
   if (!not_finite.empty()) return error(not_finite + " during calibration", {}, "check the data and its normalization");
   if (!with_histograms) return found;
-  found.histograms.resize(found.ranges.size());
-  const auto count = [&](VarId var, const runtime::Tensor& tensor) {
-    if (tensor.dtype() != runtime::DType::kF32) return;
-    for (const float value : tensor.data<float>()) found.histograms[index(var)].add(value, found.ranges[index(var)]);
+  for (const auto& [name, ranges] : found.ranges) found.histograms[name].resize(ranges.size());
+  const auto count = [&](Symbol name, VarId var, std::span<const float> values) {
+    Histogram& histogram = found.histograms[name][index(var)];
+    for (const float value : values) histogram.add(value, found.ranges[name][index(var)]);
   };
   TENON_TRY(run_samples(context, module, entry, samples, count));
   return found;
 }
 
 Ranges ranges_by(const Distributions& found, const CalibrationOptions& options) {
-  Ranges ranges = found.ranges;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (ranges[i].observed && i < found.histograms.size()) ranges[i] = chosen(found.histograms[i], ranges[i], options);
+  Ranges all = found.ranges;
+  for (const auto& [name, histograms] : found.histograms) {
+    std::vector<Range>& ranges = all[name];
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (ranges[i].observed) ranges[i] = chosen(histograms[i], ranges[i], options);
+    }
   }
-  return ranges;
+  return all;
 }
 
 Status check_options(const CalibrationOptions& options) {

@@ -1,6 +1,7 @@
-// Calibration: the range of every value of a float function over the user's data.
+// Calibration: the range of every value of a float function, and of those that it calls, over the user's data.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +30,9 @@ struct Range {
   float lo = 0, hi = 0;
   bool observed = false;
 };
-using Ranges = std::vector<Range>;  // by VarId of the calibrated function; tensors of f32 only
+// By function, and by VarId of the function; tensors of f32 only. A value in code that no sample reached is not
+// observed.
+using Ranges = std::map<Symbol, std::vector<Range>>;
 
 // One list of inputs per sample, as for interpret().
 using Samples = std::vector<std::vector<runtime::Tensor>>;

@@ -10,9 +10,9 @@ namespace {
 
 class ChainFinder {
  public:
-  ChainFinder(const Module& module, const Function& function)
-      : module_(module), function_(function), uses_(use_counts(function)), user_(function.vars.size(), SIZE_MAX) {
-    const auto& bindings = function.body.bindings;
+  ChainFinder(const Module& module, const Function& function, const Block& block, const std::vector<uint32_t>& uses)
+      : module_(module), function_(function), block_(block), uses_(uses), user_(function.vars.size(), SIZE_MAX) {
+    const auto& bindings = block.bindings;
     chains_.at_root.resize(bindings.size());
     chains_.inner.resize(bindings.size());
     claimed_.resize(bindings.size());
@@ -26,16 +26,16 @@ class ChainFinder {
   // Later anchors first: of two convolutions that feed one addition the later one claims the addition, so that the
   // result of the other one is available as the residual.
   Chains run() && {
-    for (size_t i = function_.body.bindings.size(); i-- > 0;) try_anchor(i);
+    for (size_t i = block_.bindings.size(); i-- > 0;) try_anchor(i);
     return std::move(chains_);
   }
 
  private:
-  const Apply* apply_at(size_t binding) const { return std::get_if<Apply>(&function_.body.bindings[binding].value); }
+  const Apply* apply_at(size_t binding) const { return std::get_if<Apply>(&block_.bindings[binding].value); }
 
   // The only user of the binding's value, if it is an application that no chain has claimed.
   std::optional<size_t> next(size_t binding) const {
-    const VarId var = function_.body.bindings[binding].var;
+    const VarId var = block_.bindings[binding].var;
     if (uses_[index(var)] != 1 || user_[index(var)] == SIZE_MAX) return std::nullopt;
     const size_t user = user_[index(var)];
     return apply_at(user) && !claimed_[user] ? std::optional(user) : std::nullopt;
@@ -49,12 +49,13 @@ class ChainFinder {
         !std::holds_alternative<VarId>(apply->args[0]))
       return;
     Chain chain{.anchor = apply,
-                .span = function_.info(function_.body.bindings[anchor].var).span,
+                .span = function_.info(block_.bindings[anchor].var).span,
                 .weights = *weights,
                 .bias = {},
                 .before = {},
                 .residual = {},
-                .after = {}};
+                .after = {},
+                .members = {}};
     std::vector<size_t> members{anchor};
     const auto op_is = [&](std::optional<size_t> binding, OperatorId op) {
       return binding && apply_at(*binding)->op->is(op);
@@ -85,14 +86,16 @@ class ChainFinder {
     }
     chain.after = clamp;
     for (const size_t member : members) chains_.inner[member] = claimed_[member] = true;
-    chains_.inner[members.back()] = false;
-    chains_.at_root[members.back()] = chain;
+    const size_t root = members.back();
+    chain.members = std::move(members);
+    chains_.inner[root] = false;
+    chains_.at_root[root] = std::move(chain);
   }
 
   // An addition of two variables of one type.
   bool set_residual_operand(size_t add, size_t last, Chain& chain) const {
     const Apply& apply = *apply_at(add);
-    const VarId chain_value = function_.body.bindings[last].var;
+    const VarId chain_value = block_.bindings[last].var;
     const size_t other = apply.args[0] == Atom(chain_value) ? 1 : 0;
     const auto* residual = std::get_if<VarId>(&apply.args[other]);
     if (!residual || *residual == chain_value || function_.type(*residual) != function_.type(chain_value)) return false;
@@ -102,8 +105,9 @@ class ChainFinder {
 
   const Module& module_;
   const Function& function_;
-  std::vector<uint32_t> uses_;
-  std::vector<size_t> user_;  // by variable: its last user
+  const Block& block_;
+  const std::vector<uint32_t>& uses_;
+  std::vector<size_t> user_;  // by variable: its last user in the block
   std::vector<bool> claimed_;
   Chains chains_;
 };
@@ -115,6 +119,9 @@ Clamp clamp_of(const Apply& apply) {
   return {.lo = float_attr(apply.attrs, "min"), .hi = float_attr(apply.attrs, "max")};
 }
 
-Chains find_chains(const Module& module, const Function& function) { return ChainFinder(module, function).run(); }
+Chains find_chains(const Module& module, const Function& function, const Block& block,
+                   const std::vector<uint32_t>& uses) {
+  return ChainFinder(module, function, block, uses).run();
+}
 
 }  // namespace tenon::compiler

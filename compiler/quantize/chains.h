@@ -2,7 +2,8 @@
 //
 //   anchor (conv2d, dense; constant weights) -> bias_add? -> clamp? -> (add residual -> clamp?)?
 //
-// A clamp is a relu or a clip. Every value inside the chain has one user, the next operator of the chain.
+// A clamp is a relu or a clip. Every value inside the chain has one user, the next operator of the chain, in the same
+// block.
 #pragma once
 
 #include <optional>
@@ -23,12 +24,15 @@ struct Chain {
   Clamp before;  // applied before the residual is added; without a residual, `after` is the only clamp
   std::optional<VarId> residual;
   Clamp after;
+  std::vector<size_t> members;  // its bindings; the root is the last
 };
 
 struct Chains {
   std::vector<std::optional<Chain>> at_root;  // by binding
   std::vector<bool> inner;                    // by binding: inside a chain, and not its root
 };
-Chains find_chains(const Module& module, const Function& function);
+// Of one block of the function; `uses` are its use_counts().
+Chains find_chains(const Module& module, const Function& function, const Block& block,
+                   const std::vector<uint32_t>& uses);
 
 }  // namespace tenon::compiler

@@ -1,6 +1,7 @@
 // What calibration observes, from which each method takes its ranges.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "compiler/quantize/calibrate.h"
@@ -8,10 +9,9 @@
 
 namespace tenon::compiler {
 
-// By VarId of the function.
 struct Distributions {
   Ranges ranges;
-  std::vector<Histogram> histograms;  // empty where none are requested
+  std::map<Symbol, std::vector<Histogram>> histograms;  // as `ranges`; empty where none are requested
 };
 
 Status check_options(const CalibrationOptions& options);

@@ -6,11 +6,14 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "compiler/ir/builder.h"
-#include "compiler/ir/rewrite.h"
+#include "compiler/ir/dependencies.h"
+#include "compiler/ir/solver.h"
 #include "compiler/quantize/chains.h"
 #include "compiler/quantize/parameters.h"
 #include "compiler/quantize/requantization.h"
@@ -28,46 +31,101 @@ struct Forms {
   Scale scale;  // of `integer`
 };
 
+// The constants of the quantized module that the float module has too.
+using Constants = std::map<ConstId, ConstId>;
+
+// Quantizes one function, block by block. A form that is made in an inner block is used there alone; values that cross
+// calls, and fields of constructed values, are real.
 class Quantizer {
  public:
-  Quantizer(Context& context, const Module& from, const Function& function, const Ranges& ranges,
-            const QuantizeOptions& options, ValueScales* scales)
+  Quantizer(Context& context, const Module& from, Module& to, Constants& constants, const Function& function,
+            const std::vector<Range>& ranges, const QuantizeOptions& options, ValueScales* scales)
       : context_(context),
         from_(from),
+        to_(to),
+        constants_(constants),
         function_(function),
         ranges_(ranges),
         options_(options),
         scales_(scales),
+        uses_(use_counts(function)),
         values_(function.vars.size()) {
-    to_.spans = from.spans;
     result_.dims = function.dims;
     result_.bounds = function.bounds;
+    result_.types = function.types;
+    result_.target = function.target;
+    result_.composite = function.composite;
   }
 
-  Expected<Module> run(Symbol entry) {
+  Expected<Function> run() {
     for (const VarId param : function_.params) {
       const VarInfo& info = function_.info(param);
       builder_.at(info.span);
       values_[index(param)].real = builder_.param(info.type, context_.name(info.name));
     }
-    for (const auto& [name, global] : from_.globals) {
-      if (std::holds_alternative<loop::Function>(global)) to_.globals.emplace(name, global);
-    }
-    const Chains chains = find_chains(from_, function_);
-    for (size_t i = 0; i < function_.body.bindings.size(); ++i) {
-      const Binding& binding = function_.body.bindings[i];
+    TENON_TRY(bindings(function_.body));
+    TENON_TRY_ASSIGN(result, real(function_.body.result));
+    builder_.finish(*result);
+    // The declared result stays: it may be less specific than the type of the value.
+    if (Solver(context_, function_.bounds).fit(function_.result, result_.result) == Answer::kYes)
+      result_.result = function_.result;
+    return std::move(result_);
+  }
+
+ private:
+  Status bindings(const Block& block) {
+    const Chains chains = calibrated_chains(block);
+    for (size_t i = 0; i < block.bindings.size(); ++i) {
+      const Binding& binding = block.bindings[i];
       if (chains.inner[i]) continue;  // computed with its chain's root
       builder_.at(function_.info(binding.var).span);
       TENON_TRY(chains.at_root[i] ? emit_chain(*chains.at_root[i], binding.var) : emit(binding));
     }
-    TENON_TRY_ASSIGN(result, real(function_.body.result));
-    builder_.finish(*result);
-    to_.globals.emplace(entry, std::move(result_));
-    return std::move(to_);
+    return {};
   }
 
- private:
+  // The chains whose ranges are known: code that no sample reached stays in float.
+  Chains calibrated_chains(const Block& block) const {
+    Chains chains = find_chains(from_, function_, block, uses_);
+    for (size_t i = 0; i < block.bindings.size(); ++i) {
+      std::optional<Chain>& chain = chains.at_root[i];
+      if (!chain || (is_calibrated(block.bindings[i].var) && is_calibrated(std::get<VarId>(chain->anchor->args[0])) &&
+                     (!chain->residual || is_calibrated(*chain->residual))))
+        continue;
+      for (const size_t member : chain->members) chains.inner[member] = false;
+      chain.reset();
+    }
+    return chains;
+  }
+
+  Status inner(Block& block) {
+    builder_.open();
+    const size_t outside = changes_.size();
+    TENON_TRY(bindings(block));
+    TENON_TRY_ASSIGN(result, real(block.result));
+    block = builder_.close(*result);
+    for (; changes_.size() > outside; changes_.pop_back())
+      values_[index(changes_.back().first)] = std::move(changes_.back().second);
+    return {};
+  }
+
+  // Declares a variable of a pattern or of a lambda.
+  VarId declare(VarId var) {
+    const VarInfo& info = function_.info(var);
+    builder_.at(info.span);
+    const VarId declared = builder_.declare(info.type, context_.name(info.name));
+    values_[index(var)].real = declared;
+    return declared;
+  }
+
+  // The forms of a value, which are those before again at the end of the current block.
+  Forms& change(VarId var) {
+    changes_.emplace_back(var, values_[index(var)]);
+    return values_[index(var)];
+  }
+
   std::string_view name(VarId var) const { return context_.name(function_.info(var).name); }
+  bool is_calibrated(VarId var) const { return ranges_[index(var)].observed; }
   Scale scale_of(VarId var) const { return scale_for(ranges_[index(var)], options_.symmetric); }
   static Attrs scale_attrs(const Scale& scale) {
     return {{"scale", std::vector<double>{scale.scale}}, {"zero_point", std::vector<int64_t>{scale.zero}}};
@@ -75,31 +133,39 @@ class Quantizer {
 
   // The float form.
   Expected<Atom> real(const Atom& atom) {
-    if (const auto* constant = std::get_if<ConstId>(&atom)) return builder_.constant(from_.constant(*constant));
+    if (const auto* constant = std::get_if<ConstId>(&atom)) {
+      const auto known = constants_.find(*constant);
+      if (known != constants_.end()) return known->second;
+      return constants_.emplace(*constant, to_.add_constant(from_.constant(*constant))).first->second;
+    }
     const auto* var = std::get_if<VarId>(&atom);
-    if (!var) return error("a function used as a value is not supported", {}, {}, Fault::kInternal);
-    Forms& forms = values_[index(*var)];
+    if (!var) return atom;
+    const Forms& forms = values_[index(*var)];
     if (!forms.real) {
       TENON_TRY_ASSIGN(made, builder_.apply(ops::kDequantize, {*forms.integer}, scale_attrs(forms.scale), name(*var)));
-      forms.real = *made;
+      change(*var).real = *made;
     }
-    return *forms.real;
+    return *values_[index(*var)].real;
   }
 
   // The int8 form.
   Expected<Atom> integer(VarId var) {
-    Forms& forms = values_[index(var)];
-    if (!forms.integer) {
-      forms.scale = scale_of(var);
+    if (!values_[index(var)].integer) {
+      const Scale scale = scale_of(var);
       const SpanId user = builder_.span();
       builder_.at(function_.info(var).span);
-      auto made = builder_.apply(ops::kQuantize, {*forms.real}, scale_attrs(forms.scale), name(var));
+      auto made = builder_.apply(ops::kQuantize, {*values_[index(var)].real}, scale_attrs(scale), name(var));
       builder_.at(user);
       if (!made) return made;
+      Forms& forms = change(var);
       forms.integer = *made;
-      if (scales_) scales_->insert_or_assign(std::string(name(var)), forms.scale);
+      forms.scale = scale;
+      note_scale(var, scale);
     }
-    return *forms.integer;
+    return *values_[index(var)].integer;
+  }
+  void note_scale(VarId var, const Scale& scale) const {
+    if (scales_ && !name(var).empty()) scales_->insert_or_assign(std::string(name(var)), scale);
   }
   const Scale& scale(VarId var) const { return values_[index(var)].scale; }
 
@@ -120,9 +186,9 @@ class Quantizer {
                     scale(*input));
       }
       if (op.is(ops::kRelu) || op.is(ops::kClip)) return emit_clip(binding.var, *apply, *input);
-      if (op.is(ops::kGlobalAvgPool)) return emit_average(binding.var, *input);
+      if (op.is(ops::kGlobalAvgPool) && is_calibrated(binding.var)) return emit_average(binding.var, *input);
     }
-    if (apply && apply->op->is(ops::kAdd) &&
+    if (apply && apply->op->is(ops::kAdd) && is_calibrated(binding.var) &&
         std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
         function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
       return emit_add({.anchor = nullptr,
@@ -131,7 +197,8 @@ class Quantizer {
                        .bias = {},
                        .before = {},
                        .residual = std::get<VarId>(apply->args[1]),
-                       .after = {}},
+                       .after = {},
+                       .members = {}},
                       binding.var, std::get<VarId>(apply->args[0]));
     }
     Value value = binding.value;
@@ -141,17 +208,33 @@ class Quantizer {
       if (form) atom = *form;
       else if (status) status = std::unexpected(form.error());
     });
-    if (!status) return status;
-    TENON_TRY_ASSIGN(made, builder_.bind(std::move(value), function_.info(binding.var).name));
-    values_[index(binding.var)].real = *made;
+    TENON_TRY(status);
+    std::optional<VarId> self;
+    if (auto* lambda = std::get_if<Lambda>(&value)) {
+      self = declare(binding.var);
+      for (VarId& param : lambda->params) param = declare(param);
+    }
+    if (auto* match = std::get_if<Case>(&value)) {
+      for (Arm& arm : match->arms) for_each_variable(arm.pattern, [&](VarId& var) { var = declare(var); });
+    }
+    for_each_block(value, [&](Block& block) {
+      if (status) status = inner(block);
+    });
+    TENON_TRY(status);
+    const VarInfo& info = function_.info(binding.var);
+    builder_.at(info.span);
+    TENON_TRY_ASSIGN(made,
+                     self ? builder_.bind_to(*self, std::move(value)) : builder_.bind(std::move(value), info.name));
+    change(binding.var).real = *made;
     return {};
   }
 
   Status keep(VarId var, const Expected<Atom>& made, const Scale& scale) {
     if (!made) return std::unexpected(made.error());
-    values_[index(var)].integer = *made;
-    values_[index(var)].scale = scale;
-    if (scales_) scales_->insert_or_assign(std::string(name(var)), scale);
+    Forms& forms = change(var);
+    forms.integer = *made;
+    forms.scale = scale;
+    note_scale(var, scale);
     return {};
   }
 
@@ -246,76 +329,44 @@ class Quantizer {
 
   Context& context_;
   const Module& from_;
+  Module& to_;
+  Constants& constants_;
   const Function& function_;
-  const Ranges& ranges_;
+  const std::vector<Range>& ranges_;
   const QuantizeOptions& options_;
   ValueScales* scales_;
+  std::vector<uint32_t> uses_;
   std::vector<Forms> values_;
-  Module to_;
+  std::vector<std::pair<VarId, Forms>> changes_;  // values with their forms before, since the beginning
   Function result_;
   Builder builder_{context_, to_, result_};
 };
-
-// What a value is that quantization does not support; nullptr where it does.
-const char* unsupported(const Value& value) {
-  struct Visitor {
-    const char* operator()(const Apply&) const { return nullptr; }
-    const char* operator()(const Tuple&) const { return nullptr; }
-    const char* operator()(const Project&) const { return nullptr; }
-    const char* operator()(const DimValue&) const { return "a size as a value"; }
-    const char* operator()(const Call& call) const {
-      return std::holds_alternative<Symbol>(call.callee) ? nullptr : "the call of a closure";
-    }
-    const char* operator()(const Construct&) const { return "a constructor"; }
-    const char* operator()(const Lambda&) const { return "a closure"; }
-    const char* operator()(const If&) const { return "an if"; }
-    const char* operator()(const Case&) const { return "a match"; }
-    const char* operator()(const Cast&) const { return "a match_cast"; }
-    const char* operator()(const MakeReference&) const { return "a reference"; }
-    const char* operator()(const ReadReference&) const { return "a reference"; }
-    const char* operator()(const WriteReference&) const { return "a reference"; }
-  };
-  return std::visit(Visitor{}, value);
-}
-
-// Names the first binding that quantization does not support, in the function or in one that it calls.
-Diagnostic not_first_order(const Context& context, const Module& module, Symbol entry) {
-  std::vector<Symbol> open{entry}, seen{entry};
-  while (!open.empty()) {
-    const Symbol name = open.back();
-    const Function& function = *module.function(name);
-    open.pop_back();
-    for (const Binding& binding : function.body.bindings) {
-      if (const char* what = unsupported(binding.value)) {
-        return error(fmt::format("@{} has {}, which quantization does not support", context.name(name), what),
-                     module.span(function.info(binding.var).span).str(), "run the model in float, without --calibrate")
-            .error();
-      }
-      auto* call = std::get_if<Call>(&binding.value);
-      auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-      if (!callee || !module.function(*callee) || std::ranges::find(seen, *callee) != seen.end()) continue;
-      open.push_back(*callee), seen.push_back(*callee);
-    }
-  }
-  return error(fmt::format("@{} is recursive, or has values other than tensors, which quantization does not support",
-                           context.name(entry)),
-               {}, "run the model in float, without --calibrate")
-      .error();
-}
 
 }  // namespace
 
 Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
                           const QuantizeOptions& options, ValueScales* scales) {
-  const Function* function = module.function(entry);
-  if (!function)
+  if (!module.function(entry))
     return error(fmt::format("the module has no function @{}", context.name(entry)), {}, {}, Fault::kInternal);
-  if (ranges.size() != function->vars.size()) {
-    return error("the ranges were calibrated on another function", {}, "calibrate again after the last pass",
-                 Fault::kInternal);
+  Module quantized{.globals = {}, .adts = module.adts, .constants = {}, .spans = module.spans};
+  std::vector<Symbol> functions;
+  for (const Symbol name : reachable_globals(module, entry)) {
+    quantized.globals.emplace(name, module.globals.at(name));
+    if (module.function(name)) functions.push_back(name);
   }
-  if (!first_order(module, *function)) return std::unexpected(not_first_order(context, module, entry));
-  return Quantizer(context, module, *function, ranges, options, scales).run(entry);
+  Constants constants;
+  for (const Symbol name : functions) {
+    const Function& function = *module.function(name);
+    const auto found = ranges.find(name);
+    if (found == ranges.end() || found->second.size() != function.vars.size()) {
+      return error(fmt::format("the ranges of @{} were calibrated on another function", context.name(name)), {},
+                   "calibrate again after the last pass", Fault::kInternal);
+    }
+    TENON_TRY_ASSIGN(made,
+                     Quantizer(context, module, quantized, constants, function, found->second, options, scales).run());
+    *quantized.function(name) = std::move(*made);
+  }
+  return quantized;
 }
 
 }  // namespace tenon::compiler

@@ -1,9 +1,11 @@
-// Quantization: converts a float function to int8 tensors, with the integer semantics of hw/spec/requantize.h.
+// Quantization: converts a float function, and those that it calls, to int8 tensors, with the integer semantics of
+// hw/spec/requantize.h.
 //
 // Convolutions and dense layers with constant weights are fused with the bias, a residual addition and the ReLUs or
 // clips around it into one requantization each, so placement never changes a bit. Weights are symmetric per channel,
 // activations per tensor. A value without an int8 form (softmax, an operator that this pass does not support) is
-// computed in float between a dequantize and a quantize. Results of the function stay float.
+// computed in float between a dequantize and a quantize. Arguments and results of functions, what arms result in and
+// fields of constructed values stay float, and so does code that no sample of the calibration reached.
 #pragma once
 
 #include "compiler/quantize/calibrate.h"
@@ -15,8 +17,8 @@ struct QuantizeOptions {
   bool symmetric = false;  // activations: zero points are 0
 };
 
-// A module with `entry` quantized; `ranges` are the results of calibrate() for the same function. Batch norms should be
-// folded before: the remaining ones run in float. `scales` receives those of the int8 values.
+// The entry and all that it depends on, quantized; `ranges` are the results of calibrate() for the same module. Batch
+// norms should be folded before: the remaining ones run in float. `scales` receives those of the int8 values.
 Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
                           const QuantizeOptions& options = {}, ValueScales* scales = nullptr);
 

@@ -27,20 +27,23 @@ class Watch {
   Watch(Context& context, const Module& module, Symbol main)
       : module_(module), function_(*module.function(main)), plan_(plan_memory(context, module, function_)) {
     for (size_t i = 0; i < plan_.tensors.size(); ++i) of_[plan_.tensors[i].var].push_back(i);
+    for_each_binding(function_.body, [&](const Binding& binding) { bindings_[binding.var] = &binding; });
   }
 
   Observer observer() {
-    return [this](const Function& function, const Binding& binding, const RunValue& value) {
-      if (&function != &function_) return;
+    return [this](const Function& function, VarId var, const RunValue& value) {
+      const auto bound = bindings_.find(var);
+      if (&function != &function_ || bound == bindings_.end()) return;
+      const Binding& binding = *bound->second;
       // The operand of an if or a match was read before its arms, which have run by now.
       const bool arms = std::holds_alternative<If>(binding.value) || std::holds_alternative<Case>(binding.value);
       const bool field = std::holds_alternative<Project>(binding.value);  // reads no other field
       if (field) read(value, index(binding.var));
       for_each_operand(binding.value, [&](const Atom& atom) {
         if (arms || field) return;
-        auto* var = std::get_if<VarId>(&atom);
-        auto found = var ? values_.find(*var) : values_.end();
-        if (found != values_.end()) read(found->second, index(*var));
+        auto* operand = std::get_if<VarId>(&atom);
+        auto found = operand ? values_.find(*operand) : values_.end();
+        if (found != values_.end()) read(found->second, index(*operand));
       });
       values_[binding.var] = value;
       kept_.push_back(value);  // or another object may get its address
@@ -101,6 +104,7 @@ class Watch {
   const Function& function_;
   MemoryPlan plan_;
   std::map<VarId, std::vector<size_t>> of_;
+  std::map<VarId, const Binding*> bindings_;
   std::map<VarId, RunValue> values_;
   std::vector<RunValue> kept_;
   std::set<const RunObject*> written_, destroyed_;

@@ -12,6 +12,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/parameters.h"
 #include "tests/seed.h"
@@ -211,12 +212,12 @@ TEST_P(QuantizeLayers, EachIsRoundedOnce) {
   const Atom logits = apply("dense", {apply("flatten", {mean}), builder_.constant(matrix)});
   relative_error(logits, {.symmetric = GetParam() % 3 == 0});
   const auto scale = [&](const Atom& atom) {
-    return scale_for(ranges_[index(std::get<VarId>(atom))], GetParam() % 3 == 0);
+    return scale_for(ranges_.at(main_)[index(std::get<VarId>(atom))], GetParam() % 3 == 0);
   };
 
   for (const auto& sample : samples_) {
     std::vector<Tensor> found;  // the int8 values in their order
-    const auto note = [&](const Function&, const Binding&, const RunValue& value) {
+    const auto note = [&](const Function&, VarId, const RunValue& value) {
       if (value.tensor().dtype() == DType::kI8) found.push_back(value.tensor());
     };
     ASSERT_TRUE(interpret(context_, quantized_, main_, std::span<const Tensor>(sample), note));
@@ -241,8 +242,8 @@ TEST_F(QuantizeTest, PercentileCutsOutliers) {
   const auto most =
       calibrate(context_, module_, main_, {{sample}}, {.method = Calibration::kPercentile, .percentile = 0.999});
   ASSERT_TRUE(all && most);
-  EXPECT_EQ((*all)[0].hi, 1000);
-  EXPECT_LT((*most)[0].hi, 10);
+  EXPECT_EQ(all->at(main_)[0].hi, 1000);
+  EXPECT_LT(most->at(main_)[0].hi, 10);
 }
 
 TEST_F(QuantizeTest, MeasuredCalibrationTakesTheMethodWithTheLeastError) {
@@ -258,10 +259,10 @@ TEST_F(QuantizeTest, MeasuredCalibrationTakesTheMethodWithTheLeastError) {
   const auto least = std::ranges::min_element(found->errors, {}, &std::pair<Calibration, double>::second);
   EXPECT_EQ(found->method, least->first);
   EXPECT_NE(found->method, Calibration::kMinMax);  // whose steps are 1000 / 255
-  EXPECT_LT(found->ranges[0].hi, 1000);
+  EXPECT_LT(found->ranges.at(main_)[0].hi, 1000);
   const auto given = calibrate_by_error(context_, module_, main_, {{sample}});
   ASSERT_TRUE(given) << given.error().str();
-  EXPECT_EQ(given->ranges[0].hi, 1000);
+  EXPECT_EQ(given->ranges.at(main_)[0].hi, 1000);
   EXPECT_TRUE(given->errors.empty());
 }
 
@@ -286,27 +287,96 @@ TEST_F(QuantizeTest, BadCalibrationIsAnError) {
   EXPECT_NE(message(quantize(context_, module_, main_, {})).find("calibrated on another function"), std::string::npos);
 }
 
-// The message names what is not supported, and where it is.
-TEST_F(QuantizeTest, OtherValuesThanTensorsAreAnError) {
-  const auto message = [&](const std::string& text) {
-    auto module = parse(context_, "#[version = \"1\"]\n" + text, {}, "m.tn");
-    EXPECT_TRUE(module) << module.error().str();
-    const size_t variables = module->function(main_)->vars.size();
-    const auto quantized = quantize(context_, *module, main_, Ranges(variables));
-    return quantized ? std::string("accepted") : quantized.error().str();
-  };
-  const std::string main = "def @main(%x: Tensor[(2,), f32], %c: Tensor[(), bool]) -> Tensor[(2,), f32] ";
-  const std::string cast = message(
-      "def @f(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] {\n"
-      "  relu(match_cast(%x, Tensor[(2,), f32]))\n}\n" +
-      main + "{ @f(%x) }");
-  EXPECT_NE(cast.find("m.tn:3:8: "), std::string::npos) << cast;
-  EXPECT_NE(cast.find("@f has a match_cast, which quantization does not support"), std::string::npos) << cast;
-  const std::string branch = message(main + "{\n  if (%c) { relu(%x) } else { %x } }");
-  EXPECT_NE(branch.find("m.tn:3:3: "), std::string::npos) << branch;
-  EXPECT_NE(branch.find("@main has an if, "), std::string::npos) << branch;
-  const std::string recursion = message(main + "{ @main(%x, %c) }");
-  EXPECT_NE(recursion.find("@main is recursive"), std::string::npos) << recursion;
+// Layers of arms, recursive functions and closures become integer ones, each in its own block.
+class QuantizeBlocks : public QuantizeTest {
+ protected:
+  // The quantized text differs from the float one by less than `most` of the largest result.
+  void expect_close(const std::string& text, double most) {
+    auto module = parse(context_, R"(#[version = "1"]
+      const $w: Tensor[(4, 4), f32] = [0.3, -0.2, 0.1, 0.4, -0.1, 0.5, 0.2, -0.3, 0.2, 0.2, -0.4, 0.1, 0.1, -0.1, 0.3, 1];
+      const $b: Tensor[(4,), f32] = [0.1, -0.2, 0.3, 0];
+      type List[A] { Cons(A, List[A]), Nil }
+    )" + text);
+    ASSERT_TRUE(module) << module.error().str();
+    for (int i = 0; i < 8; ++i)
+      samples_.push_back({random_tensor({1, 4}, 1), Tensor::of<int64_t>({}, std::array{int64_t{i}})});
+    const auto ranges = calibrate(context_, *module, main_, samples_);
+    ASSERT_TRUE(ranges) << ranges.error().str();
+    auto quantized = quantize(context_, *module, main_, *ranges);
+    ASSERT_TRUE(quantized) << quantized.error().str();
+    const auto legal = verify(context_, *quantized);
+    ASSERT_TRUE(legal) << legal.error().str() << print(context_, *quantized).text;
+    quantized_ = std::move(*quantized);
+    double largest = 0, difference = 0;
+    for (const auto& sample : samples_) {
+      const auto real = interpret(context_, *module, main_, std::span<const Tensor>(sample));
+      const auto integer = interpret(context_, quantized_, main_, std::span<const Tensor>(sample));
+      ASSERT_TRUE(integer) << integer.error().str();
+      const auto a = (*real)[0].data<float>(), b = (*integer)[0].data<float>();
+      for (size_t i = 0; i < a.size(); ++i) {
+        largest = std::max(largest, static_cast<double>(std::abs(a[i])));
+        difference = std::max(difference, static_cast<double>(std::abs(a[i] - b[i])));
+      }
+    }
+    EXPECT_LT(difference, most * largest);
+    for_each_function(quantized_, [&](Symbol, const Function& function) {
+      for_each_binding(function.body, [&](const Binding& binding) {
+        if (const auto* apply = std::get_if<Apply>(&binding.value)) ++count_[apply->op->name];
+      });
+    });
+  }
+  std::map<std::string, int> count_;  // of all functions
+};
+
+constexpr const char* kMain = "def @main(%x: Tensor[(1, 4), f32], %n: Tensor[(), i64]) -> Tensor[(1, 4), f32] ";
+
+// The integers of a value are those of both arms that use them, and the value outside is real.
+TEST_F(QuantizeBlocks, ArmsUseTheIntegersOfValuesOutside) {
+  expect_close(std::string(kMain) + R"({
+    let %h = relu(bias_add(dense(%x, $w), $b, axis=1));
+    let %y = if (%n < 4i64) { dense(%h, $w) } else { if (%n < 6i64) { dense(dense(%h, $w), $w) } else { %h } };
+    %y + %h
+  })",
+               0.06);
+  EXPECT_EQ(count_["quantize"], 1);  // of %x
+  EXPECT_EQ(count_["requantize"], 4);
+  EXPECT_EQ(count_["dense"], 4);
+}
+
+TEST_F(QuantizeBlocks, ARecursiveFunctionOverAList) {
+  expect_close(R"(
+    def @fold[A](%step: fn(A, A) -> A, %start: A, %xs: List[A]) -> A {
+      match %xs { Nil => %start, Cons(%x, %rest) => @fold(%step, %step(%start, %x), %rest) }
+    }
+    def @list(%n: Tensor[(), i64], %x: Tensor[(1, 4), f32]) -> List[Tensor[(1, 4), f32]] {
+      if (%n > 0i64) { Cons(%x, @list(%n - 1i64, %x)) } else { Nil }
+    }
+  )" + std::string(kMain) +
+                   R"({
+    let %step = fn(%a: Tensor[(1, 4), f32], %b: Tensor[(1, 4), f32]) { tanh(dense(%a, $w) + dense(%b, $w)) };
+    @fold(%step, %x, @list(%n, %x))
+  })",
+               0.08);
+  EXPECT_EQ(count_["dense"], 2);
+  EXPECT_EQ(count_["quantize"], 2);
+  EXPECT_EQ(count_["requantize"] + count_["requantize_add"], 2);
+}
+
+TEST_F(QuantizeBlocks, CodeThatNoSampleReachedStaysInFloat) {
+  expect_close(std::string(kMain) + "{ if (%n < 100i64) { dense(%x, $w) } else { dense(relu(%x), $w) } }", 0.06);
+  EXPECT_EQ(count_["dense"], 2);
+  EXPECT_EQ(count_["requantize"], 1);
+}
+
+TEST_F(QuantizeBlocks, ReferencesAndCasts) {
+  expect_close(std::string(kMain) + R"({
+    let %r = ref(dense(%x, $w));
+    let %h = match_cast(read(%r), Tensor[(1, 4), f32]);
+    write(%r, dense(%h, $w));
+    read(%r)
+  })",
+               0.06);
+  EXPECT_EQ(count_["requantize"], 2);
 }
 
 }  // namespace

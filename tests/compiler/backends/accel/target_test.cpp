@@ -99,8 +99,8 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     module_.globals.emplace(main_, original);
     std::map<std::string, Tensor> between;
     const auto expected = interpret(context_, module_, main_, std::span<const Tensor>(inputs),
-                                    [&](const Function& f, const Binding& binding, const RunValue& value) {
-                                      between[std::string(context_.name(f.info(binding.var).name))] = value.tensor();
+                                    [&](const Function& f, VarId var, const RunValue& value) {
+                                      between[std::string(context_.name(f.info(var).name))] = value.tensor();
                                     });
     ASSERT_TRUE(expected) << expected.error().str();
     module_.globals.clear();
