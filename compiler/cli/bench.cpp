@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "driver/accelerator.h"
 #include "sim/bench/bench.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "compiler/pipeline/compile_speed.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -6,7 +6,7 @@
 
 #include "compiler/bench/cpu_bench.h"
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

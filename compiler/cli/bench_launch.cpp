@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "driver/accelerator.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -7,13 +7,13 @@
 #include <map>
 #include <random>
 
-#include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
 #include "runtime/dtype.h"
 #include "runtime/npy.h"
 #include "runtime/run/inputs.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

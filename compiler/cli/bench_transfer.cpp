@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "driver/accelerator.h"
 #include "support/clock.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

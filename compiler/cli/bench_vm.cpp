@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "driver/boards/build.h"
 #include "driver/boards/flash.h"
 #include "hw/generator/boards.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

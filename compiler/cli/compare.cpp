@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/progress.h"
 #include "compiler/pipeline/layer_errors.h"
@@ -12,6 +11,7 @@
 #include "runtime/run/runner.h"
 #include "runtime/run/samples.h"
 #include "support/file.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

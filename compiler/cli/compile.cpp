@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "compiler/backends/llvm/compile.h"
-#include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/ir/text.h"
 #include "runtime/run/results.h"
 #include "support/file.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -4,9 +4,9 @@
 #include <chrono>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "driver/accelerator.h"
 #include "driver/serve.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -11,11 +11,11 @@
 #include <string>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "driver/accelerator.h"
 #include "hw/spec/config.h"
 #include "runtime/library/library.h"
 #include "runtime/native/native.h"
+#include "support/json.h"
 
 namespace tenon::cli {
 namespace {

@@ -7,10 +7,10 @@
 #include <chrono>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "driver/bringup/keep.h"
 #include "sim/fuzz/campaign.h"
 #include "sim/fuzz/disturb.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

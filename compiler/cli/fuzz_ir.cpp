@@ -10,9 +10,9 @@
 #include <csignal>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "compiler/fuzz/campaign.h"
 #include "compiler/ir/text.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -4,10 +4,10 @@
 #include <map>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "compiler/ir/context.h"
 #include "compiler/ir/operator_reference.h"
 #include "compiler/kernels/kernels.h"
+#include "support/json.h"
 #include "support/suggest.h"
 
 namespace tenon::cli {

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "compiler/cli/json.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/memory.h"
 #include "compiler/pipeline/pipeline.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

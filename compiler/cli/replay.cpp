@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/json.h"
 #include "runtime/temporary.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -9,14 +9,13 @@
 #include <filesystem>
 #include <span>
 
-#include "compiler/cli/json.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/values.h"
-#include "runtime/dtype.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
 #include "runtime/vm/session.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -37,88 +36,80 @@ std::string signature(const Context& context, const Function& function) {
   return params.empty() ? "no inputs" : fmt::format("{}", fmt::join(params, ", "));
 }
 
-// The function's inputs, all of them tensors.
-Expected<std::vector<runtime::InputSlot>> input_slots(const Context& context, const Function& function,
-                                                      const ModuleRun& run) {
-  std::vector<runtime::InputSlot> slots;
-  for (compiler::VarId param : function.params) {
-    const compiler::VarInfo& info = function.info(param);
-    const compiler::TensorType* type = info.type.tensor();
-    if (!type) {
-      return error(
-          fmt::format("input '{}' is {}: only tensors can be given", context.name(info.name), context.str(info.type)),
-          run.model.model, "write a function that builds the input from tensors, and name it with --entry");
-    }
-    slots.push_back({std::string(context.name(info.name)), context.str(info.type),
-                     type->rank() == 0 ? std::optional(type->dtype) : std::nullopt});
-  }
-  return slots;
-}
-
-Expected<std::vector<RunValue>> read_inputs(const Context& context, const Function& function, const ModuleRun& run) {
-  TENON_TRY_ASSIGN(slots, input_slots(context, function, run));
-  TENON_TRY_ASSIGN(
-      tensors,
-      runtime::read_inputs(*slots, run.inputs,
-                           {.where = run.model.model,
-                            .help = fmt::format("{} takes {}", "@" + run.model.entry, signature(context, function)),
-                            .fault = Fault::kUsage}));
-  return std::vector<RunValue>(tensors->begin(), tensors->end());
-}
-
-// A tensor, or a tuple's fields by their indices: 0, 1.0, 1.1.
-Status flatten(const Context& context, const RunValue& value, const std::string& name, runtime::NamedTensors& out) {
-  if (value.tensor()) {
-    out.emplace(name.empty() ? "0" : name, value.tensor());
+// The tensors of a parameter: the parameter itself as NAME, those of a tuple by their path, as NAME.0 and NAME.1.0.
+Status add_slots(const Context& context, compiler::Type type, const std::string& name, const std::string& where,
+                 std::vector<runtime::InputSlot>& slots) {
+  if (const compiler::TensorType* tensor = type.tensor()) {
+    slots.push_back({name, context.str(type), tensor->rank() == 0 ? std::optional(tensor->dtype) : std::nullopt});
     return {};
   }
-  if (value.object->kind != compiler::RunObject::Kind::kTuple) {
-    return error(fmt::format("the result {} is {}: files hold tensors and tuples of them", name,
-                             compiler::describe(context, value)));
+  if (!type.tuple()) {
+    return error(fmt::format("input '{}' is {}: only tensors and tuples of them can be given", name, context.str(type)),
+                 where, "write a function that builds the input from tensors, and name it with --entry");
   }
-  for (size_t i = 0; i < value.fields().size(); ++i) {
-    TENON_TRY(flatten(context, value.fields()[i], fmt::format("{}{}{}", name, name.empty() ? "" : ".", i), out));
-  }
+  for (size_t i = 0; i < type.tuple()->fields.size(); ++i)
+    TENON_TRY(add_slots(context, type.tuple()->fields[i], fmt::format("{}.{}", name, i), where, slots));
   return {};
 }
 
-// A tensor as {"dtype", "shape", "data"}, a tuple as a list, a constructed value as {"constructor", "fields"}; values
-// that are nested too deeply, and functions, as text.
-void write_json(Json& out, const Context& context, const RunValue& value, int depth = 0) {
-  using Kind = compiler::RunObject::Kind;
-  constexpr int kDeepest = 200;
-  const auto write_array = [&](std::span<const RunValue> values) {
-    out.begin_array();
-    for (const RunValue& next : values) write_json(out, context, next, depth + 1);
-    out.end();
-  };
-  const Kind kind = value.object->kind;
-  if (depth > kDeepest || kind == Kind::kClosure) {
-    out.value(compiler::str(context, value));
-  } else if (kind == Kind::kTensor) {
-    const Tensor& tensor = value.tensor();
-    out.begin_object().field("dtype", runtime::name(tensor.dtype())).key("shape").begin_array();
-    for (int64_t size : tensor.shape()) out.value(size);
-    out.end().key("data").begin_array();
-    runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(), [&]<class T>(T) {
-      for (const T x : tensor.data<T>()) {
-        if constexpr (runtime::is_real<T>) out.value(static_cast<double>(x));
-        else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, uint64_t>) out.value(x);
-        else out.value(static_cast<int64_t>(x));
+// A value of the type, of the next tensors.
+RunValue assembled(compiler::Type type, std::vector<Tensor>::iterator& next) {
+  if (!type.tuple()) return *next++;
+  std::vector<RunValue> fields;
+  for (const compiler::Type field : type.tuple()->fields) fields.push_back(assembled(field, next));
+  return RunValue::tuple(std::move(fields));
+}
+
+// NAME=FILE.npz of a tuple is each of its tensors, which are in the file by their paths, as results are.
+std::vector<std::string> with_members(const std::vector<std::string>& arguments,
+                                      const std::vector<runtime::InputSlot>& slots) {
+  std::vector<std::string> expanded;
+  for (const std::string& argument : arguments) {
+    const size_t begin = argument.starts_with('%') ? 1 : 0, equals = argument.find('=');
+    const size_t before = expanded.size();
+    if (equals != std::string::npos && argument.ends_with(".npz")) {
+      const std::string prefix = argument.substr(begin, equals - begin) + ".";
+      for (const runtime::InputSlot& slot : slots) {
+        if (slot.name.starts_with(prefix))
+          expanded.push_back(slot.name + argument.substr(equals) + ":" + slot.name.substr(prefix.size()));
       }
-    });
-    out.end().end();
-  } else if (kind == Kind::kTuple) {
-    write_array(value.fields());
-  } else if (kind == Kind::kReference) {
-    out.begin_object().key("ref");
-    write_json(out, context, value.object->fields[0], depth + 1);
-    out.end();
-  } else {
-    out.begin_object().field("constructor", context.name(value.object->constructor)).key("fields");
-    write_array(value.fields());
-    out.end();
+    }
+    if (expanded.size() == before) expanded.push_back(argument);
   }
+  return expanded;
+}
+
+Expected<std::vector<RunValue>> read_inputs(const Context& context, const Function& function, const ModuleRun& run) {
+  std::vector<runtime::InputSlot> slots;
+  for (const compiler::VarId param : function.params) {
+    const compiler::VarInfo& info = function.info(param);
+    TENON_TRY(add_slots(context, info.type, std::string(context.name(info.name)), run.model.model, slots));
+  }
+  TENON_TRY_ASSIGN(
+      tensors,
+      runtime::read_inputs(slots, with_members(run.inputs, slots),
+                           {.where = run.model.model,
+                            .help = fmt::format("{} takes {}", "@" + run.model.entry, signature(context, function)),
+                            .fault = Fault::kUsage}));
+  std::vector<RunValue> inputs;
+  auto next = tensors->begin();
+  for (const compiler::VarId param : function.params) inputs.push_back(assembled(function.type(param), next));
+  return inputs;
+}
+
+// A tensor, or a tuple's fields by their indices: 0, 1.0, 1.1.
+Expected<runtime::NamedTensors> tensors_by_path(const Context& context, const RunValue& value) {
+  runtime::NamedTensors tensors;
+  std::string other;
+  runtime::for_each_leaf(
+      value, [&](const RunValue& part) { return view(context, part); },
+      [&](const std::string& path, const RunValue& leaf) {
+        if (leaf.tensor()) tensors.emplace(path.empty() ? "0" : path, leaf.tensor());
+        else if (other.empty()) other = fmt::format("{} is {}", path, compiler::describe(context, leaf));
+      });
+  if (other.empty()) return tensors;
+  return error(fmt::format("the result {}: files hold tensors and tuples of them", other), {},
+               "--json prints it with all its parts");
 }
 
 // The module as it is in the file, for the interpreter.
@@ -182,18 +173,17 @@ Status run_module(const ModuleRun& run) {
   if (!result && result.error().where.empty()) result.error().where = run.model.model;
   TENON_TRY(result);
   if (!run.output.empty() || !run.expect.empty()) {
-    runtime::NamedTensors tensors;
-    TENON_TRY(flatten(context, *result, "", tensors));
-    if (!run.output.empty()) TENON_TRY(runtime::write_results(run.output, tensors));
+    TENON_TRY_ASSIGN(tensors, tensors_by_path(context, *result));
+    if (!run.output.empty()) TENON_TRY(runtime::write_results(run.output, *tensors));
     if (!run.expect.empty()) {
-      TENON_TRY(runtime::compare_results(tensors, run.expect, run.tolerance));
-      if (!run.json) fmt::print("as expected: {} result{}\n", tensors.size(), tensors.size() == 1 ? "" : "s");
+      TENON_TRY(runtime::compare_results(*tensors, run.expect, run.tolerance));
+      if (!run.json) fmt::print("as expected: {} result{}\n", tensors->size(), tensors->size() == 1 ? "" : "s");
     }
   }
   if (run.json) {
     Json out;
     out.begin_object().key("result");
-    write_json(out, context, *result);
+    runtime::write_json(out, *result, [&](const RunValue& part) { return view(context, part); });
     fmt::print("{}", out.end().str());
   } else if (run.output.empty() && run.expect.empty()) {
     fmt::print("{}\n", compiler::str(context, *result));

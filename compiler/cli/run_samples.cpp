@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "compiler/cli/progress.h"
@@ -191,8 +192,9 @@ class SamplesCommand {
     return fmt::format("tenon run {} {}{}, sample {}", options_.model.model, devices, data, sample);
   }
 
-  Expected<std::vector<Tensor>> run_sample(Runner& runner, size_t sample, const driver::Accelerator* accelerator,
-                                           const std::optional<Comparison>& comparison) const {
+  Expected<std::vector<runtime::Value>> run_sample(Runner& runner, size_t sample,
+                                                   const driver::Accelerator* accelerator,
+                                                   const std::optional<Comparison>& comparison) const {
     const auto expected = [&](const driver::Launch& launch) -> std::optional<driver::Region> {
       if (!comparison || !comparison->mismatch()) return {};
       const Comparison::Mismatch& wrong = *comparison->mismatch();
@@ -231,14 +233,20 @@ class SamplesCommand {
       const auto begin = std::chrono::steady_clock::now();
       TENON_TRY_ASSIGN(results, run_sample(runner, i, accelerator_.get(), comparison));
       seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-      labels_.count(device, *results, i);
-      if (comparison) TENON_TRY(comparison->results(expected, *results));
-      if (writes_archive() || (prints_results() && i < kPrintedSamples)) {
-        std::vector<Tensor>& kept = results_.emplace_back();  // the session's memory is overwritten by the next run
-        for (const Tensor& result : *results) kept.push_back(result.clone());
+      std::vector<Tensor> tensors;  // an empty one for each result that is no tensor
+      for (const runtime::Value& result : *results) tensors.push_back(result.tensor());
+      labels_.count(device, tensors, i);
+      if (comparison) TENON_TRY(comparison->results(expected, tensors));
+      if (prints_results() && i < kPrintedSamples) {
+        for (size_t k = 0; k < results->size(); ++k) texts_[i].push_back(runtime::text_of(executable_, (*results)[k]));
       }
-      if (!options_.output.empty() && !writes_archive())
-        TENON_TRY(runtime::write_results(options_.output, executable_.main().results, *results, i));
+      if (writes_archive()) {
+        TENON_TRY_ASSIGN(named, runtime::tensors_by_name(executable_, *results));
+        for (auto& [name, tensor] : *named) tensor = tensor.clone();  // the next run may overwrite it
+        results_.push_back(std::move(*named));
+      } else if (!options_.output.empty()) {
+        TENON_TRY(runtime::write_results(options_.output, executable_, *results, i));
+      }
     }
     return {};
   }
@@ -248,14 +256,14 @@ class SamplesCommand {
   bool prints_results() const { return !labels_ && options_.output.empty() && !options_.json; }
 
   Status show_results() const {
+    if (writes_archive()) return runtime::write_results(options_.output, runtime::stacked(results_));
+    if (!prints_results()) return {};
     const std::vector<runtime::Port>& ports = executable_.main().results;
-    if (writes_archive()) return runtime::write_results(options_.output, runtime::stacked(ports, results_));
-    for (size_t i = 0; i < results_.size(); ++i) {
-      for (size_t k = 0; k < ports.size(); ++k)
-        output_.result(i, ports[k].name, runtime::first_elements(results_[i][k]));
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      for (size_t k = 0; k < texts_[i].size(); ++k) output_.result(i, ports[k].name, texts_[i][k]);
     }
-    if (!results_.empty() && results_.size() < samples_.size()) {
-      fmt::print("  ... {} more samples; --output FILE.npz writes them all\n", samples_.size() - results_.size());
+    if (samples_.size() > kPrintedSamples) {
+      fmt::print("  ... {} more samples; --output FILE.npz writes them all\n", samples_.size() - kPrintedSamples);
     }
     return {};
   }
@@ -313,8 +321,9 @@ class SamplesCommand {
   runtime::Executable executable_;
   std::vector<Sample> samples_;
   runtime::Labels labels_;
-  std::vector<double> seconds_;               // of each run
-  std::vector<std::vector<Tensor>> results_;  // of the samples that are printed, or written into one file
+  std::vector<double> seconds_;                                  // of each run
+  std::array<std::vector<std::string>, kPrintedSamples> texts_;  // of the results of the samples that are printed
+  std::vector<runtime::NamedTensors> results_;                   // of all samples, for one file
 };
 
 }  // namespace

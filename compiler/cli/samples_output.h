@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/cli/json.h"
 #include "compiler/pipeline/compare.h"
 #include "driver/accelerator.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/profile.h"
 #include "runtime/run/samples.h"
+#include "support/json.h"
 
 namespace tenon::cli {
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "compiler/cli/json.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/tune/search.h"
 #include "runtime/native/native.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {

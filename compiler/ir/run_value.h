@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
+#include "runtime/value_view.h"
 
 namespace tenon::compiler {
 
@@ -69,5 +70,7 @@ std::string describe(const Context& context, const RunValue& value);
 // The value for readers, in the syntax of the text form: 3i64, (true, Cons([1, 2], Nil)). A large tensor and a long
 // list are abbreviated.
 std::string str(const Context& context, const RunValue& value);
+// One level of the value, for the writers of runtime/value_view.h.
+runtime::ValueView<RunValue> view(const Context& context, const RunValue& value);
 
 }  // namespace tenon::compiler

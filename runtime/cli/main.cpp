@@ -90,7 +90,7 @@ std::string command_of(const Options& options, const std::string& device) {
 
 // The comparison of --verify: the same inputs on a second device, whose results are the reference.
 Status verify(const Executable& executable, SessionOptions session, const Options& options, const std::string& device,
-              driver::Accelerator& judge, const Sample& inputs, std::span<const Tensor> outputs, Runner& runner) {
+              driver::Accelerator& judge, const Sample& inputs, std::span<const Value> outputs, Runner& runner) {
   session.accelerator = &judge;
   session.timeline = false;
   TENON_TRY_ASSIGN(second, Runner::create(executable, std::move(session), options.bundle));
@@ -105,7 +105,7 @@ Status verify(const Executable& executable, SessionOptions session, const Option
 }
 
 Status print_figures(const Executable& executable, const Options& options, const std::string& device,
-                     const Analysis& figures) {
+                     std::span<const Value> outputs, const Analysis& figures) {
   const std::vector<Port>& results = executable.main().results;
   if (options.json) {
     Json json = {{"runs", options.runs},
@@ -119,8 +119,11 @@ Status print_figures(const Executable& executable, const Options& options, const
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
     return {};
   }
-  for (const Port& port : results) {
-    fmt::print("{}{}\n", to_string(port), options.output.empty() ? "" : " -> " + options.output);
+  for (size_t i = 0; i < results.size(); ++i) {
+    fmt::print("{}{}\n", to_string(results[i]),
+               !options.output.empty()  ? " -> " + options.output
+               : results[i].is_tensor() ? std::string()
+                                        : " = " + text_of(executable, outputs[i]));
   }
   if (figures.launches > 0) {
     fmt::print("{}: {:.0f} cycles a run, {:.1f} % utilization, {:.0f} bytes read, {:.0f} written\n", device,
@@ -153,7 +156,7 @@ Status run(const Options& options) {
   TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
   TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(executable->main().params), options.inputs,
                                        {.where = executable->name, .help = {}, .fault = Fault::kInput}));
-  std::vector<Tensor> outputs;
+  std::vector<Value> outputs;
   for (uint64_t i = 0; i < options.runs; ++i) {
     TENON_TRY_ASSIGN(results, runner->run(*inputs, [&] { return command_of(options, (*accelerator)->info().uri); }));
     outputs = std::move(*results);
@@ -161,12 +164,12 @@ Status run(const Options& options) {
   if (*judge) TENON_TRY(verify(*executable, session, options, uri, **judge, *inputs, outputs, *runner));
   if (!options.output.empty()) {
     TENON_TRY(create_directory(options.output));
-    TENON_TRY(write_results(options.output, executable->main().results, outputs));
+    TENON_TRY(write_results(options.output, *executable, outputs));
   }
   const ReportInput report{
       executable->name, {}, &*executable, &runner->profile(), *accelerator ? &(*accelerator)->info() : nullptr};
   TENON_TRY(write_profile(report, options.report, options.trace));
-  return print_figures(*executable, options, uri, analyze(*executable, runner->profile()));
+  return print_figures(*executable, options, uri, outputs, analyze(*executable, runner->profile()));
 }
 
 int command(int argc, char** argv) {
@@ -178,7 +181,8 @@ int command(int argc, char** argv) {
   app.add_option("--input", options.inputs,
                  "NAME=FILE.npy or FILE.npz:MEMBER for each input, in order without NAME; or FILE.npz with members of "
                  "their names");
-  app.add_option("--output", options.output, "directory for NAME.npy of each output");
+  app.add_option("--output", options.output,
+                 "directory for NAME.npy of each output, or NAME.json of one that is no tensor");
   app.add_option("--report", options.report, "write a self-contained HTML report");
   app.add_option("--trace", options.trace, "write a trace for ui.perfetto.dev");
   app.add_option("--verify", options.verify, "URI of a second device, whose outputs must be equal");

@@ -63,4 +63,19 @@ std::string describe(const Executable& executable, const Value& value) {
   return "";
 }
 
+ValueView<Value> view(const Executable& executable, const Value& value) {
+  const ValueObject& object = *value.object;
+  switch (object.kind) {
+    case ValueObject::Kind::kTensor: return {.kind = ValueKind::kTensor, .tensor = &object.tensor};
+    case ValueObject::Kind::kData: {
+      if (object.type == kTupleType) return {.kind = ValueKind::kTuple, .fields = object.fields};
+      const DataConstructor& constructor = executable.types[object.type].constructors[object.constructor];
+      return {.kind = ValueKind::kData, .constructor = constructor.name, .fields = object.fields};
+    }
+    case ValueObject::Kind::kFunction: return {.kind = ValueKind::kFunction};
+    case ValueObject::Kind::kReference: return {.kind = ValueKind::kReference, .fields = object.fields};
+  }
+  return {};
+}
+
 }  // namespace tenon::runtime

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/executable/executable.h"
+#include "runtime/value_view.h"
 
 namespace tenon::runtime {
 
@@ -45,5 +46,7 @@ struct ValueObject {
 
 // "f32 (2, 3)", "Cons(...)", "a function"
 std::string describe(const Executable& executable, const Value& value);
+// One level of the value, for the writers of runtime/value_view.h.
+ValueView<Value> view(const Executable& executable, const Value& value);
 
 }  // namespace tenon::runtime

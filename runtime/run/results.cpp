@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "runtime/dtype.h"
 #include "runtime/run/inputs.h"
+#include "support/file.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -58,6 +61,34 @@ Status compare(const std::string& result, const Tensor& found, const Tensor& exp
                file);
 }
 
+std::string first_elements(const Tensor& tensor) {
+  constexpr size_t kShown = 10;
+  const auto size = static_cast<size_t>(tensor.size());
+  std::string text = fmt::format("{} {}:", name(tensor.dtype()), to_string(tensor.shape()));
+  for (size_t i = 0; i < std::min(size, kShown); ++i) text += fmt::format(" {:.5g}", element(tensor, i));
+  return size > kShown ? text + " ..." : text;
+}
+
+auto view_of(const Executable& executable) {
+  return [&executable](const Value& value) { return view(executable, value); };
+}
+
+bool is_equal(const Value& a, const Value& b) {
+  std::vector<std::pair<const ValueObject*, const ValueObject*>> open{{a.object.get(), b.object.get()}};
+  std::set<std::pair<const ValueObject*, const ValueObject*>> seen;  // shared values are compared once
+  while (!open.empty()) {
+    const auto [x, y] = open.back();
+    open.pop_back();
+    if (!seen.emplace(x, y).second) continue;
+    if (x->kind != y->kind || x->type != y->type || x->constructor != y->constructor ||
+        x->fields.size() != y->fields.size() || (x->kind == ValueObject::Kind::kTensor && x->tensor != y->tensor))
+      return false;
+    for (size_t i = 0; i < x->fields.size(); ++i)
+      open.emplace_back(x->fields[i].object.get(), y->fields[i].object.get());
+  }
+  return true;
+}
+
 }  // namespace
 
 Status create_directory(const std::filesystem::path& directory) {
@@ -67,12 +98,45 @@ Status create_directory(const std::filesystem::path& directory) {
   return {};
 }
 
-Status write_results(const std::filesystem::path& directory, std::span<const Port> ports,
-                     std::span<const Tensor> results, std::optional<size_t> sample) {
-  const std::vector<std::string> names = file_names(ports);
+std::vector<NamedResult> named_results(const Executable& executable, std::span<const Value> results) {
+  const std::vector<std::string> names = file_names(executable.main().results);
+  std::vector<NamedResult> named;
   for (size_t i = 0; i < results.size(); ++i) {
-    TENON_TRY(
-        save_npy(directory / (sample ? fmt::format("{}_{}.npy", names[i], *sample) : names[i] + ".npy"), results[i]));
+    for_each_leaf(results[i], view_of(executable), [&](const std::string& path, const Value& value) {
+      named.push_back({path.empty() ? names[i] : fmt::format("{}.{}", names[i], path), value});
+    });
+  }
+  return named;
+}
+
+Expected<NamedTensors> tensors_by_name(const Executable& executable, std::span<const Value> results) {
+  NamedTensors tensors;
+  for (const NamedResult& result : named_results(executable, results)) {
+    if (!result.value.tensor()) {
+      return error(fmt::format("the result {} is {}: an .npz holds tensors and tuples of them", result.name,
+                               describe(executable, result.value)),
+                   executable.name, "give a directory, in which it becomes a .json", Fault::kUsage);
+    }
+    tensors.emplace(result.name, result.value.tensor());
+  }
+  return tensors;
+}
+
+std::string text_of(const Executable& executable, const Value& value) {
+  return value.tensor() ? first_elements(value.tensor()) : value_text(value, view_of(executable));
+}
+
+Status write_results(const std::filesystem::path& directory, const Executable& executable,
+                     std::span<const Value> results, std::optional<size_t> sample) {
+  for (const NamedResult& result : named_results(executable, results)) {
+    const std::filesystem::path file = directory / (sample ? fmt::format("{}_{}", result.name, *sample) : result.name);
+    if (result.value.tensor()) {
+      TENON_TRY(save_npy(file.string() + ".npy", result.value.tensor()));
+      continue;
+    }
+    tenon::Json json;
+    write_json(json, result.value, view_of(executable));
+    TENON_TRY(write_file(file.string() + ".json", json.str()));
   }
   return {};
 }
@@ -88,16 +152,15 @@ Status write_results(const std::filesystem::path& file, const NamedTensors& resu
   return save_npy(file, results.begin()->second);
 }
 
-NamedTensors stacked(std::span<const Port> ports, std::span<const std::vector<Tensor>> samples) {
-  const std::vector<std::string> names = file_names(ports);
+NamedTensors stacked(std::span<const NamedTensors> samples) {
   NamedTensors tensors;
-  for (size_t i = 0; i < names.size() && !samples.empty(); ++i) {
-    const Tensor& first = samples[0][i];
-    const bool equal = std::ranges::all_of(samples, [&](const auto& results) {
-      return results[i].shape() == first.shape() && results[i].dtype() == first.dtype();
+  for (const auto& [name, first] : samples.empty() ? NamedTensors() : samples[0]) {
+    const bool equal = std::ranges::all_of(samples, [&](const NamedTensors& results) {
+      const Tensor& tensor = results.at(name);
+      return tensor.shape() == first.shape() && tensor.dtype() == first.dtype();
     });
     if (!equal) {
-      for (size_t k = 0; k < samples.size(); ++k) tensors.emplace(fmt::format("{}_{}", names[i], k), samples[k][i]);
+      for (size_t k = 0; k < samples.size(); ++k) tensors.emplace(fmt::format("{}_{}", name, k), samples[k].at(name));
       continue;
     }
     Shape shape = first.shape();
@@ -106,18 +169,10 @@ NamedTensors stacked(std::span<const Port> ports, std::span<const std::vector<Te
     Tensor all(first.dtype(), shape);
     const size_t bytes = first.bytes().size();
     for (size_t k = 0; k < samples.size(); ++k)
-      std::ranges::copy(samples[k][i].bytes(), all.bytes().subspan(k * bytes, bytes).begin());
-    tensors.emplace(names[i], std::move(all));
+      std::ranges::copy(samples[k].at(name).bytes(), all.bytes().subspan(k * bytes, bytes).begin());
+    tensors.emplace(name, std::move(all));
   }
   return tensors;
-}
-
-std::string first_elements(const Tensor& tensor) {
-  constexpr size_t kShown = 10;
-  const auto size = static_cast<size_t>(tensor.size());
-  std::string text = fmt::format("{} {}:", name(tensor.dtype()), to_string(tensor.shape()));
-  for (size_t i = 0; i < std::min(size, kShown); ++i) text += fmt::format(" {:.5g}", element(tensor, i));
-  return size > kShown ? text + " ..." : text;
 }
 
 Status check_output(const std::filesystem::path& output, std::string_view option, std::span<const std::string> inputs) {
@@ -137,9 +192,9 @@ Status check_output(const std::filesystem::path& output, std::string_view option
   return {};
 }
 
-std::optional<size_t> first_difference(std::span<const Tensor> a, std::span<const Tensor> b) {
+std::optional<size_t> first_difference(std::span<const Value> a, std::span<const Value> b) {
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i] != b[i]) return i;
+    if (!is_equal(a[i], b[i])) return i;
   }
   return std::nullopt;
 }

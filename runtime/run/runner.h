@@ -23,8 +23,8 @@ class Runner {
 
   // One run. After an error of an accelerator or of the hook the runner is closed, the launch is kept as a bundle, and
   // the error's help says where. `command` is what repeats the run; `expected`: see keep_failure().
-  Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs, const std::function<std::string()>& command,
-                                    const ExpectedBytes& expected = {});
+  Expected<std::vector<Value>> run(std::span<const Tensor> inputs, const std::function<std::string()>& command,
+                                   const ExpectedBytes& expected = {});
 
   // Another device gave other results than `good`: closes both, keeps the first launch on `wrong` whose outputs differ,
   // and adds where to the help of `differs`.

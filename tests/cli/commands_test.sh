@@ -114,7 +114,44 @@ expect 2 "input 'n' is missing" "$tenon" run "$scratch/list.tn" --input x=1
 expect 2 "@main takes %x: Tensor[(), f32], %n: Tensor[(), i64]" "$tenon" run "$scratch/list.tn" --input z=1
 expect 2 "input 'x' is given twice" "$tenon" run "$scratch/list.tn" --input x=1 --input x=2
 expect 2 "there are @main, @double" "$tenon" run "$scratch/list.tn" --entry @half
-expect 1 "files hold tensors" "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5 --output "$scratch/o.npz"
+expect 1 "the result 1 is Cons(...): files hold tensors" \
+  "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5 --output "$scratch/o.npz"
+
+# Tuples as inputs: their tensors by path, or from a file of results. A list is no input.
+cat >"$scratch/pair.tn" <<'END'
+#[version = "1"]
+type List[A] { Cons(A, List[A]), Nil }
+def @main(%p: (Tensor[(), f32], (Tensor[(), i64], Tensor[(), f32])), %n: Tensor[(), i64]) {
+  ((%p.1).1, ((%p.1).0 + %n, %p.0))
+}
+def @length(%xs: List[Tensor[(), f32]]) -> Tensor[(), i64] { match %xs { Nil => 0i64, Cons(_, %rest) => 1i64 + @length(%rest) } }
+END
+expect 0 "(3f32, (12i64, 2.5f32))" "$tenon" run "$scratch/pair.tn" --input p.0=2.5 --input p.1.0=7 --input p.1.1=3 --input n=5
+expect 0 "" "$tenon" run "$scratch/pair.tn" --input 2.5 --input 7 --input 3 --input 5 --output "$scratch/pair.npz"
+for how in "" --interpret; do
+  expect 0 "(2.5f32, (13i64, 3f32))" "$tenon" run "$scratch/pair.tn" --input p="$scratch/pair.npz" --input n=1 $how
+done
+expect 2 "input 'p.1.0' is given twice" \
+  "$tenon" run "$scratch/pair.tn" --input p="$scratch/pair.npz" --input n=1 --input p.1.0=3
+expect 1 "input 'xs' is List[Tensor[(), f32]]: only tensors and tuples of them can be given" \
+  "$tenon" run "$scratch/pair.tn" --entry length --input 1
+
+# Results that are no tensors, by the runtime alone and over samples.
+expect 0 "" "$tenon" compile "$scratch/list.tn" --cpu -o "$scratch/list.tnx"
+expect 0 "" "$tenon" run "$scratch/pair.tn" --input 2.5 --input 3 --input 3 --input 0 --output "$scratch/list.npz"
+list=(x="$scratch/list.npz:1.1" n="$scratch/list.npz:1.0")
+expect 0 "= Cons(3i64, Cons(9i64, Nil))" "$tenon_run" "$scratch/list.tnx" --input "${list[0]}" --input "${list[1]}"
+expect 0 "-> $scratch/list" \
+  "$tenon_run" "$scratch/list.tnx" --input "${list[0]}" --input "${list[1]}" --output "$scratch/list"
+expect 0 '"constructor": "Cons"' cat "$scratch/list/output1.json"
+expect 0 "sample 0, output1: Cons(3i64, Cons(9i64, Nil))" \
+  "$tenon" run "$scratch/list.tnx" --cpu --data "${list[0]}" --data "${list[1]}"
+expect 0 "" "$tenon" run "$scratch/list.tnx" --cpu --data "${list[0]}" --data "${list[1]}" --output "$scratch/samples"
+expect 0 '"constructor": "Cons"' cat "$scratch/samples/output1_0.json"
+expect 2 "the result output1 is Cons(...): an .npz holds tensors and tuples of them" \
+  "$tenon" run "$scratch/list.tnx" --cpu --data "${list[0]}" --data "${list[1]}" --output "$scratch/samples.npz"
+expect 1 "Cons(...)), expected tensors" \
+  "$tenon" run "$scratch/list.tn" --cpu --check --data "${list[0]}" --data "${list[1]}"
 logits=tests/models/tiny_digits_logits.npy
 expect 1 "input 'x' is f32 (8, 10), the model takes f32 (n, 2)" \
   "$tenon" run "$scratch/list.tn" --entry double --input "$logits"

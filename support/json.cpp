@@ -1,10 +1,10 @@
-#include "compiler/cli/json.h"
+#include "support/json.h"
 
 #include <cassert>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-namespace tenon::cli {
+namespace tenon {
 
 using Value = nlohmann::ordered_json;
 
@@ -55,4 +55,4 @@ std::string Json::str() const {
   return state_->root.dump(2, ' ', false, Value::error_handler_t::replace) + "\n";
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon

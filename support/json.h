@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::cli {
+namespace tenon {
 
 class Json {
  public:
@@ -45,4 +45,4 @@ class Json {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tenon::cli
+}  // namespace tenon
