@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "compiler/base/dim_prover.h"
 #include "compiler/kernels/indices.h"
 #include "compiler/kernels/lowerings.h"
 #include "compiler/kernels/user_defined.h"
@@ -211,6 +212,8 @@ LoweredResults ordered(const OperatorCall& op, bool descending, bool values, boo
   const size_t axis = op.axis("axis", op.arg(0).rank());
   const LazyTensor x = emit.stored("x", op.arg(0));
   const Dim length = x.dims[axis];
+  if (DimProver(op.context()).less_equal(op.dims()[axis], length) != Answer::kYes)
+    return error("the axis may have fewer elements than the result");
   if (length.constant().value_or(kMaxCompared + 1) > kMaxCompared)
     return MergeSort(op, axis, descending).run(values, positions);
   // Positions in the type of the ranks, so that their vectors have as many lanes as those of the elements.

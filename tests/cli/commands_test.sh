@@ -117,6 +117,16 @@ expect 2 "there are @main, @double" "$tenon" run "$scratch/list.tn" --entry @hal
 expect 1 "the result 1 is Cons(...): files hold tensors" \
   "$tenon" run "$scratch/list.tn" --input n=3 --input 2.5 --output "$scratch/o.npz"
 
+logits=tests/models/tiny_digits_logits.npy
+# An operator that must fail at some sizes has no native code, which would not.
+cat >"$scratch/top.tn" <<'END'
+#[version = "1"]
+def @main[n](%x: Tensor[(8, n), f32]) { top_k(%x, k=11) }
+END
+expect 0 "reference kernel: top_k: the axis may have fewer elements than the result" \
+  "$tenon" compile "$scratch/top.tn" --cpu --explain -o "$scratch/top.tnx"
+expect 1 "top_k: there are fewer elements than k" "$tenon" run "$scratch/top.tn" --input "$logits"
+
 # Tuples as inputs: their tensors by path, or from a file of results. A list is no input.
 cat >"$scratch/pair.tn" <<'END'
 #[version = "1"]
@@ -152,7 +162,6 @@ expect 2 "the result output1 is Cons(...): an .npz holds tensors and tuples of t
   "$tenon" run "$scratch/list.tnx" --cpu --data "${list[0]}" --data "${list[1]}" --output "$scratch/samples.npz"
 expect 1 "Cons(...)), expected tensors" \
   "$tenon" run "$scratch/list.tn" --cpu --check --data "${list[0]}" --data "${list[1]}"
-logits=tests/models/tiny_digits_logits.npy
 expect 1 "input 'x' is f32 (8, 10), the model takes f32 (n, 2)" \
   "$tenon" run "$scratch/list.tn" --entry double --input "$logits"
 expect 1 "input 'x' must be Tensor[(n, 2), f32], found Tensor[(8, 10), f32]" \
