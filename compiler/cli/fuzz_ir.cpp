@@ -56,14 +56,15 @@ void watch(uint64_t seed) {
 
 struct FuzzIr {
   uint64_t seed = 0;
-  int64_t count = 1000, size = 24, mutants = 2, shrink = 4000;
+  int64_t count = 1000, size = 24, mutants = 2, shrink = 4000, native = 0;
   std::vector<std::string> passes;
   std::string file, directory = ".";
   bool graphs = false, print = false, json = false, quiet = false;
 
   Status run() const {
-    if (count < 1 || shrink < 0 || mutants < 0 || size < 1 || size > 1000) {
-      return error("--count is at least 1, --size 1 to 1000, --shrink and --mutants at least 0", {}, {}, Fault::kUsage);
+    if (count < 1 || shrink < 0 || mutants < 0 || native < 0 || size < 1 || size > 1000) {
+      return error("--count is at least 1, --size 1 to 1000, --shrink, --mutants and --native at least 0", {}, {},
+                   Fault::kUsage);
     }
     compiler::fuzz::CampaignOptions options;
     options.seed =
@@ -73,6 +74,7 @@ struct FuzzIr {
     options.shrink_budget = static_cast<int>(shrink);
     options.directory = directory;
     options.oracle.mutants = static_cast<int>(mutants);
+    options.oracle.native = static_cast<uint64_t>(native);
     options.oracle.passes = compiler::all_passes();
     if (!passes.empty()) {
       TENON_TRY_ASSIGN(found, compiler::find_passes(passes));
@@ -130,7 +132,7 @@ struct FuzzIr {
           .field("modules", counts.modules)
           .field("bindings", counts.bindings);
       out.field("runs", counts.runs).field("stopped_by_a_check", counts.failing).field("too_long", counts.endless);
-      out.field("compiled", counts.compiled).field("compiled_limited", counts.limited);
+      out.field("compiled", counts.compiled).field("native", counts.native).field("compiled_limited", counts.limited);
       out.field("changed_by_passes", counts.changed).field("mutants_rejected", counts.rejected);
       out.field("mutants_accepted", counts.accepted).field("seconds", seconds.count());
       out.key("operators").begin_object();
@@ -147,8 +149,8 @@ struct FuzzIr {
                counts.bindings, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1, seconds.count());
     fmt::print("{} runs ({} stopped by a check, {} too long to run, {} with infinities), {} changed by a pass\n",
                counts.runs, counts.failing, counts.endless, counts.unbounded, counts.changed);
-    fmt::print("{} runs equal, compiled, bit by bit; {} ended at a limit of the machine\n", counts.compiled,
-               counts.limited);
+    fmt::print("{} runs equal, compiled, bit by bit; {} with native kernels; {} ended at a limit of the machine\n",
+               counts.compiled, counts.native, counts.limited);
     fmt::print("{} mutants: {} rejected with a location, {} still modules\n", counts.rejected + counts.accepted,
                counts.rejected, counts.accepted);
     fmt::print("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
@@ -168,6 +170,8 @@ Action fuzz_ir(Options& options) {
   options.flag(command->graphs, "--graphs", "operators and tuples only, as in a model's graph");
   options.option(command->mutants, "--mutants", "N",
                  "mutations (ill-typed modules and ill-formed texts) of each module");
+  options.option(command->native, "--native", "N",
+                 "compile each module whose seed is a multiple of N with native kernels too; 0: none");
   options.option(command->shrink, "--shrink", "N", "largest number of proposals that shrink a failing module");
   options.option(command->file, "--file", "PATH",
                  "check this module instead of random ones; --seed determines its inputs");

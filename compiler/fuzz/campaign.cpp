@@ -19,6 +19,7 @@ OracleOptions focused(OracleOptions options, const std::string& check) {
   options.text = check == "text" || check == "binary" || check == "infer";
   options.pipeline = check.starts_with("pipeline");
   options.machine = check == "machine";
+  options.native = check == "native" ? 1 : 0;
   if (check.starts_with("pass ")) {
     std::erase_if(options.passes, [&](const Pass& pass) { return "pass " + pass.name != check; });
   } else {
@@ -41,13 +42,14 @@ void report(Context& context, const Module& module, const Violation& remaining, 
     failure.file = path.string();
   }
   const auto& [check, problem, text] = failure.violation;
+  const std::string_view native = check.ends_with("native") ? " --native 1" : "";
   failure.report = fmt::format("seed {}: {}: {}\n", failure.seed, check, problem.str());
   failure.report += fmt::format("small: {}: {}\n{}", remaining.check, remaining.problem.str(), failure.text);
   if (!failure.file.empty()) {
-    failure.report += fmt::format("written to {}; again: tenon fuzz ir --file {} --seed {}\n", failure.file,
-                                  failure.file, failure.seed);
+    failure.report += fmt::format("written to {}; again: tenon fuzz ir --file {} --seed {}{}\n", failure.file,
+                                  failure.file, failure.seed, native);
   }
-  failure.report += fmt::format("the whole: tenon fuzz ir --seed {} --count 1", failure.seed);
+  failure.report += fmt::format("the whole: tenon fuzz ir --seed {} --count 1{}", failure.seed, native);
 }
 
 Failure fail(Context& context, Module module, uint64_t seed, Violation violation, const CampaignOptions& options) {

@@ -44,7 +44,7 @@ runtime::CpuKernel external_kernel(Context& context, const Module& module, const
 }  // namespace
 
 CompiledRun run_compiled(Context& context, const Module& module, std::span<const RunValue> inputs,
-                         const Libraries& libraries, const Limits& limits) {
+                         const Libraries& libraries, const Limits& limits, bool native) {
   CompiledRun run{.result = RunValue()};
   const auto failed = [&](Diagnostic problem) {
     run.result = std::unexpected(std::move(problem));
@@ -52,8 +52,9 @@ CompiledRun run_compiled(Context& context, const Module& module, std::span<const
   };
   LowerOptions options;
   options.name = "module";
-  options.cpu.native = false;
+  options.cpu.native = native;
   options.cpu.external = true;
+  if (!runtime::host_levels().empty()) options.cpu.levels = {std::string(runtime::host_levels().front())};
   const auto executable = lower(context, module, context.symbol("main"), {}, options);
   if (!executable) return failed(executable.error());
   const auto file = runtime::serialize(*executable);
@@ -62,6 +63,7 @@ CompiledRun run_compiled(Context& context, const Module& module, std::span<const
   if (!loaded) return failed(loaded.error());
   if (*loaded != *executable) return failed(error("the loaded executable differs from the saved one").error());
   runtime::SessionOptions how;
+  how.threads = 1;
   how.max_steps = static_cast<uint64_t>(limits.steps);
   how.max_bytes = kMaxRunBytes;
   how.kernels = [&](std::string_view name) -> runtime::CpuKernel {

@@ -1,5 +1,5 @@
-// Modules compiled and run by the virtual machine, with the reference kernels and the evaluator of loop functions: the
-// results are the interpreter's, bit by bit.
+// Modules compiled and run by the virtual machine. With the reference kernels and the evaluator of loop functions the
+// results are the interpreter's, bit by bit; with native kernels floats are rounded otherwise.
 #pragma once
 
 #include "compiler/ir/interpreter.h"
@@ -13,8 +13,8 @@ struct CompiledRun {
 };
 
 // Lowers @main with everything that it uses, saves and loads the executable, and runs it with at most `limits.steps`
-// instructions.
+// instructions. `native`: with native kernels for this machine, where the module has operators or groups that have one.
 CompiledRun run_compiled(Context& context, const Module& module, std::span<const RunValue> inputs,
-                         const Libraries& libraries, const Limits& limits);
+                         const Libraries& libraries, const Limits& limits, bool native);
 
 }  // namespace tenon::compiler::fuzz

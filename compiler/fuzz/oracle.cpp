@@ -27,9 +27,10 @@ struct Run {
   Expected<RunValue> result;
   std::vector<std::string> log;  // the calls of library functions; floats by their indices in `logged`
   std::vector<RunValue> logged;
-  double largest = 0;   // magnitude of a float in between
-  bool finite = true;   // neither NaN nor infinity among them
-  bool single = false;  // f32 among them
+  double largest = 0;    // magnitude of a float in between
+  bool finite = true;    // neither NaN nor infinity among them
+  bool single = false;   // f32 among them
+  bool compiled = true;  // false: the result is the compiler's error
 
   bool too_long() const {
     return !result && (result.error().what.starts_with(kSteps) || result.error().what.starts_with(kBytes));
@@ -241,6 +242,9 @@ class Examination {
     if (options_.machine) {
       if (auto found = machine(module, *inputs, before)) return found;
     }
+    if (options_.native != 0 && seed_ % options_.native == 0) {
+      if (auto found = native(module, *inputs, before)) return found;
+    }
     for (const Pass& pass : options_.passes) {
       if (auto found = run_pipeline("pass " + pass.name, std::span(&pass, 1), module, *inputs, before)) return found;
     }
@@ -251,35 +255,61 @@ class Examination {
     return run_pipeline("pipeline to kernels", passes, module, *inputs, before);
   }
 
-  // The same module, compiled. Instructions are shorter than bindings.
+  // The same module, compiled.
   std::optional<Violation> machine(const Module& module, std::span<const RunValue> inputs, const Run& before) {
-    Run run{.result = RunValue(), .log = {}, .logged = {}};
-    CompiledRun compiled =
-        run_compiled(context_, module, inputs, logging(run), {.steps = 100 * options_.steps, .bytes = kMaxTensorBytes});
-    if (!compiled.compiled) return Violation{"machine", std::move(compiled.result.error())};
-    if (compiled.limited) {
-      ++counts_.limited;
-      return std::nullopt;
-    }
+    const std::optional<Run> run = compiled(module, inputs, false);
+    if (!run) return std::nullopt;
+    if (!run->compiled) return Violation{"machine", run->result.error()};
     ++counts_.compiled;
-    if (before.result && !compiled.result) return Violation{"machine", std::move(compiled.result.error())};
-    if (!before.result && compiled.result) {
-      return violation("machine",
-                       "the program no longer stops with an error: interpreted, " + before.result.error().str());
-    }
+    return differs("machine", before, *run, 0, true);
+  }
+
+  // The module after all passes, compiled with native kernels.
+  std::optional<Violation> native(const Module& module, std::span<const RunValue> inputs, const Run& before) {
+    std::vector<Pass> passes = standard_passes();
+    passes.insert(passes.end(), kernel_passes().begin(), kernel_passes().end());
+    const auto after = run_passes(context_, clone(module), passes, {.verify = true});
+    if (!after) return Violation{"native", after.error()};
+    const std::optional<Run> run = compiled(*after, inputs, true);
+    if (!run) return std::nullopt;
+    if (!run->compiled) return Violation{"native", run->result.error()};
+    ++counts_.native;
+    if (!before.result && !before.checked(context_)) return std::nullopt;
+    return differs("native", before, *run, tolerance(before), before.finite);
+  }
+
+  // Nothing where the run ends at a limit. Instructions are shorter than bindings.
+  std::optional<Run> compiled(const Module& module, std::span<const RunValue> inputs, bool native) {
+    Run run{.result = RunValue(), .log = {}, .logged = {}};
+    CompiledRun made = run_compiled(context_, module, inputs, logging(run),
+                                    {.steps = 100 * options_.steps, .bytes = kMaxTensorBytes}, native);
+    counts_.limited += made.limited;
+    if (made.limited) return std::nullopt;
+    run.result = std::move(made.result);
+    run.compiled = made.compiled;
+    return run;
+  }
+
+  static double tolerance(const Run& before) { return (before.single ? 1e-4 : 1e-9) * std::max(1.0, before.largest); }
+
+  // How the effects of a run differ from those of the run before.
+  std::optional<Violation> differs(const std::string& check, const Run& before, const Run& run, double tolerance,
+                                   bool floats) {
+    if (before.result && !run.result) return Violation{check, run.result.error()};
+    if (run.result && !before.result)
+      return violation(check, "the program no longer stops with an error: before, " + before.result.error().str());
     if (run.log != before.log) {
-      return violation("machine",
-                       fmt::format("library functions were called {} times, compiled {} times, or in another "
-                                   "order",
-                                   before.log.size(), run.log.size()));
+      return violation(check, fmt::format("library functions were called {} times, now {} times, or in another order",
+                                          before.log.size(), run.log.size()));
     }
     for (size_t i = 0; i < run.logged.size(); ++i) {
-      if (std::string how = Comparison(context_, 0, true).compare(before.logged[i], run.logged[i]); !how.empty())
-        return violation("machine", fmt::format("call {} of a library function: {}", i, how));
+      Comparison comparison(context_, tolerance, floats);
+      if (std::string how = comparison.compare(before.logged[i], run.logged[i]); !how.empty())
+        return violation(check, fmt::format("call {} of a library function: {}", i, how));
     }
-    if (!before.result) return std::nullopt;
-    const std::string how = Comparison(context_, 0, true).compare(*before.result, *compiled.result);
-    return how.empty() ? std::nullopt : violation("machine", how);
+    if (!run.result) return std::nullopt;
+    const std::string how = Comparison(context_, tolerance, floats).compare(*before.result, *run.result);
+    return how.empty() ? std::nullopt : violation(check, how);
   }
 
   std::optional<Violation> run_pipeline(const std::string& check, std::span<const Pass> passes, const Module& module,
@@ -291,24 +321,7 @@ class Examination {
     const Run run = execute(context_, *after, inputs, 10 * options_.steps, false);
     if (run.internal() || (before.result && !run.result)) return Violation{check, run.result.error()};
     if (!before.result && !before.checked(context_)) return std::nullopt;
-    if (run.result && !before.result) {
-      return violation(check, "the program no longer stops with an error: before, " + before.result.error().what);
-    }
-    if (run.log != before.log) {
-      return violation(check, fmt::format("library functions were called {} times, now {} times, or in another order",
-                                          before.log.size(), run.log.size()));
-    }
-    const double tolerance = (before.single ? 1e-4 : 1e-9) * std::max(1.0, before.largest);
-    for (size_t i = 0; i < run.logged.size(); ++i) {
-      Comparison comparison(context_, tolerance, before.finite);
-      if (std::string how = comparison.compare(before.logged[i], run.logged[i]); !how.empty()) {
-        return violation(check, fmt::format("call {} of a library function: {}", i, how));
-      }
-    }
-    if (!run.result) return std::nullopt;
-    Comparison comparison(context_, tolerance, before.finite);
-    const std::string how = comparison.compare(*before.result, *run.result);
-    return how.empty() ? std::nullopt : violation(check, how);
+    return differs(check, before, run, tolerance(before), before.finite);
   }
 
   std::optional<Violation> mutants() {

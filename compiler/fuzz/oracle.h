@@ -8,8 +8,9 @@
 // - machine: the module compiles, and the virtual machine computes the same bits with the reference kernels, NaN where
 //   the interpreter has NaN; it fails where the interpreter fails.
 // - pass NAME, pipeline, pipeline to kernels: the module after the pass verifies and computes equal results: integers
-// exactly, floats to a tolerance
-//   times the largest value in between; the calls of library functions and the failures of checks too.
+//   exactly, floats to a tolerance times the largest value in between; the calls of library functions and the failures
+//   of checks too.
+// - native: so does the module after all passes, compiled with native kernels.
 // - mutant: a text that is not a module is rejected with a location; one that is keeps the promises above.
 #pragma once
 
@@ -30,7 +31,8 @@ struct Counts {
   int64_t loops = 0;                   // calls of loop functions
   int64_t changed = 0;                 // by a pass
   int64_t compiled = 0;                // runs of the virtual machine that were compared
-  int64_t limited = 0;                 // runs of it that ended at a limit
+  int64_t native = 0;                  // runs with native kernels that were compared
+  int64_t limited = 0;                 // runs of the machine that ended at a limit
   int64_t rejected = 0, accepted = 0;  // mutants
   std::map<std::string, int64_t, std::less<>> operators = {};  // how often each was applied
   std::map<std::string, int64_t, std::less<>> values = {};     // and each kind of value made
@@ -44,6 +46,7 @@ struct OracleOptions {
   bool pipeline = true;           // the standard passes, and those that make kernels
   bool text = true;
   bool machine = true;
+  uint64_t native = 0;      // modules whose seeds are multiples of it; 0: none
   int mutants = 2;          // of each kind
   int64_t steps = 100'000;  // of the interpreter; a longer program is not compared
 };

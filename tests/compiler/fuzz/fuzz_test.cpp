@@ -42,6 +42,15 @@ TEST(IrFuzz, ThePromisesOfEachModuleHold) {
   EXPECT_LT(result.uncovered.size(), context.operators().size() / 5) << testing::PrintToString(result.uncovered);
 }
 
+TEST(IrFuzz, NativeKernelsComputeTheSame) {
+  CampaignOptions native = options(5000, rounds(12));
+  native.oracle = {.passes = {}, .pipeline = false, .text = false, .machine = false, .native = 3, .mutants = 0};
+  const auto result = campaign(native);
+  EXPECT_FALSE(result.failure) << result.failure->report;
+  EXPECT_GT(result.counts.native, 0);
+  EXPECT_LE(result.counts.native, rounds(12) / 3 + 1);
+}
+
 TEST(IrFuzz, GraphsContainOnlyOperators) {
   CampaignOptions graphs = options(7, 60);
   graphs.generator.control = false;

@@ -65,8 +65,9 @@ class TreeLstm : public testing::Test {
 TEST_F(TreeLstm, ItsCellsRunOnTheAcceleratorBitForBit) {
   compile_model(false);
   for (const Placement& placement : compiled_->placements) {
-    if (placement.op == "dense" || placement.op.starts_with("requantize"))
+    if (placement.op == "dense" || placement.op.starts_with("requantize")) {
       EXPECT_EQ(placement.target, "accel") << placement.op << ": " << placement.reason;
+    }
   }
   EXPECT_GE(compiled_->executable.programs.size(), 3u);  // of a leaf, of a node, of the classes
   Comparison comparison(*model_, *compiled_);
