@@ -101,12 +101,14 @@ struct ScheduleCommand {
     }
     for (const compiler::kernels::OperatorKnobs& knobs : kernel->knobs)
       fmt::print("// {}: {}\n", knobs.key, compiler::kernels::str(knobs.settings()));
-    fmt::print("// for {}\n{}\n", machine.name, compiler::loop::print(context, kernel->function));
+    if (!kernel->refused.empty()) fmt::print("// a step was refused: {}\n", kernel->refused);
+    fmt::print("// for {}\n{}\n", machine.name, compiler::loop::print(context, kernel->algorithm));
     compiler::kernels::Scheduled scheduled;
     if (text.empty()) {
       scheduled = compiler::kernels::schedule(context, std::move(kernel->function));
+      scheduled.steps.insert(scheduled.steps.begin(), kernel->steps.begin(), kernel->steps.end());
     } else {
-      compiler::loop::Schedule own(context, std::move(kernel->function));
+      compiler::loop::Schedule own(context, std::move(kernel->algorithm), std::move(kernel->constants));
       std::istringstream lines(text);
       for (std::string line; std::getline(lines, line);) {
         if (line.find_first_not_of(" \t\r") != std::string::npos && !line.starts_with("//")) TENON_TRY(own.apply(line));

@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 
-#include "compiler/kernels/pack.h"
 #include "compiler/kernels/product.h"
 #include "runtime/reference/einsum.h"
 #include "support/try.h"
@@ -194,30 +193,23 @@ class Equation {
     Product product{.batch = {}, .rows = size_of(row), .columns = size_of(column), .terms = {}, .term = {}};
     for (const char axis : batch) product.batch.push_back(size_of(axis));
     for (const char axis : terms) product.terms.push_back(size_of(axis));
-    const TileShape shape = tile_of(op_, product.rows, product.columns);
-    const bool reads_in_place =
-        columns.back() == column && !b.constant && !packs_columns(op_, product.rows, product.columns);
-    const size_t column_at = columns.find(column);
-    const LazyTensor weights = reads_in_place ? b : pack(emit_, b, column_at, lanes_of(op_.dtype()));
+    const auto [stored, packed] = columns_of(op_, b, product.rows, product.columns, columns.back() == column);
+    if (packed) product.panels = stored;
     const std::string letters = batch + row + terms + column;
-    product.term = [=, rows = rows, columns = columns](const Dims& outer, Dim i, const Dims& k, const TileIndex& j) {
+    product.term = [=, weights = stored, rows = rows, columns = columns](const Dims& outer, Dim i, const Dims& k,
+                                                                         Dim j) {
       Dims at = outer;
       at.push_back(i);
       at.insert(at.end(), k.begin(), k.end());
-      at.push_back(reads_in_place ? j.index : j.inner);
-      Dims indices = pick(columns, letters, at);
-      if (!reads_in_place) {
-        indices.erase(indices.begin() + static_cast<ptrdiff_t>(column_at));
-        indices.insert(indices.begin(), j.block), indices.push_back(j.inner);
-      }
-      return a.at(pick(rows, letters, at)) * weights.at(indices);
+      at.push_back(j);
+      return a.at(pick(rows, letters, at)) * weights.at(pick(columns, letters, at));
     };
     product.dims = dims_of(output);
     batch += row, batch += column;
     product.result_index = [=, self = *this, result = result](const Dims& at) {
       return self.split(result, pick(result, batch, at), parts);
     };
-    return multiply(op_, "einsum", shape, product);
+    return multiply(op_, "einsum", product);
   }
 
   const OperatorCall& op_;

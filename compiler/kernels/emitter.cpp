@@ -7,7 +7,9 @@
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/kernels/accesses.h"
+#include "compiler/loop/rearrange.h"
 #include "compiler/loop/scalar.h"
+#include "compiler/loop/tree.h"
 #include "compiler/loop/verify.h"
 #include "support/try.h"
 
@@ -47,20 +49,32 @@ std::string Emitter::unique(std::string_view name) {
 }
 
 void Emitter::begin_operator(std::string key, KnobSettings settings) {
-  if (!operators_.empty() && operators_.back().knobs.empty()) operators_.pop_back();
   operators_.push_back({std::move(key), {}});
-  settings_ = std::move(settings);
+  operator_settings_.push_back(std::move(settings));
+}
+
+size_t Emitter::operator_index() {
+  if (operators_.empty()) begin_operator({}, {});
+  return operators_.size() - 1;
 }
 
 size_t Emitter::choose_option(std::string_view knob, std::vector<Option> options) {
+  return choose_option(operator_index(), knob, std::move(options));
+}
+
+size_t Emitter::choose_option(size_t op, std::string_view knob, std::vector<Option> options) {
   size_t selected = static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
-  if (const auto setting = settings_.find(knob); setting != settings_.end()) {
+  const KnobSettings& settings = operator_settings_[op];
+  if (const auto setting = settings.find(knob); setting != settings.end()) {
     const auto option = std::ranges::find(options, setting->second, &Option::name);
     if (option != options.end()) selected = static_cast<size_t>(option - options.begin());
   }
-  if (operators_.empty()) operators_.emplace_back();
-  operators_.back().knobs.push_back({std::string(knob), std::move(options), selected});
+  operators_[op].knobs.push_back({std::string(knob), std::move(options), selected});
   return selected;
+}
+
+void Emitter::add_product(schedules::ProductStages product, size_t operator_index) {
+  products_.push_back({product, operator_index});
 }
 
 LazyTensor Emitter::from_buffer(BufferId buffer, Dims dims, DType dtype) {
@@ -381,8 +395,71 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results)
   if (fused) free_from_alloc(function->body, *fused);  // has no reader
   function->results = buffers;
   TENON_TRY(loop::verify(context_, *function));
-  if (!operators_.empty() && operators_.back().knobs.empty()) operators_.pop_back();
-  return KernelFunction{std::move(*function), std::move(operands_), std::move(operators_)};
+  KernelFunction kernel{std::move(*function), std::move(operands_)};
+  schedule_products(kernel);
+  std::erase_if(operators_, [](const OperatorKnobs& op) { return op.knobs.empty(); });
+  kernel.knobs = std::move(operators_);
+  return kernel;
+}
+
+namespace {
+
+// Removes the parameters with constant operands that the function does not read.
+void remove_unread(KernelFunction& kernel) {
+  std::set<BufferId> read;
+  for (const loop::Stmt& stmt : kernel.function.body) read.merge(loop::buffers_read(stmt));
+  for (size_t i = kernel.operands.size(); i-- > 0;) {
+    if (read.contains(kernel.function.params[i]) || !std::holds_alternative<Tensor>(kernel.operands[i])) continue;
+    kernel.function.params.erase(kernel.function.params.begin() + static_cast<ptrdiff_t>(i));
+    kernel.operands.erase(kernel.operands.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
+// Computes the operands that the steps moved out of the function.
+Status add_operands(Context& context, KernelFunction& kernel, const std::vector<loop::LoadStep>& loads) {
+  std::vector<Operand> operands = kernel.operands;
+  for (const loop::LoadStep& load : loads) {
+    std::vector<Tensor> inputs;
+    for (const BufferId input : load.inputs) {
+      const auto at = std::ranges::find(kernel.function.params, input) - kernel.function.params.begin();
+      inputs.push_back(std::get<Tensor>(operands[static_cast<size_t>(at)]));
+    }
+    TENON_TRY_ASSIGN(computed, loop::rearranged(context, load.load, inputs));
+    operands.emplace_back(std::move(*computed));
+  }
+  kernel.operands = std::move(operands);
+  remove_unread(kernel);
+  return {};
+}
+
+}  // namespace
+
+void Emitter::schedule_products(KernelFunction& kernel) {
+  const auto constants_of = [](const KernelFunction& current) {
+    std::set<BufferId> constants;
+    for (size_t i = 0; i < current.operands.size(); ++i)
+      if (std::holds_alternative<Tensor>(current.operands[i])) constants.insert(current.function.params[i]);
+    return constants;
+  };
+  kernel.algorithm = kernel.function, kernel.constants = constants_of(kernel);
+  for (const Product& product : products_) {
+    loop::Schedule schedule(context_, kernel.function, constants_of(kernel));
+    const auto choose = [&](std::string_view knob, std::vector<Option> options) {
+      return choose_option(product.op, knob, std::move(options));
+    };
+    KernelFunction scheduled = kernel;
+    Status status = schedules::schedule_product(context_, schedule, product.stages, machine_, choose);
+    if (status) {
+      scheduled.function = schedule.function();
+      status = add_operands(context_, scheduled, schedule.loads());
+    }
+    if (!status) {
+      kernel.refused = status.error().str();
+      continue;
+    }
+    kernel = std::move(scheduled);
+    kernel.steps.insert(kernel.steps.end(), schedule.steps().begin(), schedule.steps().end());
+  }
 }
 
 }  // namespace tenon::compiler::kernels

@@ -19,6 +19,7 @@
 #include "compiler/kernels/knob.h"
 #include "compiler/kernels/tiles.h"
 #include "compiler/loop/builder.h"
+#include "compiler/schedules/product.h"
 
 namespace tenon::compiler::kernels {
 
@@ -52,6 +53,11 @@ struct KernelFunction {
   loop::Function function;
   std::vector<Operand> operands;
   std::vector<OperatorKnobs> knobs = {};  // of the operators that have knobs
+  // The plain loops that the templates' steps led to `function` from, and those of its parameters that are constants.
+  loop::Function algorithm = {};
+  std::set<BufferId> constants = {};
+  std::vector<std::string> steps = {};
+  std::string refused = {};  // the reason why the loops of a contraction stayed plain; mostly empty
 };
 
 class Emitter {
@@ -102,6 +108,10 @@ class Emitter {
   // A contraction whose loops `nests` emits; they store the results computed from the sums.
   using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
   LazyTensor contract(std::string_view name, Dims dims, DType dtype, Nests nests);
+  // The template of matrix products schedules these stages, with the knobs of the current operator.
+  void add_product(schedules::ProductStages product, size_t operator_index);
+  // The index of the operator that is being lowered, for add_product().
+  size_t operator_index();
   // A scan along the axis: step(indices, the previous element, or nullptr for the first element).
   LazyTensor scan(std::string_view name, Dims dims, size_t axis, DType dtype,
                   const std::function<Expr(const Dims& at, const Expr& before)>& step);
@@ -132,6 +142,7 @@ class Emitter {
   // lo <= index < hi.
   Expr inside(Dim index, Dim lo, Dim hi) const;
 
+  // Where a template's step is refused, the loops stay plain.
   Expected<KernelFunction> finish(const std::vector<LazyTensor>& results);
 
  private:
@@ -145,6 +156,8 @@ class Emitter {
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
   bool is_contiguous_sum(const Sum& sum);
   LazyTensor reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
+  size_t choose_option(size_t op, std::string_view knob, std::vector<Option> options);
+  void schedule_products(KernelFunction& kernel);
   bool reads_in_place(const std::vector<LazyTensor>& results);
 
   Context& context_;
@@ -156,8 +169,13 @@ class Emitter {
   std::set<BufferId> temporaries_;
   std::map<std::shared_ptr<const Tensor>, BufferId> constants_;
   std::optional<Pending> pending_;
-  KnobSettings settings_;  // of the operator that is being lowered
   std::vector<OperatorKnobs> operators_;
+  std::vector<KnobSettings> operator_settings_;  // of each operator
+  struct Product {
+    schedules::ProductStages stages;
+    size_t op = 0;
+  };
+  std::vector<Product> products_;
 };
 
 }  // namespace tenon::compiler::kernels

@@ -16,13 +16,11 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
+#include "compiler/schedules/option.h"
 
 namespace tenon::compiler::kernels {
 
-struct Option {
-  std::string name;  // letters, digits and '_'
-  double cost = 0;   // comparable within the knob
-};
+using schedules::Option;
 struct Knob {
   std::string name;
   std::vector<Option> options;

@@ -1,4 +1,4 @@
-// Matrix products in register tiles with arbitrary terms.
+// Matrix products with arbitrary terms.
 #pragma once
 
 #include "compiler/kernels/lowerings.h"
@@ -13,19 +13,26 @@ struct Product {
   Dims batch;
   Dim rows, columns;
   Dims terms;
-  std::function<Expr(const Dims& batch, Dim i, const Dims& k, const TileIndex& j)> term;
+  std::function<Expr(const Dims& batch, Dim i, const Dims& k, Dim j)> term;
+  // The operand whose columns are packed into panels; it must have a buffer.
+  std::optional<LazyTensor> panels = {};
   // Where the result is not [batch, rows, columns]: its dims, and its indices from [batch, row, column].
   Dims dims = {};
   std::function<Dims(const Dims& at)> result_index = nullptr;
 };
-LazyTensor multiply(const OperatorCall& op, std::string_view name, const TileShape& shape, const Product& product);
+// Plain loops; a template (compiler/schedules/product.h) turns them into register tiles.
+LazyTensor multiply(const OperatorCall& op, std::string_view name, const Product& product);
 
-// Whether the columns of a matrix that is not constant are packed into panels first: always where they are not whole
-// vectors, else the knob "weights".
-bool packs_columns(const OperatorCall& op, Dim rows, Dim columns);
+// The operand, in a buffer where its columns are packed into panels first: always where it is a constant, or its
+// columns are not contiguous whole vectors, else by the knob "weights".
+struct Columns {
+  LazyTensor value;
+  bool packed = false;
+};
+Columns columns_of(const OperatorCall& op, const LazyTensor& operand, Dim rows, Dim columns, bool contiguous);
 
-// The tile for a product of the operator's result type, by the knob "tile". `bytes`: its terms are
-// dot products of bytes.
+// The tile for sums of the operator's result type, by the knob "tile", where loops are emitted in tiles. `bytes`: the
+// terms are dot products of bytes.
 TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns, bool bytes = false);
 
 }  // namespace tenon::compiler::kernels

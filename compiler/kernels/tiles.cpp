@@ -13,7 +13,6 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kTasks = 16;  // tasks that keep many threads busy
 // Cycles to transpose 16 channels of a tile: in one register, or for each of several; and to load a cache line from L2
 // beyond the cycles that computation hides.
 constexpr double kTransposeCycles = 80, kPartTransposeCycles = 100, kL2Cycles = 0.25;
@@ -272,59 +271,10 @@ loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::strin
   return nests(0, true);
 }
 
-std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
-  constexpr double kLoaded = 0.25;                                // cycles to load a cache line, which may come from L2
-  const int64_t registers = kVectorBytes / machine.vector_bytes;  // of a vector
-  const bool split_bytes = terms.bytes && !machine.dot;           // even and odd bytes are multiplied in turn
-  const auto cycles = [&](int64_t r, int64_t width) {
-    const auto row_count = static_cast<double>(r), loaded = static_cast<double>(width),
-               vectors = loaded / static_cast<double>(registers), sums = row_count * loaded;
-    const double operations = split_bytes                  ? 4 * sums + 2 * row_count + 3 * loaded
-                              : machine.fma || terms.bytes ? sums
-                                                           : 2 * sums;
-    return std::max({operations / machine.multiply_adds, (row_count + loaded) / machine.loads, machine.latency}) +
-           kLoaded * vectors + (terms.strided_rows ? 0.125 * row_count : 0) +
-           (terms.strided_lanes ? std::max(4 / vectors - 1, 0.0) : 0);
-  };
-  // Beside the accumulators, registers hold the vectors, and one broadcast element that multiplies them, a product
-  // that is not added yet where these are two instructions, or parts of bytes.
-  const int64_t accumulators = machine.registers - 4;
-  const auto max_rows = [&](int64_t v) {
-    const int64_t others = split_bytes ? 2 * v * registers + 3 : v * registers + (machine.fma || terms.bytes ? 1 : 2);
-    return std::min(accumulators, machine.registers - others) / (v * registers);
-  };
-  const int64_t vectors = (lanes + vector - 1) / vector, shortest = shortest_vector(machine, vector),
-                unit = registers * shortest / vector, lane_units = (lanes + shortest - 1) / shortest,
-                most_rows = rows > 0 ? rows : accumulators;
-  std::vector<TileShape> shapes;
-  for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); v *= 2) {
-    for (int64_t r = 1; r <= std::min(most_rows, v == 1 ? std::max<int64_t>(max_rows(v), 1) : max_rows(v)); ++r) {
-      TileShape shape{r, v};
-      // Blocks of rows and vectors, and their tails: one block of rows, and of vectors one for each power of two.
-      const int64_t widest = v * vector / shortest;
-      for (const auto& [rows_of, blocks] : {std::pair(r, most_rows / r), std::pair(most_rows % r, int64_t{1})}) {
-        for (int64_t width = widest; width > 0 && rows_of > 0; width /= 2) {
-          const int64_t times = width == widest ? lane_units / widest : lane_units / width % 2;
-          if (times == 0) continue;
-          shape.cycles += static_cast<double>(blocks * times) * cycles(rows_of, width * unit);
-          shape.code += rows_of * (width * unit + 1);
-        }
-      }
-      shapes.push_back(shape);
-    }
-  }
-  return shapes;
-}
-
-TileShape choose_tile(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
-  const std::vector<TileShape> shapes = tile_shapes(machine, rows, lanes, vector, terms);
-  return *std::ranges::min_element(shapes, {}, &TileShape::cost);
-}
-
 TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms, bool bytes,
                                  const std::function<bool(int64_t rows)>& allowed) {
   const int64_t vectors = (channels + kTransposeSide - 1) / kTransposeSide,
-                registers = kVectorBytes / machine.vector_bytes;
+                registers = schedules::kVectorBytes / machine.vector_bytes;
   const double transpose_cycles =
       registers == 1 ? kTransposeCycles : kPartTransposeCycles * static_cast<double>(registers);
   TileShape best;

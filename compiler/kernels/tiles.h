@@ -15,7 +15,7 @@
 #include "compiler/ir/context.h"
 #include "compiler/kernels/arithmetic.h"
 #include "compiler/loop/builder.h"
-#include "compiler/machine/machine.h"
+#include "compiler/schedules/register_tile.h"
 
 namespace tenon::compiler::kernels {
 
@@ -24,14 +24,18 @@ using loop::AxisKind;
 using loop::For;
 using loop::LoopKind;
 using loop::Stmt;
+using schedules::choose_tile;
+using schedules::elements_in;
+using schedules::kParallelTerms;
+using schedules::kTasks;
+using schedules::lanes_of;
+using schedules::shortest_vector;
+using schedules::Terms;
+using schedules::tile_shapes;
+using schedules::TileShape;
 
 // Rows and lanes of a tile that is transposed in registers.
 constexpr int64_t kTransposeSide = 16;
-// Elements of 4 bytes that fit into a cache.
-constexpr int64_t elements_in(int64_t cache_bytes) { return cache_bytes / 4; }
-// Multiply-adds below which threads cost more than they save.
-constexpr double kParallelTerms = 1 << 18;
-
 // An index along an axis. Block and inner are those of the panels that the axis' operand is packed into: of lanes, of
 // TileAxis::panel elements; of rows, tiles.
 struct TileIndex {
@@ -73,37 +77,6 @@ struct TileResult {
 loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::string& name, const Tiles& tiles,
                       DType dtype, const std::vector<TileResult>& results);
 
-// Elements of a vector of 64 bytes: of one register or, where these are shorter, of several. Tiles and packed panels
-// consist of whole vectors on all machines, so that one packed copy of constants serves all of them.
-constexpr int64_t kVectorBytes = 64;
-// The elements of the last vector of constant lanes: half a vector where that is a register or more, so that fewer
-// lanes are computed past the end.
-constexpr int64_t shortest_vector(const Machine& machine, int64_t vector) {
-  return machine.vector_bytes < kVectorBytes ? vector / 2 : vector;
-}
-constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype == DType::kI64 ? 8 : 16; }
-
-// What the terms of a tile's sums are. Strided: whether the elements that a tile reads for one term are strided: each
-// row, or each vector, is in another page, as in a matrix that is read in place. Packed panels are contiguous.
-struct Terms {
-  bool strided_rows = false, strided_lanes = false;
-  bool bytes = false;  // dot products of bytes
-};
-
-// A register tile of rows times vectors.
-struct TileShape {
-  int64_t rows = 1, vectors = 1;
-  double cycles = 0;  // for one term of the sum, over all tiles
-  int64_t code = 0;   // instructions of all compiled copies of the tile
-
-  // A hundred instructions, which compile in 2 ms, weigh as much as 5 % of the cycles.
-  double cost() const { return cycles * (1 + 0.0005 * static_cast<double>(code)); }
-};
-// All tiles that fit into the machine's registers, for `rows` (0: not constant, assumed to be many) and `lanes` in
-// total; at least one.
-std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
-// The cheapest of these tiles.
-TileShape choose_tile(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
 // The cheapest transposed tile, whose lanes are output channels and whose rows are output pixels; its cycles are those
 // of all `terms`. `allowed` filters the number of rows; 0 cycles where it allows none.
 TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms, bool bytes,

@@ -432,8 +432,15 @@ bool begins_at_zero(TypeContext& context, const Axis& axis, const std::vector<co
 }
 
 bool always_below(TypeContext& context, Dim left, Dim right, const std::vector<const For*>& loops) {
-  const auto difference = interval_of(context, context.subtract(left, right), loops);
-  return difference && DimProver(context).less(difference->hi, context.dim(0)) == Answer::kYes;
+  const Dim room = context.subtract(context.subtract(right, left), context.dim(1));
+  if (const auto range = interval_of(context, room, loops);
+      range && DimProver(context).less_equal(context.dim(0), range->lo) == Answer::kYes)
+    return true;
+  // Quotients and remainders of loop variables are not linear in these: their ranges are facts for the prover then.
+  Dims facts;
+  for (const For* loop : loops)
+    facts.push_back(context.subtract(context.subtract(loop->extent, context.dim(1)), context.dim(loop->var)));
+  return DimProver(context).implied(facts, room);
 }
 
 }  // namespace tenon::compiler::loop

@@ -150,7 +150,13 @@ MemoryEmitter::LaneAccess MemoryEmitter::lane_access(const Address& address) {
         return {LaneAccess::kStrided, begin, *stride};
     }
   }
-  if (auto panels = panels_of(address.offset)) return {LaneAccess::kPanels, panels->front(), 1, std::move(*panels)};
+  if (auto panels = panels_of(address.offset)) {
+    bool adjacent = true;
+    for (size_t i = 1; i < panels->size(); ++i)
+      adjacent &= context_.subtract((*panels)[i], (*panels)[i - 1]) == context_.dim(kPanelLanes);
+    if (adjacent) return {LaneAccess::kContiguous, panels->front()};
+    return {LaneAccess::kPanels, panels->front(), 1, std::move(*panels)};
+  }
   return {LaneAccess::kScattered, {}};
 }
 

@@ -12,17 +12,21 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// Wraps the statement in an Alloc of the buffer.
-void wrap_in_alloc(const Path::Step& step, BufferId buffer) {
+// Wraps the statement, and those after it if `following` is set, in an Alloc of the buffer.
+void wrap_in_alloc(const Path::Step& step, BufferId buffer, bool following) {
   Alloc alloc{.buffer = buffer, .scope = Scope::kHeap, .body = {}};
-  alloc.body.push_back(std::move(step.stmt()));
-  step.stmt() = Stmt{std::move(alloc)};
+  const auto first = step.body->begin() + static_cast<ptrdiff_t>(step.index),
+             last = following ? step.body->end() : first + 1;
+  std::move(first, last, std::back_inserter(alloc.body));
+  step.body->erase(first, last);
+  step.body->insert(step.body->begin() + static_cast<ptrdiff_t>(step.index), Stmt{std::move(alloc)});
 }
 
-// The body that receives the copy: the loop's, or that of an Alloc around the whole nest.
-Body& body_for_copy(const Path& path, std::optional<size_t> loop, BufferId cache) {
+// The body that receives the copy: the loop's, or that of an Alloc around the whole nest; with `following`, around the
+// statements after it too, which stay in one body with it, so that compute_at can still move the nest into them.
+Body& body_for_copy(const Path& path, std::optional<size_t> loop, BufferId cache, bool following) {
   const size_t step = loop.value_or(outermost_step(path));
-  wrap_in_alloc(path.steps[step], cache);
+  wrap_in_alloc(path.steps[step], cache, following && !loop);
   Body& alloc_body = std::get<Alloc>(path.steps[step].stmt().form).body;
   return loop ? std::get<For>(alloc_body.front().form).body : alloc_body;
 }
@@ -145,7 +149,7 @@ Expected<Function> cache_read(TypeContext& context, Function function, Symbol st
   const BufferId cache = add_buffer(function, name, *from);
   redirect(path->stage(), *from, cache);
   Stmt copy = copy_nest(context, function, name, *from, cache, box, std::move(*guards));
-  Body& body = body_for_copy(*path, *loop, cache);
+  Body& body = body_for_copy(*path, *loop, cache, true);
   body.insert(body.begin(), std::move(copy));
   return placed(context, std::move(function), cache, stage, placement);
 }
@@ -168,7 +172,7 @@ Expected<Function> cache_write(TypeContext& context, Function function, Symbol s
   const BufferId cache = add_buffer(function, name, to);
   redirect(path->stage(), to, cache);
   Stmt copy = copy_nest(context, function, name, cache, to, box, std::move(*guards));
-  body_for_copy(*path, *loop, cache).push_back(std::move(copy));
+  body_for_copy(*path, *loop, cache, false).push_back(std::move(copy));
   return placed(context, std::move(function), cache, stage, placement);
 }
 

@@ -37,7 +37,8 @@ Status inputs_stay_available(const TypeContext& context, Function& function, con
   });
   TENON_TRY(status);
   for_each_access(stage, [&](const Access& access) {
-    if (access.writes) return;
+    // A parameter has all its elements all the time, whatever its indices.
+    if (access.writes || std::ranges::find(function.params, access.buffer) != function.params.end()) return;
     for (const Axis& axis : stage.axes) {
       const auto index = offset_index(access.indices, axis.var);
       if (index && index->fold != 0)
@@ -213,8 +214,9 @@ Expected<Box> box_read(TypeContext& context, Function& function, const ProducerA
   return box;
 }
 
-// The producer in new loops over the box, with guards where the box exceeds an axis.
-Stmt cut_to(TypeContext& context, const Function& function, Stage producer, const Box& box, const DimProver& prover) {
+// The producer in new loops over the box, inside the loops `around`, with guards where the box exceeds an axis.
+Stmt cut_to(TypeContext& context, const Function& function, Stage producer, const Box& box,
+            const std::vector<const For*>& around) {
   const Access* write = nullptr;
   std::vector<Access> writes;
   for_each_access(producer, [&](const Access& access) {
@@ -237,14 +239,10 @@ Stmt cut_to(TypeContext& context, const Function& function, Stage producer, cons
       const Dim lo = context.subtract(needed.lo, context.dim(index->offset));
       loop.extent = context.add(context.subtract(needed.hi, needed.lo), context.dim(1));
       axis.value = context.add(lo, axis.value);
-      // -1 < value, value < extent
-      DimBounds bounds = prover.bounds();
-      bounds[loop.var] = {.lo = 0, .hi = {}};
-      if (const auto size = loop.extent.constant()) bounds[loop.var].hi = *size - 1;
-      const DimProver inner(context, bounds);
-      if (inner.less_equal(context.dim(0), axis.value) != Answer::kYes)
-        producer.where.push_back({context.dim(-1), axis.value});
-      if (inner.less(axis.value, extent) != Answer::kYes) producer.where.push_back({axis.value, extent});
+      std::vector<const For*> within = around;
+      within.push_back(&loop);
+      for (const Guard& guard : {Guard{context.dim(-1), axis.value}, Guard{axis.value, extent}})
+        if (!always_below(context, guard.left, guard.right, within)) producer.where.push_back(guard);
     }
     values[axis.var] = axis.value;
     loops.push_back(std::move(loop));
@@ -258,9 +256,12 @@ Expected<Function> compute_at(TypeContext& context, Function function, Symbol st
   TENON_TRY_ASSIGN(pair, find_pair(context, function, stage, reader, loop));
   TENON_TRY(movable(context, function, *pair));
   TENON_TRY_ASSIGN(box, box_read(context, function, *pair, stage));
-  const DimProver prover(context, bounds_of(pair->to, pair->loop + 1));
+  std::vector<const For*> around;
+  for (size_t step = 0; step <= pair->loop; ++step)
+    if (pair->to.is_loop(step)) around.push_back(&pair->to.loop_at(step));
+  Stmt nest = cut_to(context, function, pair->from.stage(), *box, around);
   Body& body = pair->to.loop_at(pair->loop).body;
-  body.insert(body.begin(), cut_to(context, function, pair->from.stage(), *box, prover));
+  body.insert(body.begin(), std::move(nest));
   // The old nest precedes the reader's statement, so its index is still valid.
   erase(pair->from.steps[pair->root]);
   return function;

@@ -78,8 +78,8 @@ Expected<Function> split(TypeContext& context, Function function, Symbol stage, 
   TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   for (size_t i = 0; i < factors.size(); ++i) {
     if (factors[i] < 1) return error(fmt::format("the factor is {}, must be at least 1", factors[i]));
-    if (i > 0 && factors[i] >= factors[i - 1])
-      return error(fmt::format("the factor {} follows {}, must be less", factors[i], factors[i - 1]));
+    if (i > 0 && factors[i] > factors[i - 1])
+      return error(fmt::format("the factor {} follows {}, must not be larger", factors[i], factors[i - 1]));
   }
   const Path::Step original = path->steps[*step];
   For target = path->loop_at(*step);

@@ -12,7 +12,7 @@
 
 namespace tenon::compiler::loop {
 
-// `factors` descend; each but the first one makes a copy of the loop for iterations that remain.
+// No factor exceeds the one before; each but the first one makes a copy of the loop for iterations that remain.
 Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop,
                          std::span<const int64_t> factors);
 Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);

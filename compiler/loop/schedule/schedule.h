@@ -66,6 +66,7 @@ class Schedule {
   Function take() && { return std::move(function_); }
   // The operands that at_load steps added, in their order.
   const std::vector<LoadStep>& loads() const { return loads_; }
+  const std::set<BufferId>& constants() const { return constants_; }
   // The applied steps in text form: "split(dot, i, 8)".
   const std::vector<std::string>& steps() const { return steps_; }
 

@@ -130,6 +130,7 @@ void compare(Context& context, Library& library, std::string_view params, std::s
   const Function& function = *module->function(context.symbol("main"));
   const auto kernel = make_kernel(context, *module, "kernel", function, kMachine);
   ASSERT_TRUE(kernel) << text << kernel.error().str();
+  EXPECT_EQ(kernel->refused, "") << text << loop::print(context, kernel->function);
   const Scheduled scheduled = schedule(context, kernel->function);
   for (const int64_t n : sizes) {
     std::vector<Tensor> arguments;
@@ -161,6 +162,7 @@ void compare(Context& context, Library& library, const Module& module, const Fun
   ASSERT_TRUE(expected) << case_name << expected.error().str();
   const auto kernel = make_kernel(context, module, "kernel", function, kMachine);
   ASSERT_TRUE(kernel) << case_name << ": " << kernel.error().str();
+  EXPECT_EQ(kernel->refused, "") << case_name << loop::print(context, kernel->function);
   const auto params = operands_of(*kernel, arguments);
   const Scheduled scheduled = schedule(context, kernel->function);
   const auto found = loop::evaluate(context, scheduled.function, params);
@@ -184,6 +186,7 @@ TEST(Kernels, EveryStoredCaseOfTheOperatorsIsComputed) {
     if (!kernel && (kPartiallySupported.contains(op) || (narrow && op == "cast"))) continue;
     EXPECT_TRUE(kernel) << name << ": " << stored.call << ": " << kernel.error().str();
     if (!kernel) continue;
+    EXPECT_EQ(kernel->refused, "") << name << loop::print(context, kernel->function);
     const Scheduled scheduled = schedule(context, kernel->function);
     steps += scheduled.steps.size();
     for (const loop::Function& function : {kernel->function, scheduled.function}) {

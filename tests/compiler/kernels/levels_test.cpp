@@ -67,6 +67,7 @@ class Levels : public ::testing::Test {
       const auto kernel = make_kernel(context_, module_, fmt::format("k{}", kernels_[level].functions.size()),
                                       function_, *find_machine(level), knobs_);
       ASSERT_TRUE(kernel) << level << case_name << kernel.error().str();
+      EXPECT_EQ(kernel->refused, "") << level << case_name;
       loop::Function scheduled = schedule(context_, kernel->function).function;
       std::vector<Tensor> params;
       for (const Operand& operand : kernel->operands) {
@@ -263,44 +264,53 @@ TEST_F(Levels, SplitTilesHaveUniqueNames) {
   expect_near((*found)[0], expected, loop::print(context_, split));
 }
 
+// Products have a schedule for each level.
+TEST_F(Levels, ProductsAreScheduledForEachLevel) {
+  for (const std::string_view op : {"matmul", "dense"}) {
+    for (const int64_t m : {1, 15}) {
+      for (const bool constant : {false, true}) {
+        begin();
+        const Tensor weights = op == "dense" ? floats({37, 18}) : floats({18, 37});
+        const Atom x = argument(floats({m, 18})), w = constant ? builder_->constant(weights) : argument(weights);
+        const auto value = builder_->apply(std::string(op), {x, w});
+        ASSERT_TRUE(value) << value.error().str();
+        check(*builder_->apply("relu", {*value}), fmt::format("{} of {}, constant {}", op, m, constant));
+        EXPECT_NE(text_.find("in registers"), std::string::npos) << text_;
+      }
+    }
+  }
+  run_on_all_levels();
+}
+
 // Tiles are split to fit the register file: from 16 registers of 16 bytes up to AVX-512, for which they are emitted.
 TEST_F(Levels, TilesAreSplitToFitTheRegisters) {
-  for (const std::string_view op : {"matmul", "dense", "conv2d"}) {
-    for (const int64_t m : {1, 15}) {
-      begin();
-      Expected<Atom> value = error("none");
-      if (op == "conv2d") {
-        value =
-            builder_->apply("conv2d", {argument(floats({1, 2, 5, m + 3})), builder_->constant(floats({m, 2, 3, 3}))},
-                            {{"padding", std::vector<int64_t>{1, 1, 0, 1}}});
-      } else {
-        value = builder_->apply(
-            std::string(op),
-            {argument(floats({m, 18})), builder_->constant(op == "dense" ? floats({37, 18}) : floats({18, 37}))});
+  for (const int64_t m : {1, 15}) {
+    begin();
+    const auto value =
+        builder_->apply("conv2d", {argument(floats({1, 2, 5, m + 3})), builder_->constant(floats({m, 2, 3, 3}))},
+                        {{"padding", std::vector<int64_t>{1, 1, 0, 1}}});
+    ASSERT_TRUE(value) << value.error().str();
+    const auto result = builder_->apply("relu", {*value});
+    ASSERT_TRUE(result) << result.error().str();
+    check(*result, fmt::format("conv2d of {}", m), false);
+    const auto& [functions, params] = kernels_[levels_.front()];
+    const loop::Function& function = functions.back();
+    for (const auto& [count, size] : {std::pair(16, 16), {32, 16}, {32, 64}}) {
+      const loop::Function split =
+          native::fit_tiles(context_, function, {.vector_bytes = size, .registers = count, .fma = true});
+      const Status verified = loop::verify(context_, split);
+      ASSERT_TRUE(verified) << verified.error().str() << loop::print(context_, split);
+      const auto found = loop::evaluate(context_, split, params.back());
+      ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
+      expect_near((*found)[0], expected_.back(), cases_.back());
+      for (const loop::Buffer& buffer : split.buffers) {
+        if (context_.name(buffer.name).find("_acc") == std::string::npos) continue;
+        int64_t elements = 1;
+        for (const auto& axis : buffer.axes) elements *= *axis.extent.constant();
+        EXPECT_LT(elements, count * size / 4) << loop::print(context_, split);
       }
-      ASSERT_TRUE(value) << value.error().str();
-      const auto result = builder_->apply("relu", {*value});
-      ASSERT_TRUE(result) << result.error().str();
-      check(*result, fmt::format("{} of {}", op, m), false);
-      const auto& [functions, params] = kernels_[levels_.front()];
-      const loop::Function& function = functions.back();
-      for (const auto& [count, size] : {std::pair(16, 16), {32, 16}, {32, 64}}) {
-        const loop::Function split =
-            native::fit_tiles(context_, function, {.vector_bytes = size, .registers = count, .fma = true});
-        const Status verified = loop::verify(context_, split);
-        ASSERT_TRUE(verified) << verified.error().str() << loop::print(context_, split);
-        const auto found = loop::evaluate(context_, split, params.back());
-        ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
-        expect_near((*found)[0], expected_.back(), cases_.back());
-        for (const loop::Buffer& buffer : split.buffers) {
-          if (context_.name(buffer.name).find("_acc") == std::string::npos) continue;
-          int64_t elements = 1;
-          for (const auto& axis : buffer.axes) elements *= *axis.extent.constant();
-          EXPECT_LT(elements, count * size / 4) << loop::print(context_, split);
-        }
-        EXPECT_TRUE(size != 64 || loop::equal(split, function)) << loop::print(context_, split);
-        EXPECT_FALSE(size == 16 && m > 1 && loop::equal(split, function)) << loop::print(context_, split);
-      }
+      EXPECT_TRUE(size != 64 || loop::equal(split, function)) << loop::print(context_, split);
+      EXPECT_FALSE(size == 16 && m > 1 && loop::equal(split, function)) << loop::print(context_, split);
     }
   }
   run_on_all_levels();

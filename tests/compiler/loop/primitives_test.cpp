@@ -437,7 +437,7 @@ TEST(Primitives, RefuseWithTheReason) {
        {"fuse(dot, j, k)", "split(dot, j_k, 3)"},
        "reorder(dot, j_k1, j_k0)",
        "'j_k1' cannot move out of 'j_k0': points of the reduction would come before its init"},
-      {kLinear, {}, "split(y, i, 4, 4)", "the factor 4 follows 4, must be less"},
+      {kLinear, {}, "split(y, i, 4, 5)", "the factor 5 follows 4, must not be larger"},
       {kLinear, {}, "clone(y, dot)", "%y is a result of the function"},
       {kLinear, {}, "clone(dot, dot)", "the stage 'dot' does not read the result of 'dot'"},
       {kLinear, {"split_init(dot, k)"}, "clone(dot, y)", "the stage 'dot_init' also writes %d"},

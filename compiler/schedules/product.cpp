@@ -1,0 +1,336 @@
+#include "compiler/schedules/product.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "compiler/base/dim_prover.h"
+#include "compiler/loop/access.h"
+#include "compiler/loop/schedule/region.h"
+#include "compiler/loop/tree.h"
+#include "support/try.h"
+
+namespace tenon::compiler::schedules {
+namespace {
+
+using loop::AxisKind;
+using loop::BufferId;
+
+constexpr double kCacheMisses = 1.5;  // estimated slowdown where the inner operand exceeds L2
+
+class ProductTemplate {
+ public:
+  ProductTemplate(TypeContext& context, loop::Schedule& schedule, const ProductStages& product, const Machine& machine,
+                  const ChooseOption& choose)
+      : context_(context), schedule_(schedule), product_(product), machine_(machine), choose_(choose) {}
+
+  Status run() {
+    TENON_TRY(read_sizes());
+    TENON_TRY(pack_panels());
+    const bool whole = DimProver(context_).divides(context_.dim(vector_), columns_) == Answer::kYes;
+    if (!whole && product_.panels) TENON_TRY(step("pad({}, {}, {})", product_.sums, column_axis_, vector_));
+    TENON_TRY(make_blocks());
+    for (size_t i = 0; i < blocks_.size(); ++i) TENON_TRY(compute_in_registers(blocks_[i], i + 1 == blocks_.size()));
+    return {};
+  }
+
+ private:
+  template <class T>
+  auto shown(const T& value) const {
+    if constexpr (std::same_as<T, Symbol>) return std::string(context_.name(value));
+    else return value;
+  }
+  template <class... Args>
+  Status step(std::string_view format, const Args&... args) {
+    return step_with(format, shown(args)...);
+  }
+  template <class... Args>
+  Status step_with(std::string_view format, const Args&... args) {
+    return schedule_.apply(fmt::format(fmt::runtime(format), args...));
+  }
+  std::string joined(const std::vector<Symbol>& names) const {
+    std::vector<std::string_view> texts;
+    for (const Symbol name : names) texts.push_back(context_.name(name));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+  // The variables of the loops around a stage, the outermost first.
+  std::vector<Symbol> loops_of(Symbol stage) {
+    function_ = schedule_.function();
+    std::vector<Symbol> loops;
+    if (const auto path = loop::find_stage(context_, function_, stage)) {
+      for (const loop::For* loop : loop::all_loops(*path)) loops.push_back(loop->var);
+    }
+    return loops;
+  }
+  Dim extent_of(Symbol stage, Symbol loop) {
+    function_ = schedule_.function();
+    const auto path = loop::find_stage(context_, function_, stage);
+    const auto at = path ? path->loop(loop) : std::nullopt;
+    return at ? path->loop_at(*at).extent : context_.dim(0);
+  }
+  std::set<Symbol> stage_names() const {
+    std::set<Symbol> names;
+    for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
+      if (const auto* stage = std::get_if<loop::Stage>(&stmt.form)) names.insert(stage->name);
+    });
+    return names;
+  }
+
+  Status read_sizes() {
+    function_ = schedule_.function();
+    TENON_TRY_ASSIGN(path, loop::find_stage(context_, function_, product_.sums));
+    const loop::Stage& sums = path->stage();
+    const auto is_term = [](const loop::Axis& axis) { return axis.kind == AxisKind::kReduce; };
+    const auto terms = std::ranges::find_if(sums.axes, is_term);
+    if (terms - sums.axes.begin() < 2)
+      return error(fmt::format("the stage '{}' has no axes of rows and columns", context_.name(product_.sums)));
+    row_axis_ = (terms - 2)->var, column_axis_ = (terms - 1)->var;
+    rows_ = (terms - 2)->extent, columns_ = (terms - 1)->extent;
+    for (auto axis = terms; axis != sums.axes.end(); ++axis) terms_ = context_.multiply(terms_, axis->extent);
+    num_terms_ = static_cast<size_t>(sums.axes.end() - terms);
+    loop::for_each_access(sums, [&](const loop::Access& access) {
+      if (access.writes) buffer_ = access.buffer;
+    });
+    vector_ = lanes_of(function_.buffer(buffer_).dtype);
+    shape_ = select_tile();
+    return {};
+  }
+
+  TileShape select_tile() {
+    const std::vector<TileShape> shapes =
+        tile_shapes(machine_, rows_.constant().value_or(0),
+                    std::max<int64_t>(columns_.constant().value_or(2 * vector_), 1), vector_, {.strided_rows = true});
+    std::vector<Option> options;
+    for (const TileShape& shape : shapes)
+      options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});
+    return shapes[choose_("tile", std::move(options))];
+  }
+
+  // --- Panels ---
+
+  // The stage that alone computes the buffer, for one reader.
+  std::optional<Symbol> private_producer(BufferId buffer) {
+    std::vector<const loop::Stage*> writers, readers;
+    for_each_statement(function_.body, [&](const loop::Stmt& stmt) {
+      const auto* stage = std::get_if<loop::Stage>(&stmt.form);
+      if (!stage) return;
+      bool reads = false, writes = false;
+      loop::for_each_access(*stage, [&](const loop::Access& access) {
+        if (access.buffer == buffer) (access.writes ? writes : reads) = true;
+      });
+      if (reads) readers.push_back(stage);
+      if (writes) writers.push_back(stage);
+    });
+    const bool is_private = writers.size() == 1 && readers.size() == 1 && writers[0] != readers[0] &&
+                            loop::find_alloc(function_.body, buffer) && writers[0]->body.size() == 1 &&
+                            std::holds_alternative<loop::Store>(writers[0]->body[0].form) && writers[0]->init.empty() &&
+                            loop::writes_whole(context_, function_, *writers[0], buffer);
+    return is_private ? std::optional(writers[0]->name) : std::nullopt;
+  }
+
+  // Panels of 16 columns, the terms inside: all levels of an executable share one copy of constants.
+  Status pack_panels() {
+    if (!product_.panels) return {};
+    function_ = schedule_.function();
+    std::optional<BufferId> from;
+    size_t position = 0;
+    TENON_TRY_ASSIGN(path, loop::find_stage(context_, function_, product_.sums));
+    loop::for_each_access(path->stage(), [&](const loop::Access& access) {
+      if (access.writes || function_.buffer(access.buffer).name != *product_.panels) return;
+      const auto at = std::ranges::find(access.indices, context_.dim(column_axis_));
+      if (at == access.indices.end()) return;
+      from = access.buffer, position = static_cast<size_t>(at - access.indices.begin());
+    });
+    if (!from) return error(fmt::format("%{} is not read at its columns", context_.name(*product_.panels)));
+    const bool is_constant = schedule_.constants().contains(*from);
+    std::optional<Symbol> stage = private_producer(*from);
+    if (!stage) {
+      const std::set<Symbol> before = stage_names();
+      TENON_TRY(step("cache_read({}, {})", product_.sums, *product_.panels));
+      for (const Symbol name : stage_names())
+        if (!before.contains(name)) stage = name;
+    }
+    function_ = schedule_.function();
+    TENON_TRY_ASSIGN(writer, loop::find_stage(context_, function_, *stage));
+    const auto& store = std::get<loop::Store>(writer->stage().body[0].form);
+    const Symbol buffer = function_.buffer(store.buffer).name, axis = *store.indices[position].variable();
+    const Dim size = function_.buffer(store.buffer).axes[position].extent;
+    if (DimProver(context_).divides(context_.dim(vector_), size) != Answer::kYes)
+      TENON_TRY(step("pad({}, {}, {})", *stage, axis, vector_));
+    const std::vector<Symbol> loops = loops_of(*stage);
+    TENON_TRY(step("split({}, {}, {})", *stage, loops[position], vector_));
+    std::vector<Symbol> order = loops_of(*stage);
+    std::rotate(order.begin() + static_cast<ptrdiff_t>(position) + 1,
+                order.begin() + static_cast<ptrdiff_t>(position) + 2, order.end());
+    std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(position),
+                order.begin() + static_cast<ptrdiff_t>(position) + 1);
+    TENON_TRY(step("reorder({}, {})", *stage, joined(order)));
+    std::string names, panels = fmt::format("a{}/{}", position, vector_);
+    for (size_t i = 0; i < loops.size(); ++i) {
+      names += fmt::format("a{} ", i);
+      if (i != position) panels += fmt::format(" a{}", i);
+    }
+    TENON_TRY(step("layout({}, {}-> {} a{}%{})", buffer, names, panels, position, vector_));
+    return is_constant ? step("at_load({})", *stage) : Status();
+  }
+
+  // --- Blocks ---
+
+  // The sizes of blocks: whole tiles, and for the tail of lanes powers of two of registers. Where the number of rows is
+  // not constant, powers of two serve all tails.
+  std::vector<int64_t> row_blocks() const {
+    std::vector<int64_t> sizes{shape_.rows};
+    if (const auto rows = rows_.constant()) {
+      if (*rows > shape_.rows && *rows % shape_.rows > 0) sizes.push_back(*rows % shape_.rows);
+      return sizes;
+    }
+    for (auto size = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(shape_.rows - 1))); size > 0; size /= 2)
+      sizes.push_back(size);
+    return sizes;
+  }
+  std::vector<int64_t> column_blocks() const {
+    const int64_t tile = shape_.vectors * vector_;
+    std::vector<int64_t> sizes{tile};
+    if (const auto columns = columns_.constant()) {
+      const int64_t shortest = shortest_vector(machine_, vector_);
+      for (int64_t left = *columns % tile; left > 0;) {
+        const auto units = static_cast<uint64_t>((left + shortest - 1) / shortest);
+        sizes.push_back(static_cast<int64_t>(std::bit_floor(units)) * shortest);
+        left -= sizes.back();
+      }
+      return sizes;
+    }
+    for (int64_t size = tile / 2; size >= vector_; size /= 2) sizes.push_back(size);
+    if (DimProver(context_).divides(context_.dim(vector_), columns_) != Answer::kYes) sizes.push_back(vector_);
+    return sizes;
+  }
+
+  // Blocks of the loop, in copies of the stage, which are returned.
+  Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, const std::vector<int64_t>& sizes) {
+    std::set<Symbol> before = stage_names();
+    TENON_TRY(step("split({}, {}, {})", stage, loop, fmt::format("{}", fmt::join(sizes, ", "))));
+    std::vector<Symbol> stages{stage};
+    for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
+      const auto* copy = std::get_if<loop::Stage>(&stmt.form);
+      if (copy && before.insert(copy->name).second) stages.push_back(copy->name);
+    });
+    return stages;
+  }
+
+  static double count(Dim dim) { return static_cast<double>(dim.constant().value_or(1 << 10)); }
+
+  Status make_blocks() {
+    std::vector<Symbol> loops = loops_of(product_.results);
+    const size_t first = loops.size() - 2;  // the batch is before it
+    double sums = count(terms_);
+    for (const Symbol loop : loops) sums *= count(extent_of(product_.results, loop));
+    bool parallel = sums >= kParallelTerms;
+    for (size_t i = 0; i < first && parallel; ++i) {
+      if (!has_enough(extent_of(product_.results, loops[i]), {rows_in_blocks(), columns_in_blocks()})) continue;
+      TENON_TRY(step("mark({}, {}, parallel)", product_.results, loops[i]));
+      parallel = false;
+    }
+    const int64_t l2_elements = elements_in(machine_.l2_bytes);
+    const auto elements = [&](Dim size) {
+      return size.constant().value_or(l2_elements) * terms_.constant().value_or(1);
+    };
+    // Each iteration of the outer loop reads the inner operand again: the columns are inner only where L2 holds them.
+    const bool tall = elements(columns_) <= l2_elements && elements(rows_) > l2_elements;
+    const bool rows_first =
+        choose_("outer", {{"columns", tall ? kCacheMisses : 1}, {"rows", tall ? 1 : kCacheMisses}}) == 1;
+    if (!rows_first) TENON_TRY(step("reorder({}, {}, {})", product_.results, loops[first + 1], loops[first]));
+    loops = loops_of(product_.results);
+    TENON_TRY_ASSIGN(outer, split(product_.results, loops[first], rows_first ? row_blocks() : column_blocks()));
+    for (size_t i = 0; i < outer->size(); ++i) {
+      const Symbol stage = (*outer)[i];
+      std::vector<Symbol> inside = loops_of(stage);
+      bool inner_parallel = parallel;
+      const Dim blocks = extent_of(stage, inside[first]);
+      if (parallel && (i == 0 || blocks.constant()) &&
+          has_enough(blocks, {rows_first ? columns_in_blocks() : rows_in_blocks()})) {
+        TENON_TRY(step("mark({}, {}, parallel)", stage, inside[first]));
+        inner_parallel = false;
+      }
+      TENON_TRY(step("reorder({}, {}, {}, {})", stage, inside[first], inside[first + 2], inside[first + 1]));
+      TENON_TRY_ASSIGN(inner, split(stage, inside[first + 2], rows_first ? column_blocks() : row_blocks()));
+      for (size_t k = 0; k < inner->size(); ++k) {
+        const std::vector<Symbol> tile = loops_of((*inner)[k]);
+        const Dim inner_blocks = extent_of((*inner)[k], tile[first + 1]);
+        if (inner_parallel && (k == 0 || inner_blocks.constant()) && has_enough(inner_blocks, {}))
+          TENON_TRY(step("mark({}, {}, parallel)", (*inner)[k], tile[first + 1]));
+        if (rows_first) TENON_TRY(step("reorder({}, {}, {})", (*inner)[k], tile[first + 3], tile[first + 2]));
+        blocks_.push_back((*inner)[k]);
+      }
+    }
+    return {};
+  }
+  Dim rows_in_blocks() const { return context_.ceil_divide(rows_, shape_.rows); }
+  Dim columns_in_blocks() const { return context_.ceil_divide(columns_, shape_.vectors * vector_); }
+  // Whether the iterations of a loop keep many threads busy, or are more than those of the loops inside.
+  static bool has_enough(Dim count, std::initializer_list<Dim> inner) {
+    const int64_t iterations = count.constant().value_or(kTasks);
+    return iterations > 1 && (iterations >= kTasks || std::ranges::all_of(inner, [&](Dim other) {
+                                return other.constant().value_or(kTasks) <= iterations;
+                              }));
+  }
+
+  // --- Tiles ---
+
+  Status compute_in_registers(Symbol block, bool last) {
+    const std::vector<Symbol> loops = loops_of(block);
+    const Symbol rows = loops[loops.size() - 2], columns = loops.back(), around = loops[loops.size() - 3];
+    Symbol sums = product_.sums;
+    if (!last) {
+      const std::set<Symbol> before = stage_names();
+      TENON_TRY(step("clone({}, {})", product_.sums, block));
+      for (const Symbol name : stage_names())
+        if (!before.contains(name)) sums = name;
+    }
+    TENON_TRY(step("compute_at({}, {}, {})", sums, block, around));
+    const Symbol buffer = last ? schedule_.function().buffer(buffer_).name : sums;
+    TENON_TRY(step("store_at({}, {}, {}, registers)", block, buffer, around));
+    std::vector<Symbol> own = loops_of(sums);
+    const auto terms = own.end() - static_cast<ptrdiff_t>(num_terms_), tile = terms - 2;
+    const Symbol row = tile[0], column = tile[1], term = terms[0];
+    std::vector<Symbol> order(terms, own.end());
+    order.push_back(row), order.push_back(column);
+    TENON_TRY(step("reorder({}, {})", sums, joined(order)));
+    const std::set<Symbol> before = stage_names();
+    TENON_TRY(step("split_init({}, {})", sums, term));
+    for (const Symbol name : stage_names()) {
+      if (before.contains(name)) continue;
+      TENON_TRY(step("mark({}, {}, unroll)", name, row));
+      TENON_TRY(step("mark({}, {}, vector)", name, column));
+    }
+    TENON_TRY(step("mark({}, {}, unroll)", sums, row));
+    TENON_TRY(step("mark({}, {}, vector)", sums, column));
+    TENON_TRY(step("mark({}, {}, unroll)", block, rows));
+    return step("mark({}, {}, vector)", block, columns);
+  }
+
+  TypeContext& context_;
+  loop::Schedule& schedule_;
+  const ProductStages product_;
+  const Machine& machine_;
+  const ChooseOption& choose_;
+  loop::Function function_;  // into which paths point
+  Symbol row_axis_{}, column_axis_{};
+  Dim rows_, columns_, terms_ = context_.dim(1);
+  size_t num_terms_ = 0;
+  BufferId buffer_{};
+  int64_t vector_ = 1;
+  TileShape shape_;
+  std::vector<Symbol> blocks_;  // copies of the results' stage, one for each kind of block
+};
+
+}  // namespace
+
+Status schedule_product(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
+                        const Machine& machine, const ChooseOption& choose) {
+  return ProductTemplate(context, schedule, product, machine, choose).run();
+}
+
+}  // namespace tenon::compiler::schedules

@@ -1,0 +1,32 @@
+// The template of matrix products: a list of checked steps that turns a plain sum of products, and the stage that
+// computes results from the sums, into register tiles for a machine.
+//
+//   cache_read, pad, split, reorder, layout, at_load    the panels of the operand whose columns are lanes
+//   pad, reorder, split                                 blocks of rows and columns, with smaller ones for the tails
+//   clone, compute_at, store_at                         the sums of each block, in registers
+//   reorder, split_init                                 the micro-kernel: rows unrolled, columns a vector
+//
+// A user's own steps replace it (tenon schedule --steps).
+#pragma once
+
+#include <optional>
+
+#include "compiler/loop/schedule/schedule.h"
+#include "compiler/schedules/option.h"
+#include "compiler/schedules/register_tile.h"
+
+namespace tenon::compiler::schedules {
+
+// Two stages of a function. `sums` adds products into a buffer whose last two axes are rows and columns, the preceding
+// ones a batch; its loops are those of the buffer's axes and of the terms, in this order. `results`, in loops over the
+// same axes, computes results from the sums.
+struct ProductStages {
+  Symbol sums{}, results{};
+  std::optional<Symbol> panels = {};  // the buffer, read by `sums`, that is packed into panels of columns
+};
+
+// Applies the steps; stops at the first one that is refused.
+Status schedule_product(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
+                        const Machine& machine, const ChooseOption& choose);
+
+}  // namespace tenon::compiler::schedules

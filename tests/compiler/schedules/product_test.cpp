@@ -1,0 +1,106 @@
+// The template of matrix products: its steps, repeated by name, and the results of the loops that they give.
+#include "compiler/schedules/product.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compiler/loop/evaluate.h"
+#include "compiler/loop/rearrange.h"
+#include "compiler/loop/text.h"
+#include "compiler/loop/tree.h"
+#include "tests/compiler/loop/must_parse.h"
+
+namespace tenon::compiler::schedules {
+namespace {
+
+using loop::must_parse;
+using runtime::Tensor;
+
+constexpr std::string_view kDense =
+    R"(loop @dense[n](%x: Tensor[(n, 5), f32], %w: Tensor[(42, 5), f32]) -> (%y: Tensor[(n, 42), f32]) {
+  alloc %d: Tensor[(n, 42), f32] {
+    for i in (n) { for j in (42) { for k in (5) {
+      stage dot(i in (n) at (i), j in (42) at (j), reduce k in (5) at (k)) {
+        init { %d[i, j] = f32(0); }
+        %d[i, j] = %d[i, j] + %x[i, k] * %w[j, k];
+      }
+    } } }
+    for i in (n) { for j in (42) {
+      stage y(i in (n) at (i), j in (42) at (j)) { %y[i, j] = max(%d[i, j], f32(0)); }
+    } }
+  }
+}
+)";
+
+Tensor filled(runtime::Shape shape) {
+  Tensor tensor(runtime::DType::kF32, std::move(shape));
+  auto data = tensor.data<float>();
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(static_cast<int>(i * 37 % 29) - 14);
+  return tensor;
+}
+
+size_t cheapest(std::string_view, const std::vector<Option>& options) {
+  return static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
+}
+
+// Steps for a machine; `w` is a constant where `constant` is set.
+void check(std::string_view level, bool constant) {
+  TypeContext context;
+  const loop::Function algorithm = must_parse(context, kDense);
+  std::set<loop::BufferId> constants;
+  if (constant) constants.insert(algorithm.params[1]);
+  loop::Schedule schedule(context, algorithm, constants);
+  const ProductStages product{context.symbol("dot"), context.symbol("y"), context.symbol("w")};
+  const Status status = schedule_product(context, schedule, product, *find_machine(level), cheapest);
+  ASSERT_TRUE(status) << level << status.error().str() << loop::print(context, schedule.function());
+  EXPECT_EQ(schedule.loads().size(), constant ? 1u : 0u);
+  const std::string text = loop::print(context, schedule.function());
+  EXPECT_NE(text.find("in registers"), std::string::npos) << text;
+  loop::for_each_statement(schedule.function().body, [&](const loop::Stmt& stmt) {
+    const auto* stage = std::get_if<loop::Stage>(&stmt.form);
+    if (!stage || !context.name(stage->name).starts_with("dot")) return;
+    EXPECT_TRUE(stage->where.empty()) << level << ": a guard in the micro-kernel: " << text;
+    const auto* sum = stage->body.empty() ? nullptr : std::get_if<loop::Store>(&stage->body.front().form);
+    EXPECT_TRUE(sum && !std::holds_alternative<loop::Select>(sum->value->form)) << level << text;
+  });
+
+  loop::Schedule again(context, algorithm, constants);
+  const Status repeated = again.apply(schedule.steps());
+  ASSERT_TRUE(repeated) << repeated.error().str();
+  EXPECT_TRUE(equal(again.function(), schedule.function()));
+
+  for (const int64_t n : {0, 1, 5, 14, 31}) {
+    std::vector<Tensor> params{filled({n, 5}), filled({42, 5})};
+    const auto expected = loop::evaluate(context, algorithm, params);
+    for (const loop::LoadStep& load : schedule.loads()) {
+      const auto packed = loop::rearranged(context, load.load, std::vector{params[1]});
+      ASSERT_TRUE(packed) << packed.error().str();
+      const auto evaluated = loop::evaluate(context, load.load, std::vector{params[1]});
+      ASSERT_TRUE(evaluated) << evaluated.error().str();
+      EXPECT_EQ(*packed, evaluated->front());
+      params.push_back(*packed);
+    }
+    const auto results = loop::evaluate(context, schedule.function(), params);
+    ASSERT_TRUE(expected && results) << level << results.error().str() << text;
+    EXPECT_EQ(*results, *expected) << level << " n = " << n;
+  }
+}
+
+TEST(ProductTemplate, ItsStepsGiveEqualResultsOnAllMachines) {
+  for (const std::string_view level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "armv8-a"}) check(level, true);
+}
+
+TEST(ProductTemplate, OperandsOfTheCallArePackedInTheCall) { check("x86-64-v3", false); }
+
+TEST(ProductTemplate, ARefusedStepEndsItWithTheReason) {
+  TypeContext context;
+  loop::Schedule schedule(context, must_parse(context, kDense));
+  const ProductStages product{context.symbol("dot"), context.symbol("y"), context.symbol("x")};
+  const Status status = schedule_product(context, schedule, product, *find_machine("x86-64-v3"), cheapest);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().str().find("%x is not read at its columns"), std::string::npos) << status.error().str();
+}
+
+}  // namespace
+}  // namespace tenon::compiler::schedules
