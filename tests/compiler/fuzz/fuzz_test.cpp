@@ -9,6 +9,7 @@
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/partition/partition.h"
 #include "tests/rounds.h"
 
 namespace tenon::compiler::fuzz {
@@ -40,6 +41,31 @@ TEST(IrFuzz, ThePromisesOfEachModuleHold) {
   const Context context;
   EXPECT_EQ(counts.values.size(), std::variant_size_v<Value>);
   EXPECT_LT(result.uncovered.size(), context.operators().size() / 5) << testing::PrintToString(result.uncovered);
+}
+
+// A target that takes arithmetic wherever it stands.
+Expected<Module> partitioned(Context& context, Module module) {
+  Target target;
+  target.name = "toy";
+  const GraphPattern product = op(ops::kMultiply, {any(), any()});
+  target.patterns = {{"toy.multiply_add", op(ops::kAdd, {product, any()}), {}},
+                     {"toy.add", op(ops::kAdd, {any(), any()}), {}},
+                     {"toy.multiply", product, {}},
+                     {"toy.maximum", op(ops::kMaximum, {any(), any()}), {}},
+                     {"toy.concat", op(ops::kConcat, {any(), any()}), {}},
+                     {"toy.transpose", op(ops::kTranspose, {any()}), {}}};
+  const auto placements = partition(context, module, context.symbol("main"), std::span(&target, 1));
+  if (!placements) return std::unexpected(placements.error());
+  return module;
+}
+
+TEST(IrFuzz, PartitioningKeepsTheMeaning) {
+  CampaignOptions regions = options(9000, rounds(60));
+  regions.oracle = {
+      .passes = {{"partition", "", partitioned}}, .pipeline = false, .text = false, .machine = false, .mutants = 0};
+  const auto result = campaign(regions);
+  EXPECT_FALSE(result.failure) << result.failure->report;
+  EXPECT_GT(result.counts.changed, rounds(60) / 2);
 }
 
 TEST(IrFuzz, NativeKernelsComputeTheSame) {
