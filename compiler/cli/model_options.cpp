@@ -38,18 +38,28 @@ void ModelOptions::declare(Options& options, Records kind) {
   else options.option(records, "--records", "FILE", "use the kernels that tenon tune measured to be fastest");
 }
 
-Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model) {
+Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model, Sizes sizes) {
   const compiler::Function& main = model.main();
   std::vector<runtime::Port> ports;
   for (const compiler::VarId param : main.params) {
     std::string name(model.context->name(main.info(param).name));
     const auto* type = main.type(param).tensor();
-    const auto shape = type ? type->shape() : std::nullopt;
-    if (!shape) {
-      return error(fmt::format("input {} is {}: a size is unknown", name, model.context->str(main.type(param))),
-                   model.name, "bind it, as --shapes N=1", Fault::kUsage);
+    const std::string text = model.context->str(main.type(param));
+    if (!type) {
+      return error(fmt::format("input {} is {}: only tensors can be given", name, text), model.name,
+                   "write a function that builds the input from tensors", Fault::kUsage);
     }
-    ports.push_back({std::move(name), type->dtype, *shape});
+    if (sizes == Sizes::kStatic && !type->shape()) {
+      return error(fmt::format("input {} is {}: a size is unknown", name, text), model.name,
+                   "bind it, as --shapes N=1; on the CPU alone (--cpu), tenon run takes the sizes of the data",
+                   Fault::kUsage);
+    }
+    runtime::Port port{.name = std::move(name), .dtype = type->dtype, .shape = {}, .symbols = {}, .type = {}};
+    for (const compiler::Dim dim : type->dims) {
+      port.shape.push_back(dim.constant().value_or(runtime::kAnySize));
+      port.symbols.push_back(dim.constant() ? "" : model.context->str(dim));
+    }
+    ports.push_back(std::move(port));
   }
   return ports;
 }

@@ -43,7 +43,9 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
 Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes = {});
 
-// The inputs of a model that is run on samples: an error where one is no tensor of a static shape.
-Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model);
+// The inputs of a model that is run on samples: an error where one is no tensor, or where `sizes` wants static shapes
+// and a size is unknown. An unknown size is runtime::kAnySize, which the data determines.
+enum class Sizes : uint8_t { kStatic, kAny };
+Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model, Sizes sizes = Sizes::kStatic);
 
 }  // namespace tenon::cli

@@ -106,7 +106,7 @@ class SamplesCommand {
     TENON_TRY_ASSIGN(opened, runtime::open_device(options_.cpu ? std::string() : options_.device));
     accelerator_ = std::move(*opened);
     if (is_executable) return read_data(executable_.main().params, executable_.name);
-    TENON_TRY_ASSIGN(ports, input_ports(loaded_->model));
+    TENON_TRY_ASSIGN(ports, input_ports(loaded_->model, accelerator_ ? Sizes::kStatic : Sizes::kAny));
     TENON_TRY(read_data(*ports, loaded_->model.name));
     model.for_this_machine = true;
     model.quiet = options_.quiet;
@@ -140,8 +140,7 @@ class SamplesCommand {
 
   Status read_labels() {
     if (options_.labels.empty()) return {};
-    TENON_TRY_ASSIGN(labels,
-                     runtime::Labels::load(options_.labels, executable_.main(), executable_.name, samples_.size()));
+    TENON_TRY_ASSIGN(labels, runtime::Labels::load(options_.labels, executable_.main(), executable_.name, samples_));
     labels_ = std::move(*labels);
     output_.heading(samples_.size());
     return {};

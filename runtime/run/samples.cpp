@@ -34,7 +34,7 @@ Expected<std::vector<Tensor>> split_samples(const Tensor& data, const Port& give
   if (divide == 0 || !std::isfinite(divide))
     return error(fmt::format("--divide is {}, must be a number other than 0", divide), {}, {}, Fault::kUsage);
   if (data.dtype() != port.dtype && port.dtype != DType::kF32) {
-    return error(fmt::format("the data is {}, the model's input is {}", name(data.dtype()), to_string(port)), {},
+    return error(fmt::format("the data is {}, the model's input is {}", name(data.dtype()), to_string(given)), {},
                  "convert the data");
   }
   // A scalar's data is a vector of as many samples, or one scalar.
@@ -43,7 +43,7 @@ Expected<std::vector<Tensor>> split_samples(const Tensor& data, const Port& give
   const bool fits = whole.size() == shape.size() && std::equal(whole.begin() + 1, whole.end(), shape.begin() + 1);
   if (!fits || shape[0] < 1 || !port.is_static() || whole[0] % shape[0] != 0) {
     return error(fmt::format("the data is {} {}, the model's input is {}", name(data.dtype()), to_string(data.shape()),
-                             to_string(port)),
+                             to_string(given)),
                  {}, "the first dim of the data must be a multiple of the input's, the others must be the same");
   }
   Tensor converted = data;
@@ -121,17 +121,19 @@ Expected<std::vector<int64_t>> load_labels(std::string_view source, size_t count
   return labels;
 }
 
-Expected<Labels> Labels::load(std::string_view source, const Function& main, const std::string& model, size_t samples) {
+Expected<Labels> Labels::load(std::string_view source, const Function& main, const std::string& model,
+                              std::span<const Sample> samples) {
   const std::vector<Port>& results = main.results;
   Labels labels;
-  labels.rows_ =
-      main.params.empty() || main.params[0].shape.empty() ? 1 : std::max<int64_t>(main.params[0].shape[0], 1);
-  if (results.empty() || results[0].shape.empty() || results[0].shape[0] != labels.rows_) {
+  const bool has_rows = !main.params.empty() && !main.params[0].shape.empty() && !samples.empty();
+  labels.rows_ = has_rows ? std::max<int64_t>(samples[0][0].shape()[0], 1) : 1;
+  const int64_t scored = results.empty() || results[0].shape.empty() ? 0 : results[0].shape[0];
+  if (scored != labels.rows_ && scored != kAnySize) {
     return error(fmt::format("--labels wants one row of scores for each of {} rows of input, the first result is {}",
                              labels.rows_, results.empty() ? "missing" : to_string(results[0])),
                  model, "leave --labels out", Fault::kUsage);
   }
-  TENON_TRY_ASSIGN(read, load_labels(source, samples * static_cast<size_t>(labels.rows_)));
+  TENON_TRY_ASSIGN(read, load_labels(source, samples.size() * static_cast<size_t>(labels.rows_)));
   labels.labels_ = std::move(*read);
   return labels;
 }

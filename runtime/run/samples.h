@@ -40,8 +40,10 @@ struct Accuracy {
 class Labels {
  public:
   Labels() = default;  // none: nothing is counted
-  // An error where the first result does not have a row of scores for each row of the first input.
-  static Expected<Labels> load(std::string_view source, const Function& main, const std::string& model, size_t samples);
+  // An error where the first result does not have a row of scores for each row of the first input, whose rows are those
+  // of the data where this size varies.
+  static Expected<Labels> load(std::string_view source, const Function& main, const std::string& model,
+                               std::span<const Sample> samples);
 
   explicit operator bool() const { return !labels_.empty(); }
   void count(Accuracy& accuracy, std::span<const Tensor> results, size_t sample) const;

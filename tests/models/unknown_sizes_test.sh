@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Models with unknown sizes are compiled once and run at the sizes of the data. Argument: tenon.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+arrays=tests/runtime/data/mixed.npz  # x: f32 (2, 3), all ones; labels: u8 (2,), 3 and 1
+npy() {  # TYPE SHAPE BYTES...
+  printf '\223NUMPY\1\0v\0%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': $2, }"
+  printf '%b' "${@:3}"
+}
+npy '<f4' '(1, 3)' '\0\0\0200?' '\0\0\0\0100' '\0\0\0\0' >"$scratch/one_two_zero.npy"
+npy '|u1' '(2,)' '\0' '\01' >"$scratch/classes.npy"
+npy '|u1' '(1,)' '\0' >"$scratch/class.npy"
+
+cat >"$scratch/rows.tn" <<'END'
+#[version = "1"]
+def @main[N](%x: Tensor[(N, 3), f32]) -> Tensor[(N, 3), f32] { %x + %x }
+END
+run=("$tenon" run "$scratch/rows.tn" --quiet)
+expect 0 "f32 (1, 3): 2 4 0" "${run[@]}" --cpu --data "$scratch/one_two_zero.npy"
+expect 0 "f32 (2, 3): 2 2 2 2 2 2" "${run[@]}" --cpu --check --data "$arrays:x"
+# The rows of the data are those of the labels: the largest element of equal ones is the first.
+expect 0 '"device_accuracy": 50' "${run[@]}" --cpu --data "$arrays:x" --labels "$scratch/classes.npy" --json
+expect 1 "1 labels for 2 samples" "${run[@]}" --cpu --data "$arrays:x" --labels "$scratch/class.npy"
+# Sizes that are known must fit; the accelerator's programs are for fixed sizes.
+expect 1 "the model's input is x: f32 (N, 3)" "${run[@]}" --cpu --data "$arrays:labels"
+expect 2 "tenon run takes the sizes of the data" "${run[@]}" --device behavioral:default --data "$arrays:x"
+
+# A model of ONNX, all pictures at once and one by one.
+digits=("$tenon" run tests/models/tiny_digits.onnx --cpu --quiet --divide 255 --data tests/models/resnet8_digits_test.npz:calib)
+"${digits[@]}" --output "$scratch/batch.npz" >/dev/null
+"${digits[@]}" --shapes N=1 --output "$scratch/single.npz" >/dev/null
+cmp "$scratch/batch.npz" "$scratch/single.npz"
