@@ -684,8 +684,12 @@ Status FunctionLowering::call(const Binding& binding, const Call& call) {
   const Function* callee = program_.module.function(*symbol);
   if (!callee) return error("the callee is not a function of the module", origin(binding.var), {}, Fault::kInternal);
   if (!callee->target.empty()) return call_region(binding, call, *symbol, *callee);
-  if (!callee->composite.empty() || program_.inlines(*symbol, *callee))
-    return call_inline(binding, call, *symbol, *callee);
+  if (!callee->composite.empty()) {
+    TENON_TRY_ASSIGN(is_one_kernel, call_group(binding, call, *symbol, *callee));
+    if (*is_one_kernel) return {};
+  }
+  const bool composite = !callee->composite.empty() && !needs_sizes(program_.context, program_.module, *callee);
+  if (composite || program_.inlines(*symbol, *callee)) return call_inline(binding, call, *callee);
   TENON_TRY_ASSIGN(args, arguments(*symbol, *callee, call.args));
   const Register to = fresh();
   emit(runtime::CallFunction{program_.callee(*symbol), std::move(*args), {to}}, layer(binding.var));
@@ -768,22 +772,24 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
   return {};
 }
 
-// A straight line for the CPU: one native kernel if it is a group of fused operators that has one, else its operators
-// one after another.
-Status FunctionLowering::call_inline(const Binding& binding, const Call& call, Symbol name, const Function& callee) {
-  if (program_.options.cpu.native && callee.composite == "fused") {
-    const auto native = program_.natives.group(program_.context.name(name), callee);
-    if (native) {
-      TENON_TRY(call_native(*native, call.args, binding));
-      const Function* caller = std::exchange(function_, &callee);
-      for (const Binding& inner : callee.body.bindings) {
-        if (std::holds_alternative<Apply>(inner.value) || std::holds_alternative<Call>(inner.value))
-          report(inner, native->name, native->knobs, {});
-      }
-      function_ = caller;
-      return {};
-    }
+// Calls the native kernel of a group of fused operators; returns false where it has none.
+Expected<bool> FunctionLowering::call_group(const Binding& binding, const Call& call, Symbol name,
+                                            const Function& callee) {
+  if (!program_.options.cpu.native || callee.composite != "fused") return false;
+  const auto native = program_.natives.group(program_.context.name(name), callee);
+  if (!native) return false;
+  TENON_TRY(call_native(*native, call.args, binding));
+  const Function* caller = std::exchange(function_, &callee);
+  for (const Binding& inner : callee.body.bindings) {
+    if (std::holds_alternative<Apply>(inner.value) || std::holds_alternative<Call>(inner.value))
+      report(inner, native->name, native->knobs, {});
   }
+  function_ = caller;
+  return true;
+}
+
+// A straight line for the CPU: its operators one after another.
+Status FunctionLowering::call_inline(const Binding& binding, const Call& call, const Function& callee) {
   std::unordered_map<VarId, Location> locations;
   for (size_t i = 0; i < callee.params.size(); ++i) {
     TENON_TRY_ASSIGN(argument, locate(call.args[i]));

@@ -80,7 +80,8 @@ class FunctionLowering {
   Status call(const Binding& binding, const Call& call);
   Status call_loops(const Binding& binding, const Call& call, const loop::Function& callee);
   Status call_region(const Binding& binding, const Call& call, Symbol name, const Function& callee);
-  Status call_inline(const Binding& binding, const Call& call, Symbol name, const Function& callee);
+  Expected<bool> call_group(const Binding& binding, const Call& call, Symbol name, const Function& callee);
+  Status call_inline(const Binding& binding, const Call& call, const Function& callee);
   Status call_external(const Binding& binding, const Call& call, Symbol name);
   Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding);
   Expected<Registers> arguments(Symbol name, const Function& callee, const Atoms& args);
@@ -135,5 +136,10 @@ class FunctionLowering {
 
 // The dims of a function that the sizes of its parameters' tensors do not determine: callers pass them, in this order.
 std::vector<Symbol> hidden_dims(Context& context, const Function& function);
+
+// Whether the code of a function reads the values of its dims: for values that are computed of them, for casts, for
+// callees with hidden dims, or for the checks at its beginning: of bounds, and of sizes that the dims do not determine,
+// as n * m. Such a function has a frame of its own, in which its dims have their values.
+bool needs_sizes(Context& context, const Module& module, const Function& function);
 
 }  // namespace tenon::compiler

@@ -124,7 +124,7 @@ void ProgramLowering::add_types(Type given) {
 
 bool ProgramLowering::inlines(Symbol name, const Function& function) {
   const auto [entry, is_new] = inlines_.emplace(name, false);
-  if (is_new) entry->second = first_order(module, function);
+  if (is_new) entry->second = first_order(module, function) && !needs_sizes(context, module, function);
   return entry->second && ++copies_[name] <= kMaxCopies;
 }
 

@@ -45,6 +45,14 @@ std::optional<Solution> solve_next(Context& context, const std::vector<const Ten
   return std::nullopt;
 }
 
+bool mentions(const TensorType& type, const std::vector<Symbol>& dims) {
+  return std::ranges::any_of(type.dims, [&](Dim dim) {
+    bool found = false;
+    for_each_variable(dim, [&](Symbol name) { found |= std::ranges::find(dims, name) != dims.end(); });
+    return found;
+  });
+}
+
 }  // namespace
 
 std::vector<Symbol> hidden_dims(Context& context, const Function& function) {
@@ -57,6 +65,24 @@ std::vector<Symbol> hidden_dims(Context& context, const Function& function) {
     if (open.contains(dim)) hidden.push_back(dim);
   }
   return hidden;
+}
+
+bool needs_sizes(Context& context, const Module& module, const Function& function) {
+  bool needs = !function.bounds.empty();
+  for_each_binding(function.body, [&](const Binding& binding) {
+    needs |= std::holds_alternative<Cast>(binding.value);
+    for_each_dim(binding.value, [&](Dim) { needs = true; });
+    const auto* call = std::get_if<Call>(&binding.value);
+    const auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+    const Function* callee = symbol ? module.function(*symbol) : nullptr;
+    needs |= callee && !hidden_dims(context, *callee).empty();
+  });
+  const auto hidden = hidden_dims(context, function);
+  return needs || std::ranges::any_of(function.params, [&](VarId param) {
+           std::vector<const TensorType*> tensors;
+           visible_tensors(function.type(param), tensors);
+           return std::ranges::any_of(tensors, [&](const TensorType* type) { return mentions(*type, hidden); });
+         });
 }
 
 void FunctionLowering::tensors(const Location& location, Type type, std::vector<TensorPart>& parts) {
@@ -171,19 +197,6 @@ void FunctionLowering::check(const TensorPart& part, const Registers& known, boo
 // entry checks the sizes of its inputs as well; inside the program types have proved them.
 void FunctionLowering::begin_sizes() {
   Context& context = program_.context;
-  std::set<Symbol> mentioned;  // in a size that a check needs
-  bool all = role_ == Role::kEntry || !function_->bounds.empty();
-  const auto look = [&](const Block& block) {
-    for_each_binding(block, [&](const Binding& binding) {
-      all |= std::holds_alternative<Cast>(binding.value);
-      for_each_dim(binding.value, [&](Dim) { all = true; });
-      const auto* call = std::get_if<Call>(&binding.value);
-      const auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-      const Function* callee = symbol ? program_.module.function(*symbol) : nullptr;
-      all |= callee && !hidden_dims(context, *callee).empty();
-    });
-  };
-  look(function_->body);
   std::vector<Symbol> open;
   for (const Symbol dim : function_->dims) {
     if (!sizes_.contains(dim)) open.push_back(dim);
@@ -202,27 +215,16 @@ void FunctionLowering::begin_sizes() {
     }
     return;
   }
-  // A size that its dims do not determine, as n * m, is checked in every function.
+  if (role_ != Role::kEntry && !needs_sizes(context, program_.module, *function_)) return;
   const auto hidden = hidden_dims(context, *function_);
-  const auto undetermined = [&](const TensorType& type) {
-    return std::ranges::any_of(type.dims, [&](Dim dim) {
-      bool found = false;
-      for_each_variable(dim, [&](Symbol name) { found |= std::ranges::find(hidden, name) != hidden.end(); });
-      return found;
-    });
-  };
   std::vector<TensorPart> parts;
   std::vector<size_t> param_of;
   for (size_t i = 0; i < function_->params.size(); ++i) {
     std::vector<const TensorType*> inside;
     visible_tensors(function_->type(function_->params[i]), inside);
-    all |= std::ranges::any_of(inside, [&](const TensorType* type) { return undetermined(*type); });
-    if (!all) continue;
     if (!inside.empty()) tensors({params_[i]}, function_->type(function_->params[i]), parts);
     param_of.resize(parts.size(), i);
   }
-  if (!all) return;
-  if (param_of.size() < parts.size()) param_of.resize(parts.size());
   solve(parts, open);
   for (const Symbol dim : open) {
     const Register reg = fresh();
@@ -230,7 +232,7 @@ void FunctionLowering::begin_sizes() {
     sizes_.emplace(dim, reg);
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (role_ != Role::kEntry && !undetermined(*parts[i].type)) continue;
+    if (role_ != Role::kEntry && !mentions(*parts[i].type, hidden)) continue;
     const VarInfo& info = function_->info(function_->params[param_of[i]]);
     check(parts[i], {}, true, fmt::format("input '{}'", context.name(info.name)), context.str(info.type));
   }

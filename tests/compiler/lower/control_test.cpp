@@ -70,6 +70,24 @@ class ControlTest : public testing::Test {
   runtime::Executable executable_;
 };
 
+// The caller and the callee call different sizes n.
+TEST_F(ControlTest, ACalleeHasItsOwnSizes) {
+  for (const bool native : {false, true}) {
+    compile(R"(const $0: Tensor[(2,), i64] = [5, 6];
+      def @scaled[n](%x: Tensor[(n,), i64]) -> Tensor[(n,), i64] { %x * n }
+      def @count[n in 1..3](%x: Tensor[(n,), i64]) -> Tensor[(?,), i64] { let %n = n; arange(count=%n) }
+      def @main[n](%x: Tensor[(n,), i64], %y: Tensor[(?,), i64]) {
+        (@scaled(%x), @scaled(%y), @scaled($0), %x + n, @count(%y))
+      })",
+            native);
+    const auto ones = [](int64_t count) { return Tensor::of<int64_t>({count}, std::vector<int64_t>(count, 1)); };
+    EXPECT_EQ(same({ones(4), ones(3)}),
+              "Tensor[(4,), i64] [4, 4, 4, 4], Tensor[(3,), i64] [3, 3, 3], Tensor[(2,), i64] [10, 12], "
+              "Tensor[(4,), i64] [5, 5, 5, 5], Tensor[(3,), i64] [0, 1, 2]");
+    EXPECT_THAT(run({ones(4), ones(7)}), HasSubstr("n is 7")) << "a bound of an inlined function";
+  }
+}
+
 TEST_F(ControlTest, AnIfRunsOneArm) {
   for (const bool native : {false, true}) {
     compile(R"(def @main(%c: Tensor[(), bool], %x: Tensor[(4,), f32]) {
