@@ -53,7 +53,9 @@ Dependencies dependencies(const std::function<Effect(const Value&)>& effect_of, 
     std::vector<uint32_t>& follows = graph.follows[i];
     follows = reads;
     const bool operation = std::holds_alternative<Apply>(value);
-    if (!operation && cast) follows.push_back(*cast);
+    bool uses_dims = !operation;
+    for_each_dim(value, [&](Dim) { uses_dims = true; });
+    if (uses_dims && cast) follows.push_back(*cast);
     if (effect_of(value) == Effect::kNone) continue;
     if (effect) follows.push_back(*effect);
     if (operation) {

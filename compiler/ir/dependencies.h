@@ -22,7 +22,8 @@ struct Dependencies {
   std::vector<std::vector<uint32_t>> reads;
   // These, and the bindings that it follows without reading their values. Bindings with an effect keep their order,
   // except that operators that may fail keep their order only relative to bindings with other effects. A binding that
-  // may use the dims of a match_cast stays after it (an application that uses them has an operand that does).
+  // may use the dims of a match_cast stays after it; an application without dims of its own that uses them has an
+  // operand that does.
   std::vector<std::vector<uint32_t>> follows;
 };
 // `effect_of`: the effect of a binding's value.

@@ -202,6 +202,26 @@ TEST_F(Fuse, SizesOfAMatchCastReachTheKernel) {
   expect_same(module, result, {runtime::Tensor::of<float>({4}, std::vector<float>{1, 2, 3, 4})}, 0);
 }
 
+// A group may be placed after the effects that follow its operators, and the match_cast with it, but then so is the
+// value that is computed of its dim, which has no operand.
+TEST_F(Fuse, AValueOfADimFollowsItsMatchCast) {
+  const Module module = read(R"(def @main(%a: Tensor[(2,), f32], %x: Tensor[(2,), f64]) -> Tensor[(2,), f32] {
+      let %b = relu(%a);
+      let %cell = ref(%b);
+      let %y = match_cast[k](%x, Tensor[(k,), f64]);
+      let %full = full(shape=[k]);
+      let %count = arange(count=2i64);
+      let %c = sigmoid(%b);
+      %c
+    }
+)");
+  const Module result = fused(module);
+  expect_same(module, result,
+              {runtime::Tensor::of<float>({2}, std::vector<float>{1, 2}),
+               runtime::Tensor::of<double>({2}, std::vector<double>{1, 2})},
+              0);
+}
+
 TEST_F(Fuse, SizesThatACallCouldNotDecideAreTheKernelsOwn) {
   const std::string main =
       "def @main[n, m](%x: Tensor[(n*m, 4), f32], %a: Tensor[(n,), f32], %b: Tensor[(m,), f32]) -> "
