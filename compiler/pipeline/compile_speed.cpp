@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
+#include "support/clock.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -160,11 +160,10 @@ Expected<Speed> measure_speed(size_t operators, SpeedShape shape) {
   Speed speed;
   const std::string text = speed_module(operators, shape);
   uint64_t visits = 0;
-  auto start = std::chrono::steady_clock::now();
+  double start = thread_cpu_seconds();
   const auto stage = [&](std::string name) {
-    const auto now = std::chrono::steady_clock::now();
-    speed.stages.push_back(
-        {std::move(name), context.visits() - visits, std::chrono::duration<double>(now - start).count()});
+    const double now = thread_cpu_seconds();
+    speed.stages.push_back({std::move(name), context.visits() - visits, now - start});
     visits = context.visits();
     start = now;
   };
@@ -177,7 +176,7 @@ Expected<Speed> measure_speed(size_t operators, SpeedShape shape) {
   });
   for (const auto* passes : {&standard_passes(), &kernel_passes()}) {
     for (const Pass& pass : *passes) {
-      start = std::chrono::steady_clock::now();
+      start = thread_cpu_seconds();
       TENON_TRY_ASSIGN(after, run_passes(context, std::move(*module), std::span(&pass, 1), {.verify = false}));
       *module = std::move(*after);
       stage(pass.name);
