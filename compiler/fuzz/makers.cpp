@@ -167,6 +167,56 @@ std::optional<Proposal> gather_nd(Body& body, const Operator& op) {
   return complete(op, std::move(args));
 }
 
+std::optional<Proposal> compress(Body& body, const Operator& op) {
+  const Local* x = static_tensor(body, false);
+  if (!x || x->type.tensor()->rank() == 0) return std::nullopt;
+  const runtime::Shape shape = *x->type.tensor()->shape();
+  const Atom value = x->atom;
+  Random& random = body.random();
+  const int64_t axis = random.between(0, static_cast<int64_t>(shape.size()) - 1);
+  // Parts after the end of the condition are dropped.
+  const int64_t length = random.between(0, shape[static_cast<size_t>(axis)]);
+  return complete(op, {value, body.constant(DType::kBool, {length})}, {{"axis", axis}});
+}
+
+// Boxes [y, x, y, x] with corners in 0 .. 2, so that some overlap.
+std::optional<Proposal> boxes(Body& body, const Operator& op) {
+  Random& random = body.random();
+  const int64_t batches = random.between(1, 2), classes = random.between(1, 2), count = random.between(0, 5);
+  runtime::Tensor corners(DType::kF32, {batches, count, 4}), scores(DType::kF32, {batches, classes, count});
+  for (float& value : corners.data<float>()) value = static_cast<float>(random.between(0, 8)) / 4;
+  for (float& value : scores.data<float>()) value = static_cast<float>(random.between(0, 16)) / 16;
+  Attrs attrs{{"max_boxes", random.between(0, 3)},
+              {"iou_threshold", static_cast<double>(random.between(0, 4)) / 4},
+              {"centered", random.between(0, 1)}};
+  if (random.chance(50)) attrs["score_threshold"] = static_cast<double>(random.between(0, 8)) / 16;
+  return complete(op, {body.constant(std::move(corners)), body.constant(std::move(scores))}, std::move(attrs));
+}
+
+// Regions (left, top, right, bottom) that lie in the images but for their rims.
+std::optional<Proposal> regions(Body& body, const Operator& op) {
+  const Local* x = static_tensor(body, true, 4);
+  Random& random = body.random();
+  const DType dtype = x ? x->type.tensor()->dtype : body.types().floats();
+  const runtime::Shape shape = x ? *x->type.tensor()->shape() : runtime::Shape{2, 2, 4, 3};
+  const Atom images = x ? x->atom : body.constant(dtype, shape);
+  const int64_t count = random.between(0, 3);
+  runtime::Tensor regions(dtype, {count, 4});
+  for (int64_t i = 0; i < regions.size(); ++i) {
+    const int64_t size = shape[i % 2 == 0 ? 3 : 2];
+    const auto value = static_cast<double>(i % 4 < 2 ? random.between(-1, 1) : random.between(1, 2 * size)) / 2;
+    if (dtype == DType::kF32) regions.data<float>()[i] = static_cast<float>(value);
+    else regions.data<double>()[i] = value;
+  }
+  runtime::Tensor batches(DType::kI64, {count});
+  for (int64_t& batch : batches.data<int64_t>()) batch = random.between(0, shape[0] - 1);
+  Attrs attrs{{"size", std::vector<int64_t>{random.between(1, 3), random.between(1, 3)}},
+              {"sampling_ratio", random.between(0, 2)},
+              {"mode", random.of({"avg", "max"})},
+              {"half_pixel", random.between(0, 1)}};
+  return complete(op, {images, body.constant(std::move(regions)), body.constant(std::move(batches))}, std::move(attrs));
+}
+
 std::optional<Proposal> einsum(Body& body, const Operator& op) {
   struct Form {
     std::string_view equation;
@@ -273,6 +323,9 @@ Maker find_maker(const Operator& op) {
     case Kind::kIndices:
     case Kind::kElementIndices: return gather;
     case Kind::kIndexTuples: return gather_nd;
+    case Kind::kCondition: return compress;
+    case Kind::kBoxes: return boxes;
+    case Kind::kRegions: return regions;
     case Kind::kEquation: return einsum;
     case Kind::kRecurrent: return recurrent;
     case Kind::kRequantization: return requantize;

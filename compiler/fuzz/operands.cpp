@@ -239,6 +239,15 @@ bool erased(Type type) {
   return type.tuple() && std::ranges::any_of(type.tuple()->fields, erased);
 }
 
+// Whether a size of the result is unknown because the operator's arguments are not known well enough: with constant
+// sizes, it is the values on which the size depends.
+bool vague(Body& body, const Proposal& proposal, Type type) {
+  return erased(type) && !std::ranges::all_of(proposal.args, [&](const Atom& atom) {
+           const TensorType* tensor = body.type_of(atom).tensor();
+           return tensor && tensor->shape();
+         });
+}
+
 }  // namespace
 
 std::optional<Proposal> propose(Body& body, const Operator& op) {
@@ -249,7 +258,7 @@ std::optional<Proposal> propose(Body& body, const Operator& op) {
     proposal = maker ? maker(body, op) : Guess(body, op).run();
     if (!proposal) continue;
     const auto type = body.infer(Apply{&op, proposal->attrs, proposal->args});
-    if (!type || erased(*type)) {
+    if (!type || vague(body, *proposal, *type)) {
       if (type) proposal.reset();
       continue;
     }

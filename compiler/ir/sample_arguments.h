@@ -21,6 +21,9 @@ struct SampleArguments {
     kElementIndices,  // x, and indices along `axis` in a tensor of x's other sizes; updates of its shape where they are
                       // inputs
     kIndexTuples,     // x, and index tuples [n, depth]; updates [n, ...] where they are inputs
+    kCondition,       // x, and a vector of bools along the attribute `axis`
+    kBoxes,           // boxes [B, N, 4] and their scores [B, C, N]
+    kRegions,         // images [N, C, H, W], regions [R, 4] in them, and the image of each region [R]
     kEquation,        // tensors that fit the attribute `equation`
     kRecurrent,       // a recurrent layer with `count` gates: x, weights, bias, initial states, lengths where they are
                       // inputs
@@ -43,6 +46,9 @@ struct SampleArguments {
   static constexpr SampleArguments indices() { return {Kind::kIndices}; }
   static constexpr SampleArguments element_indices() { return {Kind::kElementIndices}; }
   static constexpr SampleArguments index_tuples() { return {Kind::kIndexTuples}; }
+  static constexpr SampleArguments condition() { return {Kind::kCondition}; }
+  static constexpr SampleArguments boxes() { return {Kind::kBoxes}; }
+  static constexpr SampleArguments regions() { return {Kind::kRegions}; }
   static constexpr SampleArguments equation() { return {Kind::kEquation}; }
   static constexpr SampleArguments recurrent(int64_t gates) { return {Kind::kRecurrent, gates}; }
   static constexpr SampleArguments requantization() { return {Kind::kRequantization}; }

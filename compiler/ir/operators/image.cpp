@@ -135,19 +135,20 @@ std::vector<Operator> image_operators() {
        grid_sample,
        OpPattern::kOpaque,
        may_have_small_map},
-      {"roi_align",
-       "Averages or maxima of interpolated samples in the regions rois [R, 4] (left, top, right, bottom) of x "
-       "[N, C, H, W], where batches [R] are the indices of the images: [R, C, h, w].",
-       {{"x", kReals}, Input::same("rois"), {"batches", runtime::kIndices}},
-       {{"size", AttrKind::kInts, std::nullopt, "[h, w]"},
-        {"sampling_ratio", AttrKind::kInt, int64_t{0},
-         "samples along each side of a bin; 0: the number of elements in the bin"},
-        {"spatial_scale", AttrKind::kFloat, 1.0, "number of elements per unit of rois"},
-        {"mode", AttrKind::kString, std::string("avg"), "avg or max"},
-        {"half_pixel", AttrKind::kInt, int64_t{1}, "1: elements are centred at halves"}},
-       roi_align,
-       OpPattern::kOpaque,
-       depends_on_elements},
+      sampled({"roi_align",
+               "Averages or maxima of interpolated samples in the regions rois [R, 4] (left, top, right, bottom) of x "
+               "[N, C, H, W], where batches [R] are the indices of the images: [R, C, h, w].",
+               {{"x", kReals}, Input::same("rois"), {"batches", runtime::kIndices}},
+               {{"size", AttrKind::kInts, std::nullopt, "[h, w]"},
+                {"sampling_ratio", AttrKind::kInt, int64_t{0},
+                 "samples along each side of a bin; 0: the number of elements in the bin"},
+                {"spatial_scale", AttrKind::kFloat, 1.0, "number of elements per unit of rois"},
+                {"mode", AttrKind::kString, std::string("avg"), "avg or max"},
+                {"half_pixel", AttrKind::kInt, int64_t{1}, "1: elements are centred at halves"}},
+               roi_align,
+               OpPattern::kOpaque,
+               depends_on_elements},
+              SampleArguments::regions()),
   };
 }
 
