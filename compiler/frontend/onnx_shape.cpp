@@ -284,13 +284,17 @@ Status squeeze(NodeImport& node) {
   }
   TENON_TRY_ASSIGN(axes, axes_of(node, type->rank(), ones));
   Dims dims;
+  bool known = true;  // all sizes of the axes that are removed
   for (int64_t i = 0; i < type->rank(); ++i) {
     const bool removed = std::ranges::find(*axes, i) != axes->end();
-    if (removed && type->dims[i].constant() != 1) {
+    const std::optional<int64_t> size = type->dims[i].constant();
+    if (removed && size.value_or(1) != 1) {
       return node.fail(fmt::format("axis {} of {} is not 1", i, node.builder().context().str(type->dims)));
     }
-    if (!removed) dims.push_back(type->dims[i]);
+    if (removed) known = known && size;
+    else dims.push_back(type->dims[i]);
   }
+  if (!known) return node.result(node.apply(ops::kSqueeze, {0}, {{"axes", *axes}}));  // checked at run time
   return change_axes(node, ops::kSqueeze, *axes, dims);
 }
 

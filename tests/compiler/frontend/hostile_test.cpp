@@ -8,6 +8,7 @@
 
 #include "compiler/frontend/onnx.h"
 #include "compiler/frontend/onnx.pb.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/passes/pass.h"
 #include "support/file.h"
@@ -384,6 +385,39 @@ TEST(Outputs, OfIdentitiesKeepTheirNames) {
   for (const Atom& field : std::get<Tuple>(function.body.bindings.back().value).fields)
     names.emplace_back(context.name(function.info(std::get<VarId>(field)).name));
   EXPECT_THAT(names, testing::ElementsAre("logits", "again", "input_copy"));
+}
+
+// Exporters remove axes that the data alone shows to be of size 1, as the height of features of a text line.
+TEST(Squeeze, OfAnUnknownSizeIsCheckedAtRunTime) {
+  onnx::ModelProto model;
+  model.set_ir_version(10);
+  model.add_opset_import()->set_version(11);
+  auto& graph = *model.mutable_graph();
+  port(graph.add_input(), "x");
+  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.add_dim()->set_dim_param("H");
+  port(graph.add_output(), "y");
+  auto* node = graph.add_node();
+  node->set_op_type("Squeeze"), node->add_input("x"), node->add_output("y");
+  auto* axes = node->add_attribute();
+  axes->set_name("axes"), axes->set_type(onnx::AttributeProto::INTS), axes->add_ints(1);
+  Context context;
+  auto module = import(context, model);
+  ASSERT_TRUE(module) << module.error().str();
+  const auto run = [&](int64_t height) {
+    return interpret(context, *module, context.symbol("main"), std::vector{runtime::Tensor(DType::kF32, {4, height})});
+  };
+  auto one = run(1);
+  ASSERT_TRUE(one) << one.error().str();
+  EXPECT_EQ(one->at(0).shape(), runtime::Shape{4});
+  auto two = run(2);
+  ASSERT_FALSE(two);
+  EXPECT_THAT(two.error().str(), HasSubstr("Squeeze"));
+  // A size that is known must be 1.
+  shape.mutable_dim(1)->set_dim_value(2);
+  module = import(context, model);
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().str(), HasSubstr("axis 1 of (4, 2) is not 1"));
 }
 
 TEST(OutputDtype, IsTakenWhereItSaysWhatIsMeant) {
