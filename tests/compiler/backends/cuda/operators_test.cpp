@@ -1,0 +1,124 @@
+// The kernels of all operators, bound to a GPU: their PTX is assembled, and a processor computes the same results.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "compiler/backends/llvm/compile.h"
+#include "compiler/backends/llvm/ptx.h"
+#include "compiler/ir/module.h"
+#include "compiler/ir/text.h"
+#include "compiler/kernels/kernels.h"
+#include "compiler/kernels/schedule.h"
+#include "compiler/loop/bindings.h"
+#include "compiler/loop/schedule/bind.h"
+#include "runtime/native/native.h"
+#include "runtime/native/thread_pool.h"
+#include "tests/compiler/backends/cuda/ptxas.h"
+#include "tests/compiler/ir/operators/cases.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+
+struct BoundKernel {
+  std::string where;
+  loop::Function function;
+  std::vector<Tensor> params, results;
+};
+
+// The bound kernels of all stored cases whose operators have loop functions; counts those that are not bound.
+std::deque<BoundKernel> bound_kernels(Context& context, size_t& refused) {
+  const Machine& machine = *find_machine("x86-64-v4");  // its tiles have 32 lanes, which become a warp
+  std::deque<BoundKernel> kernels;
+  for (const auto& [name, stored] : operator_cases()) {
+    std::string params, type;
+    for (size_t i = 0; i < stored.inputs.size(); ++i) {
+      params += fmt::format("{}%{}: {}", i ? ", " : "", static_cast<char>('a' + i),
+                            context.str(context.type_of(stored.inputs[i])));
+    }
+    for (const Tensor& result : stored.results)
+      type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
+    if (stored.results.size() > 1) type = "(" + type + ")";
+    const auto module =
+        parse(context, fmt::format("#[version = \"1\"]\ndef @main({}) -> {} {{ {} }}\n", params, type, stored.call), {},
+              name);
+    if (!module) continue;
+    const Function& function = *module->function(context.symbol("main"));
+    auto kernel = kernels::make_kernel(context, *module, fmt::format("k{}", kernels.size()), function, machine);
+    if (!kernel) continue;
+    auto bound = loop::bound(context, kernels::schedule(context, std::move(kernel->function)).function);
+    if (!bound) {
+      ++refused;
+      continue;
+    }
+    BoundKernel& made = kernels.emplace_back(BoundKernel{name, std::move(*bound), {}, stored.results});
+    for (const auto& operand : kernel->operands)
+      made.params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand)
+                                                                    : stored.inputs[std::get<size_t>(operand)]);
+  }
+  return kernels;
+}
+
+TEST(CudaOperators, PtxOfAllKernelsIsAssembled) {
+  const auto ptxas = find_ptxas();
+  Context context;
+  size_t refused = 0;
+  const auto kernels = bound_kernels(context, refused);
+  ASSERT_GT(kernels.size(), 300u);
+  EXPECT_EQ(refused, 0u);
+  std::vector<std::string> unsupported;  // of the last level
+  for (const std::string level : {"sm_80", "sm_90"}) {
+    std::vector<native::PtxFunction> functions;
+    unsupported.clear();
+    for (const BoundKernel& kernel : kernels) {
+      auto launches = loop::kernels_of(context, kernel.function);
+      ASSERT_TRUE(launches) << kernel.where << launches.error().str();
+      const native::PtxFunction alone[] = {{&kernel.function, std::move(*launches)}};
+      const auto ptx = native::make_ptx(context, alone, level);
+      if (ptx) {
+        functions.push_back(alone[0]);
+      } else {  // functions of the C library
+        EXPECT_NE(ptx.error().what.find("GPU code has no function"), std::string::npos)
+            << kernel.where << ptx.error().str();
+        unsupported.push_back(kernel.where + ": " + ptx.error().what);
+      }
+    }
+    const auto ptx = native::make_ptx(context, functions, level);
+    ASSERT_TRUE(ptx) << ptx.error().str();
+    if (ptxas) {
+      EXPECT_EQ(assemble(*ptxas, ptx->text, level), "");
+    }
+    EXPECT_LE(unsupported.size(), 10u) << fmt::format("{}", fmt::join(unsupported, "\n"));
+  }
+  fmt::print("{} kernels, of which {} call the C library\n{}\n", kernels.size(), unsupported.size(),
+             fmt::join(unsupported, "\n"));
+  if (!ptxas) GTEST_SKIP() << kNoPtxas;
+}
+
+TEST(CudaOperators, EmulatedKernelsComputeTheResults) {
+  Context context;
+  size_t refused = 0;
+  const auto kernels = bound_kernels(context, refused);
+  std::vector<const loop::Function*> functions;
+  for (const BoundKernel& kernel : kernels) functions.push_back(&kernel.function);
+  native::Options options;
+  options.levels = {std::string(runtime::host_levels().front())};
+  const auto code = native::compile(context, functions, options);
+  ASSERT_TRUE(code) << code.error().str();
+  const auto library = runtime::NativeLibrary::load(*code);
+  ASSERT_TRUE(library) << library.error().str();
+  runtime::ThreadPool pool(2);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const auto found = library->call(i, kernels[i].params, pool);
+    ASSERT_TRUE(found) << kernels[i].where << ": " << found.error().str();
+    ASSERT_EQ(found->size(), kernels[i].results.size()) << kernels[i].where;
+    for (size_t k = 0; k < found->size(); ++k) expect_near((*found)[k], kernels[i].results[k], kernels[i].where);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::compiler
