@@ -100,9 +100,13 @@ Tensor input(const Problem& p) {
                        p.int8 ? DType::kU8 : DType::kF32, 1);
 }
 Tensor weights(const Problem& p) {
-  return random_tensor(
+  Tensor w = random_tensor(
       p.product() ? runtime::Shape{p.k, p.n} : runtime::Shape{p.outputs, p.channels / p.groups, p.kernel, p.kernel},
       p.int8 ? DType::kI32 : DType::kF32, 2);
+  if (p.int8) {
+    for (int32_t& x : w.data<int32_t>()) x >>= 8 - p.weight_bits;
+  }
+  return w;
 }
 
 Expected<double> compile_seconds(Context& context, const loop::Function& function, const std::string& level,

@@ -17,6 +17,7 @@ struct Problem {
   std::string name, group;
   int64_t m = 0, n = 0, k = 0;  // 0 for a convolution
   bool int8 = false;
+  int64_t weight_bits = 8;  // of int8 weights: the sums of two products with 7 bits fit into 16 bits
   int64_t channels = 0, outputs = 0, size = 0, kernel = 1, stride = 1, groups = 1;
 
   bool product() const { return m > 0; }

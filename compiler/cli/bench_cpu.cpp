@@ -20,6 +20,7 @@ constexpr double kGoal = 0.02;  // seconds for a kernel and level
 struct BenchCpu {
   std::string only;
   std::string level;
+  std::string weights = "8bit";
   int64_t rounds = 11;
   bool compile = false;
   bool json = false;
@@ -29,7 +30,7 @@ struct BenchCpu {
     std::vector<compiler::bench::Problem> chosen;
     for (auto& problem : compiler::bench::problems()) {
       if (only.empty() || problem.name.find(only) != std::string::npos || problem.group.find(only) != std::string::npos)
-        chosen.push_back(problem);
+        problem.weight_bits = weights == "7bit" ? 7 : 8, chosen.push_back(problem);
     }
     if (chosen.empty()) return error(fmt::format("no problem has \"{}\" in its name", only), {}, {}, Fault::kUsage);
     if (compile) {
@@ -130,6 +131,8 @@ Action bench_cpu(Options& options) {
   options.option(command->rounds, "--rounds", "N", "number of measurements of each");
   options.option(command->level, "--level", "NAME",
                  "instruction set level, as x86-64-v3; default: the best of this processor");
+  options.choice(command->weights, "--weights", {"8bit", "7bit"},
+                 "int8 weights: exact sums of 7 bits take fewer instructions without dot products");
   options.flag(command->compile, "--compile", "only compile the problems, for all levels, and print the compile times");
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon bench cpu --only ResNet");

@@ -27,6 +27,8 @@ void ModelOptions::declare(Options& options, Records kind) {
                  "method that takes ranges from the samples; measured: the one with the least error of the results");
   options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps");
   options.flag(symmetric, "--symmetric", "activations without zero points");
+  options.choice(weights, "--weights", {"8bit", "7bit"},
+                 "weights up to 127, or up to 64: exact sums of these take fewer instructions without dot products");
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
@@ -115,18 +117,19 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
       level_knobs.emplace(level, std::move(*knobs_of_level));
     }
   }
-  compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
-                                           .dnnl = dnnl,
-                                           .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
-                                           .calibrate = {.method = *method, .percentile = options.percentile},
-                                           .quantize = {.symmetric = options.symmetric},
-                                           .cpu = {.native = options.kernels == "native",
-                                                   .triple = options.target,
-                                                   .levels = levels,
-                                                   .knobs = std::move(knobs),
-                                                   .level_knobs = std::move(level_knobs)},
-                                           .passes = passes,
-                                           .progress = {}};
+  compiler::CompileOptions compile_options{
+      .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
+      .dnnl = dnnl,
+      .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
+      .calibrate = {.method = *method, .percentile = options.percentile},
+      .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64 : 127},
+      .cpu = {.native = options.kernels == "native",
+              .triple = options.target,
+              .levels = levels,
+              .knobs = std::move(knobs),
+              .level_knobs = std::move(level_knobs)},
+      .passes = passes,
+      .progress = {}};
   const StageLine line(options.quiet);
   compile_options.progress = [&](std::string_view stage) {
     line.show(fmt::format("{}: {}", loaded.model.name, stage));

@@ -126,10 +126,13 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
   const bool is_copied = is_strided ? is_pointwise && !has_padding : has_padding;
   const std::vector<LazyTensor> args{pack_channels(emit, left->bytes, op.integer("groups"), is_copied), weights};
   const auto pad_word = static_cast<int32_t>(0x01010101u * static_cast<uint32_t>(pad));
+  // The sums of windows, whose weights are ones, pass kByteDotSaturating too.
+  const BinaryOp dot = byte_dot_of(emit.machine(), right->bytes, 1);
   const auto convolution = [&](const OperatorCall& call) {
     return direct_convolution(
         call, loop::integer_literal(DType::kI32, pad_word),
-        [](const Expr& w, const Expr& x) { return loop::binary(BinaryOp::kByteDot, x, w); }, true);
+        [dot](const Expr& w, const Expr& x) { return loop::binary(dot, x, w); },
+        dot == BinaryOp::kByteDot ? Factors::kBytes : Factors::kSaturatingBytes);
   };
   // The zero point of the weights contributes a term for each window of a group.
   std::optional<LazyTensor> window_corrections;

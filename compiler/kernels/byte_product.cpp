@@ -3,7 +3,6 @@
 #include <array>
 
 #include "compiler/kernels/bytes.h"
-#include "compiler/kernels/pack.h"
 #include "compiler/kernels/product.h"
 
 namespace tenon::compiler::kernels {
@@ -25,8 +24,6 @@ LazyTensor padded_rows(Emitter& emit, const LazyTensor& bytes) {
   return rows;
 }
 
-constexpr double kCacheMisses = 1.5;  // estimated slowdown where the inner operand exceeds L2
-
 }  // namespace
 
 std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view name, size_t terms_axis,
@@ -44,14 +41,13 @@ std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view 
   const Dims batch(op.dims().begin(), op.dims().end() - 2);
   const Dim rows_dim = x.dims[x.rank() - 2];
   const Dim columns_dim = w.dims[columns_axis];
-  const int64_t lanes = lanes_of(DType::kI32);
-  const TileShape shape = tile_of(op, rows_dim, columns_dim, true);
   const LazyTensor rows = padded_rows(emit, left->bytes);
-  // Where the four bytes of a pack are contiguous, they are packed into a stored tensor first, so that the panels below
-  // gather packs, not bytes, from strided rows.
-  LazyTensor packed_terms = pack_int8x4(emit, right->bytes, terms_axis);
-  if (!packed_terms.constant && terms_axis + 1 == w.rank()) packed_terms = emit.stored("packed_terms", packed_terms);
-  const LazyTensor packed = pack(emit, packed_terms, columns_axis, lanes_of(DType::kI32));
+  LazyTensor packed_terms = emit.stored("packed_terms", pack_int8x4(emit, right->bytes, terms_axis));
+  // Where the four bytes of a pack are contiguous, the panels, which the template makes of the last copy, gather packs,
+  // not bytes, from strided rows.
+  if (!packed_terms.constant && terms_axis + 1 == w.rank()) {
+    packed_terms = emit.stored("columns", emit.expression(packed_terms.dims, DType::kI32, packed_terms.at));
+  }
   // The zero points contribute one term for each column and one for each row.
   std::optional<LazyTensor> column_corrections, row_corrections;
   if (left->zero != 0) column_corrections = sums_along(emit, right->bytes, terms_axis);
@@ -66,41 +62,26 @@ std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view 
     }
     return indices;
   };
-  const TileAxis columns_tile{TileAxis::Role::kLanes, columns_dim, shape.vectors * lanes},
-      rows_tile{TileAxis::Role::kRows, rows_dim, shape.rows};
-  // Each iteration of the outer loop reads the inner operand again: the columns are inner only where L2 holds them.
-  const int64_t l2_elements = elements_in(emit.machine().l2_bytes);
-  const auto elements = [&](Dim size) { return size.constant().value_or(l2_elements) * ((*terms + 3) / 4); };
-  const bool tall = elements(columns_dim) <= l2_elements && elements(rows_dim) > l2_elements;
-  const bool rows_first =
-      emit.choose_option("outer", {{"columns", tall ? kCacheMisses : 1}, {"rows", tall ? 1 : kCacheMisses}}) == 1;
-  const size_t row = batch.size() + (rows_first ? 0 : 1), column = batch.size() + (rows_first ? 1 : 0);
-  Tiles tiles;
-  for (const Dim size : batch) tiles.axes.push_back({TileAxis::Role::kOuter, size, 1});
-  tiles.axes.push_back(rows_first ? rows_tile : columns_tile),
-      tiles.axes.push_back(rows_first ? columns_tile : rows_tile);
-  tiles.over = {context.dim((*terms + 3) / 4)};
-  tiles.term = [=, &context](const std::vector<TileIndex>& tile, const Dims& k) {
-    Dims outer;
-    for (size_t i = 0; i < row && i < column; ++i) outer.push_back(tile[i].index);
+  const BinaryOp dot = byte_dot_of(emit.machine(), right->bytes, terms_axis);
+  const auto term = [=, &context](const Dims& outer, Dim i, const Dims& k, Dim j) {
     std::array<Expr, 4> bytes;
     for (int64_t b = 0; b < 4; ++b) {
       Dims at = matrix(x, outer);
-      at.push_back(tile[row].index);
-      at.push_back(context.add(context.multiply(k[0], context.dim(4)), context.dim(b)));
+      at.push_back(i), at.push_back(context.add(context.multiply(k[0], context.dim(4)), context.dim(b)));
       bytes[static_cast<size_t>(b)] = rows.at(at);
     }
     Dims at = matrix(w, outer);
-    at.insert(at.begin(), tile[column].block);
-    at.push_back(k[0]), at.push_back(tile[column].inner);
-    return loop::binary(BinaryOp::kByteDot, pack_bytes(bytes), packed.at(at));
+    at.push_back(k[0]);
+    at.insert(at.begin() + static_cast<ptrdiff_t>(columns_axis), j);
+    return loop::binary(dot, pack_bytes(bytes), packed_terms.at(at));
   };
-  tiles.result_index = [=](const Dims& at) {
-    Dims index(at.begin(), at.end() - 2);
-    index.push_back(at[row]), index.push_back(at[column]);
-    return index;
-  };
-  const LazyTensor sums = emit.contract(name, op.dims(), op.dtype(), std::move(tiles));
+  const LazyTensor sums = multiply(op, name,
+                                   {.batch = batch,
+                                    .rows = rows_dim,
+                                    .columns = columns_dim,
+                                    .terms = {context.dim((*terms + 3) / 4)},
+                                    .term = term,
+                                    .panels = packed_terms});
   if (!column_corrections && !row_corrections) return sums;
   return emit.expression(op.dims(), DType::kI32, [=](const Dims& at) {
     const Dims outer(at.begin(), at.end() - 2);

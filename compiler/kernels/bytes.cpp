@@ -101,6 +101,26 @@ Bytes as_signed(Emitter& emit, Bytes value) {
   return {flip_signedness(emit, value.bytes), value.zero - 128};
 }
 
+BinaryOp byte_dot_of(const Machine& machine, const LazyTensor& weights, size_t axis) {
+  if (machine.dot || !machine.byte_pairs || !weights.constant || weights.dtype != DType::kI8) return BinaryOp::kByteDot;
+  const auto [before, after] = elements_around(weights.constant->shape(), axis);
+  const int64_t length = weights.constant->shape()[axis];
+  const auto values = std::as_const(*weights.constant).data<int8_t>();
+  const auto at = [&](int64_t i, int64_t k, int64_t j) {
+    return values[static_cast<size_t>((i * length + k) * after + j)];
+  };
+  for (int64_t i = 0; i < before; ++i) {
+    for (int64_t k = 0; k + 1 < length; k += 2) {
+      for (int64_t j = 0; j < after; ++j) {
+        const int first = at(i, k, j), second = at(i, k + 1, j);
+        if (std::max(first, 0) + std::max(second, 0) > 128 || std::min(first, 0) + std::min(second, 0) < -128)
+          return BinaryOp::kByteDot;
+      }
+    }
+  }
+  return BinaryOp::kByteDotSaturating;
+}
+
 Expr pack_bytes(const std::array<Expr, 4>& bytes) {
   Expr packed;
   for (size_t i = 0; i < 4; ++i) {

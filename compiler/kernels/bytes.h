@@ -27,6 +27,11 @@ std::optional<Bytes> as_bytes(Emitter& emit, const LazyTensor& value);
 Bytes as_unsigned(Emitter& emit, Bytes value);
 Bytes as_signed(Emitter& emit, Bytes value);
 
+// The operation that multiplies packed bytes by these i8 weights fastest on the machine, with exact results. A constant
+// passes kByteDotSaturating if in each pair of terms, from the first one of the axis, the positive weights sum to at
+// most 128 and the negative ones to at least -128: 255 * 128 fits into i16.
+BinaryOp byte_dot_of(const Machine& machine, const LazyTensor& weights, size_t axis);
+
 // Four bytes packed into an i32, the first one in the lowest bits.
 Expr pack_bytes(const std::array<Expr, 4>& bytes);
 

@@ -23,14 +23,14 @@ constexpr double kStoreReload = 0.5;        // cycles to store a sum and load it
 // adjacent elements of a phase.
 class Direct {
  public:
-  Direct(const OperatorCall& op, const Windows& windows, Dim groups, Times times, bool bytes)
+  Direct(const OperatorCall& op, const Windows& windows, Dim groups, Times times, Factors factors)
       : op_(op),
         context_(op.context()),
         machine_(op.emit.machine()),
         windows_(windows),
         groups_(groups),
         times_(std::move(times)),
-        bytes_(bytes) {}
+        factors_(factors) {}
 
   // Whether all sizes that the schedule depends on are constant.
   bool fits() const {
@@ -51,8 +51,8 @@ class Direct {
     // The costs of the knobs: cycles of all tiles.
     const int64_t vector = lanes_of(op_.dtype()), terms = channels_ * kernel_[0] * kernel_[1];
     width_ = pointwise_ ? out_[1] : out_[1] + halo_[1];
-    const Terms contiguous{.bytes = bytes_},
-        strided{.strided_lanes = pointwise_ && flat_pixels() >= kPageElements, .bytes = bytes_};
+    const Terms contiguous{.factors = factors_},
+        strided{.strided_lanes = pointwise_ && flat_pixels() >= kPageElements, .factors = factors_};
     const double row_cycles = choose_tile(machine_, outputs_, out_[1], vector, contiguous).cycles *
                               static_cast<double>(out_[0]) * static_cast<double>(terms);
     // The sums of flat tiles are stored and loaded again, to drop the pixels between rows.
@@ -169,7 +169,7 @@ class Direct {
   TileShape channel_tile() {
     const bool whole_rows = across_rows_ && kernel_[0] * kernel_[1] > 1;
     TileShape best = choose_transposed_tile(machine_, across_rows_ ? out_[0] * out_[1] : out_[1], outputs_,
-                                            channels_ * kernel_[0] * kernel_[1], bytes_,
+                                            channels_ * kernel_[0] * kernel_[1], factors_,
                                             [&](int64_t count) { return !whole_rows || count % out_[1] == 0; });
     if (best.cycles == 0) {
       across_rows_ = false;
@@ -373,7 +373,7 @@ class Direct {
   Windows windows_;
   Dim groups_;
   Times times_;
-  const bool bytes_;                    // terms are dot products of bytes
+  const Factors factors_;
   int64_t channels_ = 0, outputs_ = 0;  // input and output channels of a group
   int64_t out_[2]{}, in_[2]{}, kernel_[2]{}, stride_[2]{}, dilation_[2]{}, before_[2]{};
   int64_t phases_[2]{}, halo_[2]{};
@@ -385,10 +385,11 @@ class Direct {
 
 }  // namespace
 
-std::optional<LazyTensor> direct_convolution(const OperatorCall& op, const Expr& pad, const Times& times, bool bytes) {
+std::optional<LazyTensor> direct_convolution(const OperatorCall& op, const Expr& pad, const Times& times,
+                                             Factors factors) {
   const Dims& w = op.arg(1).dims;
   Direct direct(op, read_windows(op, Dims(w.begin() + 2, w.end())), op.context().dim(op.integer("groups")), times,
-                bytes);
+                factors);
   return direct.fits() ? std::optional(direct.run(pad)) : std::nullopt;
 }
 

@@ -14,6 +14,6 @@ using Times = std::function<Expr(const Expr& w, const Expr& x)>;
 // The convolution of the operator's arguments and attributes, with `pad` as the padding value. nullopt where a size is
 // not constant; nothing is emitted then.
 std::optional<LazyTensor> direct_convolution(const OperatorCall& op, const Expr& pad, const Times& times,
-                                             bool bytes = false);
+                                             Factors factors = Factors::kElements);
 
 }  // namespace tenon::compiler::kernels

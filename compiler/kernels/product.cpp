@@ -91,11 +91,10 @@ LazyTensor multiply(const OperatorCall& op, std::string_view name, const Product
                           });
 }
 
-TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns, bool bytes) {
+TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns) {
   const int64_t vector = lanes_of(op.dtype());
   return choose_tile(op.emit, rows.constant().value_or(0),
-                     std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector,
-                     {.strided_rows = true, .bytes = bytes});
+                     std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector, {.strided_rows = true});
 }
 
 Columns columns_of(const OperatorCall& op, const LazyTensor& operand, Dim rows, Dim columns, bool contiguous) {

@@ -31,8 +31,7 @@ struct Columns {
 };
 Columns columns_of(const OperatorCall& op, const LazyTensor& operand, Dim rows, Dim columns, bool contiguous);
 
-// The tile for sums of the operator's result type, by the knob "tile", where loops are emitted in tiles. `bytes`: the
-// terms are dot products of bytes.
-TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns, bool bytes = false);
+// The tile for sums of the operator's result type, by the knob "tile", where loops are emitted in tiles.
+TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns);
 
 }  // namespace tenon::compiler::kernels

@@ -271,14 +271,14 @@ loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::strin
   return nests(0, true);
 }
 
-TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms, bool bytes,
-                                 const std::function<bool(int64_t rows)>& allowed) {
+TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms,
+                                 Factors factors, const std::function<bool(int64_t rows)>& allowed) {
   const int64_t vectors = (channels + kTransposeSide - 1) / kTransposeSide,
                 registers = schedules::kVectorBytes / machine.vector_bytes;
   const double transpose_cycles =
       registers == 1 ? kTransposeCycles : kPartTransposeCycles * static_cast<double>(registers);
   TileShape best;
-  for (TileShape shape : tile_shapes(machine, pixels, channels, kTransposeSide, {.bytes = bytes})) {
+  for (TileShape shape : tile_shapes(machine, pixels, channels, kTransposeSide, {.factors = factors})) {
     if (shape.rows > kTransposeSide || (allowed && !allowed(shape.rows))) continue;
     // Each vector of channels of a tile is transposed, and reads its weights, from L2 where they exceed L1.
     const int64_t tiles = (pixels + shape.rows - 1) / shape.rows;

@@ -26,6 +26,7 @@ using loop::LoopKind;
 using loop::Stmt;
 using schedules::choose_tile;
 using schedules::elements_in;
+using schedules::Factors;
 using schedules::kParallelTerms;
 using schedules::kTasks;
 using schedules::lanes_of;
@@ -79,8 +80,8 @@ loop::Body emit_tiles(Context& context, loop::Builder& builder, const std::strin
 
 // The cheapest transposed tile, whose lanes are output channels and whose rows are output pixels; its cycles are those
 // of all `terms`. `allowed` filters the number of rows; 0 cycles where it allows none.
-TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms, bool bytes,
-                                 const std::function<bool(int64_t rows)>& allowed = nullptr);
+TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms,
+                                 Factors factors, const std::function<bool(int64_t rows)>& allowed = nullptr);
 // The tile selected by the knob "tile", whose options are tile_shapes().
 TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
 

@@ -43,7 +43,7 @@ class Transposed {
     const int64_t vector = lanes_of(op_.dtype()), row_pixels = axes_.back().count.constant().value_or(0);
     TileShape channel_shape;
     if (is_constant && vector == kTransposeSide && (groups_ == 1 || outputs_ % kTransposeSide == 0)) {
-      channel_shape = choose_transposed_tile(op_.emit.machine(), row_pixels, outputs_, terms, false);
+      channel_shape = choose_transposed_tile(op_.emit.machine(), row_pixels, outputs_, terms, Factors::kElements);
       const double row =
           choose_tile(op_.emit.machine(), outputs_, row_pixels, vector, {}).cycles * static_cast<double>(terms);
       channels_as_lanes_ = op_.emit.choose_option("lanes", {{"pixels", row}, {"channels", channel_shape.cycles}}) == 1;

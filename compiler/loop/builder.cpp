@@ -45,7 +45,8 @@ Expr identity(BinaryOp op, DType dtype) {
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
     case BinaryOp::kLessEqual:
-    case BinaryOp::kByteDot: return nullptr;
+    case BinaryOp::kByteDot:
+    case BinaryOp::kByteDotSaturating: return nullptr;
   }
   return nullptr;
 }

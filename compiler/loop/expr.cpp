@@ -11,11 +11,12 @@ namespace {
 constexpr UnaryOp kUnary[] = {UnaryOp::kNegate, UnaryOp::kNot,   UnaryOp::kAbs,  UnaryOp::kSqrt, UnaryOp::kExp,
                               UnaryOp::kLog,    UnaryOp::kTanh,  UnaryOp::kErf,  UnaryOp::kSin,  UnaryOp::kCos,
                               UnaryOp::kAtan,   UnaryOp::kFloor, UnaryOp::kCeil, UnaryOp::kRound};
-constexpr BinaryOp kBinary[] = {BinaryOp::kAdd,       BinaryOp::kSubtract,   BinaryOp::kMultiply,  BinaryOp::kDivide,
-                                BinaryOp::kRemainder, BinaryOp::kMin,        BinaryOp::kMax,       BinaryOp::kPower,
-                                BinaryOp::kEqual,     BinaryOp::kLess,       BinaryOp::kLessEqual, BinaryOp::kAnd,
-                                BinaryOp::kOr,        BinaryOp::kBitAnd,     BinaryOp::kBitOr,     BinaryOp::kBitXor,
-                                BinaryOp::kShiftLeft, BinaryOp::kShiftRight, BinaryOp::kByteDot};
+constexpr BinaryOp kBinary[] = {
+    BinaryOp::kAdd,       BinaryOp::kSubtract,   BinaryOp::kMultiply,  BinaryOp::kDivide,
+    BinaryOp::kRemainder, BinaryOp::kMin,        BinaryOp::kMax,       BinaryOp::kPower,
+    BinaryOp::kEqual,     BinaryOp::kLess,       BinaryOp::kLessEqual, BinaryOp::kAnd,
+    BinaryOp::kOr,        BinaryOp::kBitAnd,     BinaryOp::kBitOr,     BinaryOp::kBitXor,
+    BinaryOp::kShiftLeft, BinaryOp::kShiftRight, BinaryOp::kByteDot,   BinaryOp::kByteDotSaturating};
 
 Expr make(DType dtype, decltype(ExprNode::form) form) {
   return std::make_shared<const ExprNode>(ExprNode{dtype, std::move(form)});
@@ -69,6 +70,7 @@ std::string_view name(BinaryOp op) {
     case BinaryOp::kShiftLeft: return "shift_left";
     case BinaryOp::kShiftRight: return "shift_right";
     case BinaryOp::kByteDot: return "byte_dot";
+    case BinaryOp::kByteDotSaturating: return "byte_dot_saturating";
   }
   return {};
 }
@@ -93,7 +95,8 @@ int precedence(BinaryOp op) {
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
     case BinaryOp::kShiftRight:
-    case BinaryOp::kByteDot: return 0;
+    case BinaryOp::kByteDot:
+    case BinaryOp::kByteDotSaturating: return 0;
   }
   return 0;
 }
@@ -135,7 +138,8 @@ bool is_supported(BinaryOp op, DType dtype) {
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
     case BinaryOp::kShiftRight: return dtype != DType::kBool && !is_float(dtype);
-    case BinaryOp::kByteDot: return dtype == DType::kI32;
+    case BinaryOp::kByteDot:
+    case BinaryOp::kByteDotSaturating: return dtype == DType::kI32;
     case BinaryOp::kEqual: return true;
     case BinaryOp::kAnd:
     case BinaryOp::kOr: return dtype == DType::kBool;

@@ -94,6 +94,7 @@ enum class BinaryOp : uint8_t {
   kShiftLeft,
   kShiftRight,  // of integers of one type
   kByteDot,     // of i32: the dot product of the left operand's four bytes, as u8, and the right operand's, as i8
+  kByteDotSaturating,  // the same, where the sum of the first two products, and that of the others, saturates to i16
 };
 
 struct ExprNode;

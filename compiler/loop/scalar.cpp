@@ -59,15 +59,20 @@ T real_binary(BinaryOp op, T a, T b) {
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
     case BinaryOp::kShiftRight:
-    case BinaryOp::kByteDot: break;
+    case BinaryOp::kByteDot:
+    case BinaryOp::kByteDotSaturating: break;
   }
   return a;
 }
 
-int64_t byte_dot(uint64_t x, uint64_t y) {
+int64_t byte_dot(uint64_t x, uint64_t y, bool saturates) {
   int64_t sum = 0;
-  for (int shift = 0; shift < 32; shift += 8)
-    sum += static_cast<uint8_t>(x >> shift) * static_cast<int8_t>(static_cast<uint8_t>(y >> shift));
+  for (int shift = 0; shift < 32; shift += 16) {
+    int64_t pair = 0;
+    for (const int at : {shift, shift + 8})
+      pair += static_cast<uint8_t>(x >> at) * static_cast<int8_t>(static_cast<uint8_t>(y >> at));
+    sum += saturates ? std::clamp<int64_t>(pair, INT16_MIN, INT16_MAX) : pair;
+  }
   return sum;
 }
 
@@ -108,7 +113,8 @@ Expected<int64_t> integer_binary(BinaryOp op, DType dtype, int64_t a, int64_t b)
     case BinaryOp::kShiftRight:
       if (wide) return y < bits ? static_cast<int64_t>(x >> y) : 0;
       return y < bits ? a >> y : a < 0 ? -1 : 0;
-    case BinaryOp::kByteDot: return byte_dot(x, y);
+    case BinaryOp::kByteDot: return byte_dot(x, y, false);
+    case BinaryOp::kByteDotSaturating: return byte_dot(x, y, true);
     case BinaryOp::kPower: return power(x, bits < 64 ? y & ((uint64_t{1} << bits) - 1) : y);
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
@@ -159,7 +165,8 @@ Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right) {
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
     case BinaryOp::kShiftRight:
-    case BinaryOp::kByteDot: break;
+    case BinaryOp::kByteDot:
+    case BinaryOp::kByteDotSaturating: break;
   }
   if (dtype == DType::kF32)
     return Scalar{.real = real_binary(op, static_cast<float>(left.real), static_cast<float>(right.real))};

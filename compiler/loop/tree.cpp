@@ -315,7 +315,7 @@ bool has_byte_dots(const Function& function) {
     if (!store || found) return;
     for_each_node(store->value, [&](const ExprNode& node) {
       const auto* binary = std::get_if<Binary>(&node.form);
-      found |= binary && binary->op == BinaryOp::kByteDot;
+      found |= binary && (binary->op == BinaryOp::kByteDot || binary->op == BinaryOp::kByteDotSaturating);
     });
   });
   return found;

@@ -17,6 +17,7 @@ constexpr Machine kX86Levels[] = {
      .registers = 32,
      .fma = true,
      .dot = true,
+     .byte_pairs = true,
      .masks = true,
      .multiply_adds = 2,
      .loads = 2},
@@ -27,6 +28,7 @@ constexpr Machine kX86Levels[] = {
      .vector_bytes = 64,
      .registers = 32,
      .fma = true,
+     .byte_pairs = true,
      .masks = true,
      .multiply_adds = 2,
      .loads = 2},
@@ -37,6 +39,7 @@ constexpr Machine kX86Levels[] = {
      .vector_bytes = 32,
      .fma = true,
      .dot = true,
+     .byte_pairs = true,
      .masks = true,
      .multiply_adds = 2,
      .loads = 2,
@@ -47,11 +50,12 @@ constexpr Machine kX86Levels[] = {
      .family = kX86,
      .vector_bytes = 32,
      .fma = true,
+     .byte_pairs = true,
      .masks = true,
      .multiply_adds = 2,
      .loads = 2,
      .latency = 5},
-    {.name = "x86-64-v2", .cpu = "x86-64-v2", .features = "", .family = kX86},
+    {.name = "x86-64-v2", .cpu = "x86-64-v2", .features = "", .family = kX86, .byte_pairs = true},
 };
 
 constexpr Machine kArm64Levels[] = {

@@ -52,7 +52,7 @@ Scale scale_for(const Range& range, bool symmetric) {
 }
 
 QuantizedWeights quantize_weights(std::span<const float> weights, size_t channels, std::span<const float> bias,
-                                  double input_scale) {
+                                  double input_scale, double limit) {
   QuantizedWeights result;
   const size_t per_channel = weights.size() / channels;
   result.values.reserve(weights.size());
@@ -60,11 +60,11 @@ QuantizedWeights quantize_weights(std::span<const float> weights, size_t channel
     const auto channel = weights.subspan(c * per_channel, per_channel);
     double largest = 0;
     for (const float w : channel) largest = std::max(largest, std::abs(static_cast<double>(w)));
-    double scale = largest > 0 ? largest / 127 : 1.0;
+    double scale = largest > 0 ? largest / limit : 1.0;
     if (!bias.empty()) scale = std::max(scale, std::abs(static_cast<double>(bias[c])) / (input_scale * (1 << 30)));
     int64_t sum = 0;
     for (const float w : channel) {
-      const double q = std::clamp(std::nearbyint(w / scale), -127.0, 127.0);
+      const double q = std::clamp(std::nearbyint(w / scale), -limit, limit);
       result.values.push_back(static_cast<int8_t>(q));
       sum += static_cast<int64_t>(q);
     }

@@ -40,15 +40,15 @@ std::pair<int16_t, int16_t> step_bounds(const Clamp& clamp, const Scale& scale);
 // The finest int8 scale that holds the range and 0 exactly. Symmetric: zero is 0.
 Scale scale_for(const Range& range, bool symmetric);
 
-// Weights [channels][per_channel], symmetric per channel: values in -127 .. 127 and one scale per channel. A channel's
-// scale is never so small that its bias would exceed int32.
+// Weights [channels][per_channel], symmetric per channel: values in -limit .. limit and one scale per channel. A
+// channel's scale is never so small that its bias would exceed int32.
 struct QuantizedWeights {
   std::vector<int8_t> values;
   std::vector<double> scales;
   std::vector<int64_t> sums;  // of the values, per channel
 };
 QuantizedWeights quantize_weights(std::span<const float> weights, size_t channels, std::span<const float> bias,
-                                  double input_scale);
+                                  double input_scale, double limit = 127);
 
 // multiplier and shift with multiplier * 2^-(shift + 8) nearest to `ratio` > 0: 16 bits, normalized. Ratios outside
 // the fields' range become 0 (less than an output step) or the largest value (the result saturates anyway).

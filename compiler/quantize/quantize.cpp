@@ -274,7 +274,8 @@ class Quantizer {
     const auto channels = static_cast<size_t>(weights.shape()[0]);
     const Tensor* bias = chain.bias ? &from_.constant(*chain.bias) : nullptr;
     const std::span<const float> bias_values = bias ? bias->data<float>() : std::span<const float>();
-    const QuantizedWeights q = quantize_weights(weights.data<float>(), channels, bias_values, in.scale);
+    const QuantizedWeights q =
+        quantize_weights(weights.data<float>(), channels, bias_values, in.scale, options_.weight_limit);
 
     Attrs attrs = chain.anchor->attrs;
     if (chain.anchor->op->is(ops::kConv2d)) attrs["pad_value"] = int64_t{in.zero};

@@ -15,6 +15,8 @@ namespace tenon::compiler {
 
 struct QuantizeOptions {
   bool symmetric = false;  // activations: zero points are 0
+  // The largest weight. With 64, sums of two products fit into 16 bits, which processors without dot products use.
+  double weight_limit = 127;
 };
 
 // The entry and all that it depends on, quantized; `ranges` are the results of calibrate() for the same module. Batch

@@ -9,6 +9,7 @@
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/loop/access.h"
+#include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/region.h"
 #include "compiler/loop/tree.h"
 #include "support/try.h"
@@ -95,14 +96,28 @@ class ProductTemplate {
       if (access.writes) buffer_ = access.buffer;
     });
     vector_ = lanes_of(function_.buffer(buffer_).dtype);
-    shape_ = select_tile();
+    shape_ = select_tile(factors_of(sums));
     return {};
   }
 
-  TileShape select_tile() {
-    const std::vector<TileShape> shapes =
-        tile_shapes(machine_, rows_.constant().value_or(0),
-                    std::max<int64_t>(columns_.constant().value_or(2 * vector_), 1), vector_, {.strided_rows = true});
+  static Factors factors_of(const loop::Stage& sums) {
+    auto factors = Factors::kElements;
+    for (const loop::Stmt& stmt : sums.body) {
+      const auto* store = std::get_if<loop::Store>(&stmt.form);
+      if (!store) continue;
+      loop::for_each_node(store->value, [&](const loop::ExprNode& node) {
+        const auto* binary = std::get_if<loop::Binary>(&node.form);
+        if (binary && binary->op == loop::BinaryOp::kByteDot) factors = Factors::kBytes;
+        if (binary && binary->op == loop::BinaryOp::kByteDotSaturating) factors = Factors::kSaturatingBytes;
+      });
+    }
+    return factors;
+  }
+
+  TileShape select_tile(Factors factors) {
+    const std::vector<TileShape> shapes = tile_shapes(machine_, rows_.constant().value_or(0),
+                                                      std::max<int64_t>(columns_.constant().value_or(2 * vector_), 1),
+                                                      vector_, {.strided_rows = true, .factors = factors});
     std::vector<Option> options;
     for (const TileShape& shape : shapes)
       options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});

@@ -7,22 +7,27 @@ namespace tenon::compiler::schedules {
 std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
   constexpr double kLoaded = 0.25;                                // cycles to load a cache line, which may come from L2
   const int64_t registers = kVectorBytes / machine.vector_bytes;  // of a vector
-  const bool split_bytes = terms.bytes && !machine.dot;           // even and odd bytes are multiplied in turn
+  const bool bytes = terms.factors != Factors::kElements;
+  const bool saturating = terms.factors == Factors::kSaturatingBytes;
+  const bool split_bytes = bytes && !saturating && !machine.dot;  // even and odd bytes are multiplied in turn
   const auto cycles = [&](int64_t r, int64_t width) {
     const auto row_count = static_cast<double>(r), loaded = static_cast<double>(width),
                vectors = loaded / static_cast<double>(registers), sums = row_count * loaded;
-    const double operations = split_bytes                  ? 4 * sums + 2 * row_count + 3 * loaded
-                              : machine.fma || terms.bytes ? sums
-                                                           : 2 * sums;
+    const double operations = split_bytes            ? 4 * sums + 2 * row_count + 3 * loaded
+                              : saturating           ? 3 * sums
+                              : machine.fma || bytes ? sums
+                                                     : 2 * sums;
     return std::max({operations / machine.multiply_adds, (row_count + loaded) / machine.loads, machine.latency}) +
            kLoaded * vectors + (terms.strided_rows ? 0.125 * row_count : 0) +
            (terms.strided_lanes ? std::max(4 / vectors - 1, 0.0) : 0);
   };
   // Beside the accumulators, registers hold the vectors, and one broadcast element that multiplies them, a product
-  // that is not added yet where these are two instructions, or parts of bytes.
+  // that is not added yet where these are two instructions, or parts of bytes, or ones.
   const int64_t accumulators = machine.registers - 4;
   const auto max_rows = [&](int64_t v) {
-    const int64_t others = split_bytes ? 2 * v * registers + 3 : v * registers + (machine.fma || terms.bytes ? 1 : 2);
+    const int64_t others = split_bytes  ? 2 * v * registers + 3
+                           : saturating ? v * registers + 3
+                                        : v * registers + (machine.fma || bytes ? 1 : 2);
     return std::min(accumulators, machine.registers - others) / (v * registers);
   };
   const int64_t vectors = (lanes + vector - 1) / vector, shortest = shortest_vector(machine, vector),

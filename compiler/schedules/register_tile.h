@@ -29,11 +29,14 @@ constexpr int64_t shortest_vector(const Machine& machine, int64_t vector) {
 }
 constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype == DType::kI64 ? 8 : 16; }
 
+// Whether a term is the product of two elements, or a dot product of four bytes; BinaryOp::kByteDotSaturating takes
+// fewer instructions than an exact one where the machine has no instruction for that.
+enum class Factors : uint8_t { kElements, kBytes, kSaturatingBytes };
 // What the terms of a tile's sums are. Strided: whether the elements that a tile reads for one term are strided: each
 // row, or each vector, is in another page, as in a matrix that is read in place. Packed panels are contiguous.
 struct Terms {
   bool strided_rows = false, strided_lanes = false;
-  bool bytes = false;  // dot products of bytes
+  Factors factors = Factors::kElements;
 };
 
 // A register tile of rows times vectors.

@@ -88,6 +88,7 @@ expect 2 "this processor has no level 'x86-64-v9'" \
   "$tenon" tune tests/models/tiny_digits.onnx --level x86-64-v9 --records "$scratch/r"
 expect 2 "--trials is at least 1" "$tenon" tune tests/models/tiny_digits.onnx --trials 0 --records "$scratch/r"
 expect 0 "GOP/s" "$tenon" bench cpu --only 64x3136x64 --rounds 1 --level x86-64-v2
+expect 0 "int8" "$tenon" bench cpu --only "256x256x256 int8" --rounds 1 --weights 7bit
 expect 2 "there is no level" "$tenon" bench cpu --only 64x3136x64 --level x86-64-v9
 expect 0 "\"gflops\": " "$tenon" bench cpu --only "960 -> 960" --rounds 1 --json
 expect 0 "kernels take more than" "$tenon" bench cpu --only 64x3136x64 --rounds 1 --compile

@@ -4,6 +4,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -49,14 +50,18 @@ class RegisterDot {
       if (!sign) return b_.CreateAnd(value, constant(halves_, 0xff));
       return b_.CreateAShr(b_.CreateShl(value, constant(halves_, 8)), constant(halves_, 8));
     };
-    const auto id = lanes_ == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
-                    : lanes_ == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                                  : llvm::Intrinsic::x86_sse2_pmadd_wd;
-    for (const bool odd : {false, true}) {
-      sum = b_.CreateAdd(
-          sum, b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {half(x, x_signed, odd), half(y, y_signed, odd)}));
-    }
+    for (const bool odd : {false, true})
+      sum = b_.CreateAdd(sum, multiply_add(half(x, x_signed, odd), half(y, y_signed, odd)));
     return sum;
+  }
+
+  // vpmaddubsw, and vpmaddwd by ones: u8 and i8.
+  Value* saturating_pairs(Value* sum, Value* x, Value* y) {
+    const auto id = lanes_ == 16  ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
+                    : lanes_ == 8 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw
+                                  : llvm::Intrinsic::x86_ssse3_pmadd_ub_sw_128;
+    Value* pairs = b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {as_bytes(x), as_bytes(y)});
+    return b_.CreateAdd(sum, multiply_add(pairs, constant(halves_, 1)));
   }
 
   // sdot and udot. For u8 and i8, x = (x - 128) + 128, and the sum of 128 * y is twice the sum of 64 * y.
@@ -73,19 +78,35 @@ class RegisterDot {
   }
 
   // In 32 bits, for all other processors.
-  Value* generic(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed) {
+  Value* generic(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed, bool saturates) {
     auto* wide = llvm::FixedVectorType::get(b_.getInt32Ty(), 4 * lanes_);
     Value* products =
         b_.CreateMul(b_.CreateIntCast(as_bytes(x), wide, x_signed), b_.CreateIntCast(as_bytes(y), wide, y_signed));
-    for (int k = 0; k < 4; ++k) {
+    const auto nth = [&](int k) {
       std::vector<int> from;
       for (unsigned lane = 0; lane < lanes_; ++lane) from.push_back(static_cast<int>(4 * lane) + k);
-      sum = b_.CreateAdd(sum, b_.CreateShuffleVector(products, from));
+      return b_.CreateShuffleVector(products, from);
+    };
+    for (const int k : {0, 2}) {
+      Value* pair = b_.CreateAdd(nth(k), nth(k + 1));
+      if (saturates) {
+        pair = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, pair, constant(pair->getType(), INT16_MAX));
+        pair = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, pair,
+                                        llvm::ConstantInt::getSigned(pair->getType(), INT16_MIN));
+      }
+      sum = b_.CreateAdd(sum, pair);
     }
     return sum;
   }
 
  private:
+  // vpmaddwd.
+  Value* multiply_add(Value* x, Value* y) {
+    const auto id = lanes_ == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                    : lanes_ == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                  : llvm::Intrinsic::x86_sse2_pmadd_wd;
+    return b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {x, y});
+  }
   static llvm::Constant* constant(llvm::Type* type, uint64_t value) { return llvm::ConstantInt::get(type, value); }
   Value* as_bytes(Value* value) { return b_.CreateBitCast(value, bytes_); }
 
@@ -101,8 +122,11 @@ Value* register_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Valu
   if (level.family == Machine::Family::kX86 && level.dot && !x_signed && y_signed) return dot.vnni(sum, x, y);
   if (level.family == Machine::Family::kX86) return dot.multiply_add_pairs(sum, x, y, x_signed, y_signed);
   if (level.family == Machine::Family::kArm && level.dot) return dot.neon(sum, x, y, x_signed, y_signed);
-  return dot.generic(sum, x, y, x_signed, y_signed);
+  return dot.generic(sum, x, y, x_signed, y_signed, false);
 }
+
+// Registers of sums, of x and of y to those of the new sums.
+using RegisterFunction = std::function<Value*(Value* sum, Value* x, Value* y)>;
 
 // Concatenates registers of non-increasing length to a vector of `lanes`; lanes of the last one may be unused.
 Value* concatenated(llvm::IRBuilderBase& b, const std::vector<Value*>& registers, unsigned lanes) {
@@ -125,11 +149,9 @@ Value* concatenated(llvm::IRBuilderBase& b, const std::vector<Value*>& registers
   return lanes_of(result) == lanes ? result : b.CreateShuffleVector(result, iota(lanes));
 }
 
-}  // namespace
-
 // The vectors are cut into registers.
-Value* emit_byte_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Value* x, Value* y, bool x_signed,
-                     bool y_signed) {
+Value* emit_in_registers(llvm::IRBuilderBase& b, const Level& level, Value* sum, Value* x, Value* y,
+                         const RegisterFunction& dot) {
   const bool is_vector = sum->getType()->isVectorTy();
   const unsigned lanes = is_vector ? lanes_of(sum) : 1;
   const auto longest = static_cast<unsigned>(level.vector_bytes / 4);
@@ -146,10 +168,26 @@ Value* emit_byte_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Val
       for (unsigned i = 0; i < count; ++i) from[i] = static_cast<int>(begin + i);
       return b.CreateShuffleVector(value, from);
     };
-    registers.push_back(register_dot(b, level, part(sum), part(x), part(y), x_signed, y_signed));
+    registers.push_back(dot(part(sum), part(x), part(y)));
   }
   if (!is_vector) return b.CreateExtractElement(registers.front(), uint64_t{0});
   return concatenated(b, registers, lanes);
+}
+
+}  // namespace
+
+Value* emit_byte_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Value* x, Value* y, bool x_signed,
+                     bool y_signed) {
+  return emit_in_registers(b, level, sum, x, y, [&](Value* to, Value* left, Value* right) {
+    return register_dot(b, level, to, left, right, x_signed, y_signed);
+  });
+}
+
+Value* emit_byte_dot_saturating(llvm::IRBuilderBase& b, const Level& level, Value* sum, Value* x, Value* y) {
+  return emit_in_registers(b, level, sum, x, y, [&](Value* to, Value* left, Value* right) {
+    RegisterDot dot(b, lanes_of(to));
+    return level.byte_pairs ? dot.saturating_pairs(to, left, right) : dot.generic(to, left, right, false, true, true);
+  });
 }
 
 }  // namespace tenon::compiler::native

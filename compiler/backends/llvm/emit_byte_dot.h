@@ -11,5 +11,8 @@ namespace tenon::compiler::native {
 // that is equal in all lanes.
 llvm::Value* emit_byte_dot(llvm::IRBuilderBase& b, const Level& level, llvm::Value* sum, llvm::Value* x, llvm::Value* y,
                            bool x_signed, bool y_signed);
+// The same for x of u8 and y of i8, where the sums of the first two products and of the last two saturate to i16.
+llvm::Value* emit_byte_dot_saturating(llvm::IRBuilderBase& b, const Level& level, llvm::Value* sum, llvm::Value* x,
+                                      llvm::Value* y);
 
 }  // namespace tenon::compiler::native

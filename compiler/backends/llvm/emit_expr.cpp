@@ -129,7 +129,8 @@ Value* ExprEmitter::binary_operation(const loop::Binary& form, Value* a, Value* 
     case BinaryOp::kBitXor: return b_.CreateXor(a, b);
     case BinaryOp::kShiftLeft: return shift(false, dtype, a, b);
     case BinaryOp::kShiftRight: return shift(true, dtype, a, b);
-    case BinaryOp::kByteDot: break;  // byte_dot_sum()
+    case BinaryOp::kByteDot:
+    case BinaryOp::kByteDotSaturating: break;  // byte_dot_sum()
   }
   assert(false);
   return a;
@@ -157,13 +158,15 @@ Value* ExprEmitter::byte_dot_sum(const loop::Binary& form) {
     Value *x = expression(dot.left), *y = expression(dot.right);
     if (!sum) sum = llvm::Constant::getNullValue((x->getType()->isVectorTy() ? x : y)->getType());
     if (x->getType()->isVectorTy() || y->getType()->isVectorTy()) sum = frames_.splat(sum);
+    if (dot.op == BinaryOp::kByteDotSaturating) return emit_byte_dot_saturating(b_, unit_.level, sum, x, y);
     return emit_byte_dot(b_, unit_.level, sum, x, y, false, true);
   };
-  if (form.op == BinaryOp::kByteDot) return make(form, nullptr);
+  const auto is_dot = [](BinaryOp op) { return op == BinaryOp::kByteDot || op == BinaryOp::kByteDotSaturating; };
+  if (is_dot(form.op)) return make(form, nullptr);
   if (form.op != BinaryOp::kAdd) return nullptr;
   for (const auto& [dot, sum] : {std::pair(&form.right, &form.left), std::pair(&form.left, &form.right)}) {
     const auto* product = std::get_if<loop::Binary>(&(*dot)->form);
-    if (product && product->op == BinaryOp::kByteDot) return make(*product, expression(*sum));
+    if (product && is_dot(product->op)) return make(*product, expression(*sum));
   }
   return nullptr;
 }

@@ -28,8 +28,9 @@ struct Tile {
   std::optional<Symbol> row;
   Symbol lane{};
   int64_t rows = 1, lanes = 1;
-  int64_t unrolled = 1;  // terms of a sum in unrolled loops: of a window, whose neighbours share elements
-  bool dots = false;     // sums of products of bytes
+  int64_t unrolled = 1;     // terms of a sum in unrolled loops: of a window, whose neighbours share elements
+  bool dots = false;        // sums of products of bytes
+  bool saturating = false;  // these saturate to 16 bits
 };
 
 // The rows and vectors of a smaller tile.
@@ -104,7 +105,9 @@ class Fitter {
       loop::for_each_expr(*stage, [&](loop::Expr& expr) {
         loop::for_each_node(expr, [&](const loop::ExprNode& node) {
           const auto* binary = std::get_if<loop::Binary>(&node.form);
-          tile.dots |= binary && binary->op == loop::BinaryOp::kByteDot;
+          if (!binary) return;
+          tile.saturating |= binary->op == loop::BinaryOp::kByteDotSaturating;
+          tile.dots |= tile.saturating || binary->op == loop::BinaryOp::kByteDot;
         });
       });
     });
@@ -134,7 +137,8 @@ class Fitter {
   // Whether the accumulators and the operands of a term fit the registers.
   bool fits(const Tile& tile, const Shape& shape) const {
     const int64_t sums = shape.rows * shape.vectors;
-    // Besides the sums: even and odd bytes of a vector and of a row, and a product before it is added.
+    // Besides the sums: even and odd bytes of a vector and of a row, or ones, and a product before it is added.
+    if (tile.saturating) return sums + shape.vectors + 3 <= machine_.registers;
     if (tile.dots && !machine_.dot) return sums + 2 * shape.vectors + 3 <= machine_.registers;
     return sums + shape.vectors + (machine_.fma || tile.dots ? 1 : 2) <= machine_.registers;
   }
@@ -142,6 +146,7 @@ class Fitter {
   double cost(const Tile& tile, const Shape& shape) const {
     const auto sums = static_cast<double>(shape.rows * shape.vectors), rows = static_cast<double>(shape.rows),
                vectors = static_cast<double>(shape.vectors);
+    if (tile.saturating) return 3 * sums + rows + vectors;
     if (tile.dots && !machine_.dot) return 4 * sums + 2 * rows + 3 * vectors;
     const auto terms = static_cast<double>(tile.unrolled);
     const double loads = terms > 1 ? 1 + (rows + terms - 1) * vectors / terms : rows + vectors;

@@ -228,6 +228,38 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
   run_on_all_levels();
 }
 
+// Constant weights whose pairs cannot exceed 16 bits are multiplied by the instruction that saturates, all others by
+// exact ones: at the bounds of this condition, times the largest byte.
+TEST_F(Levels, WeightsThatFitSaturateNowhere) {
+  const Machine& last = *find_machine(levels_.back());
+  for (const auto& [first, second, fits] : {std::tuple(64, 64, true),
+                                            {65, 64, false},
+                                            {-64, -64, true},
+                                            {-64, -65, false},
+                                            {127, -128, true},
+                                            {1, 127, true},
+                                            {2, 127, false},
+                                            {-128, 0, true},
+                                            {-128, -1, false}}) {
+    for (const bool dense : {true, false}) {
+      begin();
+      Tensor x(DType::kI8, dense ? runtime::Shape{3, 401} : runtime::Shape{1, 5, 6, 6}),
+          w(DType::kI8, dense ? runtime::Shape{17, 401} : runtime::Shape{17, 5, 3, 3});
+      std::ranges::fill(x.data<int8_t>(), int8_t{127});  // 255 as an unsigned byte
+      const int64_t length = w.shape()[1], inner = dense ? 1 : 9;
+      auto weights = w.data<int8_t>();
+      for (size_t i = 0; i < weights.size(); ++i)
+        weights[i] = static_cast<int8_t>(static_cast<int64_t>(i) / inner % length % 2 == 0 ? first : second);
+      const auto value = builder_->apply(dense ? "dense" : "conv2d", {argument(x), builder_->constant(w)});
+      ASSERT_TRUE(value) << value.error().str();
+      check(*value, fmt::format("{} of {} and {}", dense ? "dense" : "conv2d", first, second));
+      EXPECT_TRUE(has_byte_dots()) << text_;
+      EXPECT_EQ(text_.find("byte_dot_saturating") != std::string::npos, fits && last.byte_pairs && !last.dot) << text_;
+    }
+  }
+  run_on_all_levels();
+}
+
 // The loop over the parts of a tile, and its index in stages, have names that differ from all surrounding ones.
 TEST_F(Levels, SplitTilesHaveUniqueNames) {
   const auto function =

@@ -63,6 +63,10 @@ TEST(Parameters, WeightsAreSymmetricPerChannelAndKeepTheBiasInInt32) {
   EXPECT_EQ(q.sums[0], 64 - 127 + 32);
   EXPECT_EQ(q.scales[1], 1.0);
   EXPECT_LE(1000 / (0.1 * q.scales[2]), 1 << 30);
+  const auto seven_bits = quantize_weights(weights, 3, bias, 0.1, 64);
+  EXPECT_EQ(seven_bits.values[0], 32);
+  EXPECT_EQ(seven_bits.values[1], -64);
+  EXPECT_DOUBLE_EQ(seven_bits.scales[0], 2.0 / 64);
 }
 
 }  // namespace

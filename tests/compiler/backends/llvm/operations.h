@@ -197,25 +197,27 @@ inline std::string dot_program(int index, std::string_view types, bool strided) 
 }
 
 // Dot products of packed int8x4, accumulated: of a vector and a scalar, either of which may be the left operand.
-inline std::string packed_dot_program(int index, int lanes, bool left) {
+inline std::string packed_dot_program(int index, int lanes, bool left, BinaryOp op) {
   const std::string_view x = left ? "%x[k, j]" : "%y[k]", y = left ? "%y[k]" : "%x[k, j]";
   return fmt::format(R"(
     loop @packed{0}(%x: Tensor[(5, {1}), i32], %y: Tensor[(5,), i32]) -> (%z: Tensor[({1},), i32]) {{
       for j in ({1}) vector {{ stage zero(j in ({1}) at (j)) {{ %z[j] = i32(7); }} }}
       for k in (5) {{ for j in ({1}) vector {{
-        stage sum(j in ({1}) at (j), reduce k in (5) at (k)) {{ %z[j] = %z[j] + byte_dot({2}, {3}); }}
+        stage sum(j in ({1}) at (j), reduce k in (5) at (k)) {{ %z[j] = %z[j] + {2}; }}
       }} }}
     }})",
-                     index, lanes, x, y);
+                     index, lanes, call(op, x, y));
 }
 
 inline void add_dots(TypeContext& context, Cases& cases) {
   for (const int lanes : {1, 2, 3, 4, 7, 8, 16, 23, 32, 48}) {
     for (const bool left : {false, true}) {
-      cases.functions.push_back(
-          must_parse(context, packed_dot_program(static_cast<int>(cases.functions.size()), lanes, left)));
-      cases.params.push_back(
-          {interesting(DType::kI32, 5 * lanes, 1).reshaped({5, lanes}), interesting(DType::kI32, 5, 2)});
+      for (const BinaryOp op : {BinaryOp::kByteDot, BinaryOp::kByteDotSaturating}) {
+        cases.functions.push_back(
+            must_parse(context, packed_dot_program(static_cast<int>(cases.functions.size()), lanes, left, op)));
+        cases.params.push_back(
+            {interesting(DType::kI32, 5 * lanes, 1).reshaped({5, lanes}), interesting(DType::kI32, 5, 2)});
+      }
     }
   }
   for (std::string_view types : kDots) {
