@@ -41,6 +41,12 @@ Expected<std::vector<std::byte>> read_file(const std::filesystem::path& path) {
   return bytes;
 }
 
+Expected<std::string> read_text(const std::filesystem::path& path) {
+  const auto bytes = read_file(path);
+  if (!bytes) return std::unexpected(bytes.error());
+  return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+}
+
 Status write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   std::filesystem::path partial = path;
   partial += fmt::format(".{}.part", getpid());

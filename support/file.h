@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace tenon {
 
 Expected<std::vector<std::byte>> read_file(const std::filesystem::path& path);
+Expected<std::string> read_text(const std::filesystem::path& path);
 
 // Writes to a temporary file in the same folder and renames it, so that no reader sees a partial file.
 Status write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);

@@ -18,7 +18,7 @@ std::string directory_of(const std::string& option, const std::string& board) {
   return option.empty() ? "build/boards/" + board : option;
 }
 
-struct List {
+struct BoardList {
   bool json = false;
 
   Status run() const {
@@ -84,7 +84,7 @@ struct Flash {
 }  // namespace
 
 Action board_list(Options& options) {
-  auto command = std::make_shared<List>();
+  auto command = std::make_shared<BoardList>();
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }

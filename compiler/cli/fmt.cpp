@@ -40,8 +40,7 @@ struct FormatCommand {
 
   static Expected<std::string> read(const std::string& file) {
     if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-    TENON_TRY_ASSIGN(bytes, read_file(file));
-    return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    return read_text(file);
   }
 };
 

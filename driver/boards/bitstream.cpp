@@ -19,11 +19,6 @@ constexpr std::string_view kFile = "bitstream.json";
 
 std::string hash_text(uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-Expected<std::string> read_text(const fs::path& file) {
-  TENON_TRY_ASSIGN(bytes, read_file(file));
-  return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-}
-
 }  // namespace
 
 std::string Bitstream::line() const { return fmt::format("tenon {} {} {}", board, config, hash_text(hash)); }

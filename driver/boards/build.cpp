@@ -18,12 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using generator::Board;
 using generator::Flow;
-using Json = nlohmann::json;
-
-Expected<std::string> read_text(const fs::path& file) {
-  TENON_TRY_ASSIGN(bytes, read_file(file));
-  return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-}
+using Json = nlohmann::ordered_json;
 
 // The names of a flow's files in the build directory.
 struct Names {

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Names {
+// What stands for the names in braces of a command.
+struct Substitutions {
   std::string bitstream, port, config;
 
   std::string replace(std::string text) const {
@@ -29,9 +30,9 @@ struct Names {
   }
 };
 
-Status run_programmer(const generator::Board& board, const Names& names) {
+Status run_programmer(const generator::Board& board, const Substitutions& substitutions) {
   std::vector<std::string> command;
-  for (const std::string& word : board.flash) command.push_back(names.replace(word));
+  for (const std::string& word : board.flash) command.push_back(substitutions.replace(word));
   if (!sim::find_program(command[0])) {
     return error(fmt::format("{} is not in PATH, which writes bitstreams to {}", command[0], board.name), {},
                  "install it: the board's maker or your distribution has it", Fault::kInternal);
@@ -52,12 +53,12 @@ Expected<std::string> flash(const Bitstream& bitstream, const generator::Board& 
                              board.name, bitstream.requested_mhz),
                  (directory / bitstream.file).string(), "build a smaller configuration, or try your luck with --force");
   }
-  const Names names{.bitstream = (fs::absolute(directory) / bitstream.file).string(),
-                    .port = options.port.empty() ? board.port : options.port,
-                    .config = (fs::absolute(directory) / "config.json").string()};
-  if (!board.flash.empty()) TENON_TRY(run_programmer(board, names));
+  const Substitutions substitutions{.bitstream = (fs::absolute(directory) / bitstream.file).string(),
+                                    .port = options.port.empty() ? board.port : options.port,
+                                    .config = (fs::absolute(directory) / "config.json").string()};
+  if (!board.flash.empty()) TENON_TRY(run_programmer(board, substitutions));
 
-  const std::string uri = names.replace(options.device.empty() ? board.device : options.device);
+  const std::string uri = substitutions.replace(options.device.empty() ? board.device : options.device);
   const auto explained = [&](Diagnostic fault) {
     fault.what = "the board does not identify itself as the bitstream's accelerator: " + fault.what;
     if (fault.help.empty()) fault.help = "is --port that of the board?";

@@ -38,12 +38,11 @@ std::optional<std::string> version_of(const fs::path& program, const fs::path& s
   fs::remove(log, ignored);
   const int status = sim::run_program({program.string(), silent ? "-h" : "--version"}, scratch, log);
   if (status != 0 && !(silent && status == 1)) return std::nullopt;
-  const auto bytes = read_file(log);
-  if (!bytes) return std::nullopt;
-  std::string text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  while (text.starts_with('\n')) text.erase(0, 1);
-  text.resize(std::min(text.find('\n'), text.size()));
-  return silent ? "icepack" : text;
+  auto text = read_text(log);
+  if (!text) return std::nullopt;
+  while (text->starts_with('\n')) text->erase(0, 1);
+  text->resize(std::min(text->find('\n'), text->size()));
+  return silent ? "icepack" : *text;
 }
 
 // The tools by the paths that `locate` gives; nothing where one is missing or does not run.

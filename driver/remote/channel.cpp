@@ -28,14 +28,13 @@ std::vector<std::pair<std::string, int>> channel_arguments() {
           {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0}};
 }
 
-Expected<std::string> read_text(const std::string& file) {
+Expected<std::string> read_if_given(const std::string& file) {
   if (file.empty()) return std::string();
-  TENON_TRY_ASSIGN(bytes, read_file(file));
-  return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  return read_text(file);
 }
 
 Expected<std::string> read_token(const std::string& file) {
-  TENON_TRY_ASSIGN(text, read_text(file));
+  TENON_TRY_ASSIGN(text, read_if_given(file));
   constexpr char kSpace[] = " \t\r\n";
   const size_t begin = text->find_first_not_of(kSpace);
   const std::string token =

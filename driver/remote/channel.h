@@ -24,7 +24,7 @@ std::vector<std::pair<std::string, int>> channel_arguments();
 // The contents of a text file without surrounding white space, which must not be empty.
 Expected<std::string> read_token(const std::string& file);
 // The contents of a file, or nothing where the name is empty.
-Expected<std::string> read_text(const std::string& file);
+Expected<std::string> read_if_given(const std::string& file);
 
 // The logs of gRPC and protobuf go nowhere, unless the environment variable GRPC_VERBOSITY is set: what they report is
 // in our errors.

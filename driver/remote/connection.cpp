@@ -41,9 +41,9 @@ Expected<Endpoint> Endpoint::read(std::string address, Options& options) {
                  Fault::kUsage);
   }
   TENON_TRY_ASSIGN(token, read_token(token_file));
-  TENON_TRY_ASSIGN(ca, read_text(ca_file));
-  TENON_TRY_ASSIGN(cert, read_text(cert_file));
-  TENON_TRY_ASSIGN(key, read_text(key_file));
+  TENON_TRY_ASSIGN(ca, read_if_given(ca_file));
+  TENON_TRY_ASSIGN(cert, read_if_given(cert_file));
+  TENON_TRY_ASSIGN(key, read_if_given(key_file));
   auto credentials =
       tls ? grpc::SslCredentials({.pem_root_certs = *ca, .pem_private_key = *key, .pem_cert_chain = *cert})
           : grpc::InsecureChannelCredentials();

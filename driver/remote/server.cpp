@@ -159,9 +159,9 @@ Expected<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const ServeOpt
                  Fault::kUsage);
   }
   if (options.tls_cert.empty()) return grpc::InsecureServerCredentials();
-  TENON_TRY_ASSIGN(cert, read_text(options.tls_cert));
-  TENON_TRY_ASSIGN(key, read_text(options.tls_key));
-  TENON_TRY_ASSIGN(ca, read_text(options.tls_client_ca));
+  TENON_TRY_ASSIGN(cert, read_if_given(options.tls_cert));
+  TENON_TRY_ASSIGN(key, read_if_given(options.tls_key));
+  TENON_TRY_ASSIGN(ca, read_if_given(options.tls_client_ca));
   grpc::SslServerCredentialsOptions tls(ca->empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
                                                     : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   tls.pem_root_certs = *ca;

@@ -123,9 +123,8 @@ std::string_view name(Flow flow) { return kFlows[static_cast<size_t>(flow)]; }
 
 Expected<Board> read_board(const fs::path& directory) {
   const std::string where = (directory / kFile).string();
-  TENON_TRY_ASSIGN(bytes, read_file(directory / kFile));
-  const auto* const text = reinterpret_cast<const char*>(bytes->data());
-  const Json object = Json::parse(text, text + bytes->size(), nullptr, false);
+  TENON_TRY_ASSIGN(text, read_text(directory / kFile));
+  const Json object = Json::parse(*text, nullptr, false);
   if (!object.is_object()) return error("the file is not a JSON object", where, "hw/boards/README.md shows one");
   Reader reader(object, where);
   Board board;

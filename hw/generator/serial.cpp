@@ -21,11 +21,6 @@ namespace wire = spec::serial;
 constexpr std::string_view kSources[] = {"uart_rx.sv",       "uart_tx.sv",    "crc32_serial.sv", "board_memory.sv",
                                          "serial_bridge.sv", "serial_top.sv", "board_top.sv"};
 
-Expected<std::string> read_text(const fs::path& file) {
-  TENON_TRY_ASSIGN(bytes, read_file(file));
-  return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-}
-
 Expected<fs::path> source_directory() {
   const auto candidates = spec::data_path("hw/serial");
   for (const fs::path& candidate : candidates) {

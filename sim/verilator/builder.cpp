@@ -33,10 +33,7 @@ constexpr std::string_view kCompilerFlags = "-std=c++20 -O2 -fno-tree-vectorize 
 constexpr std::string_view kInstallHelp = "sudo apt-get install verilator make g++";
 
 // The contents of a file; empty if it cannot be read.
-std::string text_of(const fs::path& file) {
-  const auto bytes = read_file(file);
-  return bytes ? std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()) : std::string();
-}
+std::string text_of(const fs::path& file) { return read_text(file).value_or(std::string()); }
 
 class Fnv {
  public:
