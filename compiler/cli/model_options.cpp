@@ -122,7 +122,7 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
       .dnnl = dnnl,
       .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
       .calibrate = {.method = *method, .percentile = options.percentile},
-      .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64 : 127},
+      .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64.0 : 127.0},
       .cpu = {.native = options.kernels == "native",
               .triple = options.target,
               .levels = levels,
