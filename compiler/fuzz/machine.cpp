@@ -29,8 +29,14 @@ runtime::CpuKernel external_kernel(Context& context, const Module& module, const
     };
   }
   const Library* library = module.library(symbol);
-  const auto found = library ? libraries.find(library->symbol) : libraries.end();
-  if (found == libraries.end()) return {};
+  if (!library) return {};
+  const auto found = libraries.find(library->symbol);
+  if (found == libraries.end()) {
+    // As in the interpreter, only a call of the function is an error.
+    return [missing = library->symbol](const runtime::Attrs&, std::span<const runtime::Tensor>) -> Expected<Tensors> {
+      return error(fmt::format("there is no library function \"{}\"", missing));
+    };
+  }
   return [implementation = &found->second](const runtime::Attrs&,
                                            std::span<const runtime::Tensor> args) -> Expected<Tensors> {
     TENON_TRY_ASSIGN(value, (*implementation)(std::vector<RunValue>(args.begin(), args.end())));
