@@ -94,6 +94,13 @@ int64_t dot(const int8_t* a, const int8_t* b, int64_t length) {
   return sum;
 }
 
+spec::base::Load base_load(spec::base::MemoryType type, int64_t elements) {
+  spec::base::Load load;
+  load.memory_type = static_cast<int64_t>(type);
+  load.y_size = 1, load.x_size = load.x_stride = elements;
+  return load;
+}
+
 std::vector<spec::Instruction> base_copy(int64_t vectors, int64_t passes) {
   std::vector<spec::Instruction> program;
   for (int64_t i = 0; i < passes; ++i) {
@@ -232,12 +239,6 @@ Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
   bases[spec::kBaseInp] = build.add(a);
   bases[spec::kBaseOut] = build.reserve(expected.size());
   build.expect("gemm", bases[spec::kBaseOut], expected);
-  const auto load = [](spec::base::MemoryType type, int64_t elements) {
-    spec::base::Load l;
-    l.memory_type = static_cast<int64_t>(type);
-    l.y_size = 1, l.x_size = l.x_stride = elements;
-    return l;
-  };
   const auto product = [&](bool reset) {
     spec::base::Gemm g;
     g.reset = reset;
@@ -245,7 +246,7 @@ Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
     g.src_factor_in = g.wgt_factor_in = reset ? 0 : 1;
     return g;
   };
-  auto weights = load(spec::base::MemoryType::kWgt, depth);
+  auto weights = base_load(spec::base::MemoryType::kWgt, depth);
   weights.push_next = 1;
   auto multiply = product(false);
   multiply.pop_prev = 1, multiply.push_next = 1;
@@ -253,9 +254,71 @@ Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
   store.memory_type = static_cast<int64_t>(spec::base::MemoryType::kOut);
   store.y_size = 1, store.x_size = store.x_stride = rows;
   store.pop_prev = 1;
-  return build.finish(profile,
-                      {load(spec::base::MemoryType::kInp, rows * depth), weights,
-                       load(spec::base::MemoryType::kUop, rows), product(true), multiply, store, spec::base::Finish{}},
+  return build.finish(
+      profile,
+      {base_load(spec::base::MemoryType::kInp, rows * depth), weights, base_load(spec::base::MemoryType::kUop, rows),
+       product(true), multiply, store, spec::base::Finish{}},
+      bases);
+}
+
+Bundle convolution(const spec::Config& config, int64_t size, uint64_t seed) {
+  constexpr int64_t kKernel = 3, kWindow = kKernel * kKernel;
+  const int64_t in = config.block_in, out = config.block_out, padded = size + 2;
+  assert(config.base && padded * padded <= config.depth(Memory::kInp) && size * size <= config.depth(Memory::kAcc));
+  Builder build(config, seed);
+  Random random(seed);
+  const auto image = random_bytes(random, size * size * in), w = random_bytes(random, kWindow * out * in);
+  std::vector<int8_t> expected;
+  for (int64_t y = 0; y < size; ++y) {
+    for (int64_t x = 0; x < size; ++x) {
+      for (int64_t c = 0; c < out; ++c) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < kWindow; ++k) {
+          const int64_t sy = y + k / kKernel - 1, sx = x + k % kKernel - 1;
+          if (sy < 0 || sy >= size || sx < 0 || sx >= size) continue;
+          sum +=
+              dot(&image[static_cast<size_t>((sy * size + sx) * in)], &w[static_cast<size_t>((k * out + c) * in)], in);
+        }
+        expected.push_back(static_cast<int8_t>(sum));
+      }
+    }
+  }
+  const spec::Isa isa(config);
+  std::vector<uint32_t> uops;
+  for (int64_t k = 0; k < kWindow; ++k) {
+    const int64_t src = k / kKernel * padded + k % kKernel;
+    uops.push_back(isa.encode_uop({.dst = 0, .src = static_cast<uint32_t>(src), .wgt = static_cast<uint32_t>(k)}));
+  }
+  std::array<uint64_t, spec::kBases> bases{};
+  bases[spec::kBaseUop] = build.add(uops);
+  bases[spec::kBaseWgt] = build.add(w);
+  bases[spec::kBaseInp] = build.add(image);
+  bases[spec::kBaseOut] = build.reserve(expected.size());
+  build.expect("convolution", bases[spec::kBaseOut], expected);
+
+  auto inputs = base_load(spec::base::MemoryType::kInp, size);
+  inputs.y_size = size;
+  inputs.y_pad_top = inputs.y_pad_bottom = inputs.x_pad_left = inputs.x_pad_right = 1;
+  auto weights = base_load(spec::base::MemoryType::kWgt, kWindow);
+  weights.push_next = 1;
+  const auto product = [&](bool reset) {
+    spec::base::Gemm g;
+    g.reset = reset;
+    g.uop_end = reset ? 1 : kWindow;
+    g.iter_out = g.iter_in = size;
+    g.dst_factor_out = size, g.dst_factor_in = 1;
+    g.src_factor_out = reset ? 0 : padded, g.src_factor_in = reset ? 0 : 1;
+    return g;
+  };
+  auto multiply = product(false);
+  multiply.pop_prev = 1, multiply.push_next = 1;
+  spec::base::Store store;
+  store.memory_type = static_cast<int64_t>(spec::base::MemoryType::kOut);
+  store.y_size = 1, store.x_size = store.x_stride = size * size;
+  store.pop_prev = 1;
+  return build.finish(spec::Profile::kBase,
+                      {inputs, weights, base_load(spec::base::MemoryType::kUop, kWindow), product(true), multiply,
+                       store, spec::base::Finish{}},
                       bases);
 }
 

@@ -14,4 +14,9 @@ Bundle loopback(const spec::Config& config, int64_t vectors, int64_t passes, uin
 // profile, its low bytes in the base profile.
 Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed);
 
+// A 3x3 convolution of the base profile with zeros around the image: `size` x `size` x block_in to `size` x `size` x
+// block_out, the low bytes of the sums. The configuration must have the base profile, and scratchpads for
+// (size + 2)^2 inputs, size^2 accumulators, 9 blocks of weights and 9 micro-ops.
+Bundle convolution(const spec::Config& config, int64_t size, uint64_t seed);
+
 }  // namespace tenon::driver

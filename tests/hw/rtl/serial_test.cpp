@@ -10,6 +10,7 @@
 #include "driver/bringup/programs.h"
 #include "driver/bringup/replay.h"
 #include "tests/driver/serial/emulated_board.h"
+#include "tests/hw/rtl/pins.h"
 #include "tests/seed.h"
 #include "verilated.h"
 
@@ -22,70 +23,30 @@ namespace reg = spec::reg;
 
 constexpr int kClocksPerBit = 4;  // these two are generate_rtl's
 constexpr uint32_t kMemoryBytes = 1 << 16;
-constexpr int kQuietBits = 400;  // after these the design has nothing more to send
 
-// The far end of the line: drives rx_i and samples tx_o. Time passes while bytes arrive and until the design is quiet.
-class Pins final : public serial::Line {
+class SerialTop final : public Design {
  public:
-  Pins() {
-    top_.rx_i = 1;
+  SerialTop() {
     top_.rst_ni = 0;
-    for (int i = 0; i < 4; ++i) clock();
+    for (int i = 0; i < 4; ++i) clock(true);
     top_.rst_ni = 1;
   }
-
-  void receive(std::span<const uint8_t> bytes, serial::Bytes& sent) override {
-    for (const uint8_t byte : bytes) {
-      const unsigned bits = 1u << 9 | unsigned{byte} << 1;  // stop bit, data, start bit
-      for (int bit = 0; bit < 10; ++bit) send_bit((bits >> bit & 1) != 0, sent);
-    }
-    for (int quiet = 0; quiet < kQuietBits; ++quiet) {
-      if (send_bit(true, sent)) quiet = 0;
-    }
-  }
-
- private:
-  void clock() {
+  void clock(bool rx) override {
+    top_.rx_i = rx;
     top_.clk_i = 0;
     top_.eval();
     top_.clk_i = 1;
     top_.eval();
   }
+  bool tx() override { return top_.tx_o; }
 
-  // Returns whether the design sends.
-  bool send_bit(bool value, serial::Bytes& sent) {
-    top_.rx_i = value;
-    for (int i = 0; i < kClocksPerBit; ++i) {
-      clock();
-      sample(sent);
-    }
-    return sampling_;
-  }
-
-  void sample(serial::Bytes& sent) {
-    if (!sampling_) {
-      if (top_.tx_o) return;
-      sampling_ = true;
-      clocks_ = 0;
-      bits_ = 0;
-      return;
-    }
-    if (++clocks_ % kClocksPerBit != kClocksPerBit / 2) return;
-    const int bit = clocks_ / kClocksPerBit;
-    bits_ |= unsigned{top_.tx_o} << bit;
-    if (bit < 9) return;
-    EXPECT_EQ(bits_ & 0x201, 0x200u) << "start and stop bit";
-    sent.push_back(static_cast<uint8_t>(bits_ >> 1));
-    sampling_ = false;
-  }
-
+ private:
   Vserial_top top_;
-  bool sampling_ = false;
-  int clocks_ = 0;
-  unsigned bits_ = 0;
 };
 
-Expected<std::unique_ptr<serial::Line>> make_pins() { return std::make_unique<Pins>(); }
+Expected<std::unique_ptr<serial::Line>> make_pins() {
+  return std::make_unique<Pins>(std::make_unique<SerialTop>(), kClocksPerBit);
+}
 
 TEST(SerialPins, TheDriverRunsProductsOnTheDesign) {
   const EmulatedBoard board(make_pins);
@@ -93,8 +54,9 @@ TEST(SerialPins, TheDriverRunsProductsOnTheDesign) {
   ASSERT_TRUE(accelerator) << accelerator.error().str();
   const spec::Config& config = (*accelerator)->info().config;
   EXPECT_EQ(config.name, "tiny");
-  for (const Bundle& bundle : {gemm(config, spec::Profile::kBase, test_seed(31)),
-                               gemm(config, spec::Profile::kNative, test_seed(32)), loopback(config, 8, 1, 33)}) {
+  for (const Bundle& bundle :
+       {gemm(config, spec::Profile::kBase, test_seed(31)), gemm(config, spec::Profile::kNative, test_seed(32)),
+        loopback(config, 8, 1, 33), convolution(config, 8, test_seed(34))}) {
     const auto difference = replay(**accelerator, bundle);
     ASSERT_TRUE(difference) << difference.error().str();
     EXPECT_EQ(*difference, "");
@@ -122,7 +84,7 @@ TEST(SerialPins, LostFlippedAndDuplicatedBytesAreRepeated) {
 
 // The design and the model of the bridge answer the same bytes, whatever the line carries.
 TEST(SerialPins, DamagedFramesHaveTheResultsOfTheModel) {
-  Pins pins;
+  Pins pins(std::make_unique<SerialTop>(), kClocksPerBit);
   auto model = serial::make_bridge(spec::load_config("tiny").value(), kMemoryBytes).value();
   std::mt19937_64 random(test_seed(36));
   serial::Deframer deframers[2];
