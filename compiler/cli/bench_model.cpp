@@ -41,7 +41,7 @@ struct KernelTime {
 
 struct BenchModel {
   ModelOptions model;
-  std::string inputs, results;
+  std::string inputs, results, level;
   int64_t rounds = 11, threads = 1, top = 10;
   bool json = false, serve = false;
 
@@ -54,7 +54,9 @@ struct BenchModel {
     if (threads < 0 || top < 0) return error("--threads and --top are at least 0", {}, {}, Fault::kUsage);
     double begin = cpu_seconds();
     TENON_TRY_ASSIGN(loaded, load(model));
-    model.for_this_machine = true;
+    TENON_TRY(check_host_level(level));
+    model.levels = level;
+    model.for_this_machine = level.empty();
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, nullptr));
     executable = std::move(compiled->executable);
     compile_seconds = cpu_seconds() - begin;
@@ -181,6 +183,8 @@ Action bench_model(Options& options) {
   command->model.declare(options);
   options.option(command->inputs, "--inputs", "FILE.npz", "the model's inputs by name; default: random values");
   options.option(command->results, "--results", "FILE.npz", "file for the first run's results, by name");
+  options.option(command->level, "--level", "NAME",
+                 "instruction set level, as x86-64-v3; default: the best of this processor");
   options.option(command->rounds, "--rounds", "N", "number of measurements");
   options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors");
   options.option(command->top, "--top", "N", "number of slowest kernels to list");

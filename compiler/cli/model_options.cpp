@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/cli/progress.h"
@@ -14,6 +16,13 @@
 #include "support/try.h"
 
 namespace tenon::cli {
+
+Status check_host_level(const std::string& level) {
+  const auto levels = runtime::host_levels();
+  if (level.empty() || std::ranges::find(levels, level) != levels.end()) return {};
+  return error(fmt::format("this processor has no level '{}'", level), {},
+               fmt::format("it has {}", fmt::join(levels, ", ")), Fault::kUsage);
+}
 
 void ModelOptions::declare(Options& options, Records kind) {
   options.argument(model, "MODEL", "the model: .onnx, .tn or .tnb");

@@ -32,6 +32,9 @@ struct ModelOptions {
   void declare(Options& options, Records kind = Records::kMayBe);
 };
 
+// Whether this processor has the instruction set level; an empty name is its best one.
+Status check_host_level(const std::string& level);
+
 // Opens options.libraries.
 Status open_libraries(const ModelOptions& options);
 

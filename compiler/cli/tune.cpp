@@ -1,6 +1,5 @@
 // tenon tune: measures on this machine which kernels are fastest for a model, and keeps the measurements in a file.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,11 +25,7 @@ struct TuneCommand {
   Status run() const {
     if (trials < 1) return error("--trials is at least 1", {}, {}, Fault::kUsage);
     if (seconds < 0) return error("--time is not below 0", {}, {}, Fault::kUsage);
-    const auto levels = runtime::host_levels();
-    if (!level.empty() && std::ranges::find(levels, level) == levels.end()) {
-      return error(fmt::format("this processor has no level '{}'", level), {},
-                   fmt::format("it has {}", fmt::join(levels, ", ")), Fault::kUsage);
-    }
+    TENON_TRY(check_host_level(level));
     // An unusable file of records is reported before the model is compiled.
     TENON_TRY_ASSIGN(records, compiler::tune::Records::open(model.records));
     ModelOptions plain = model;
@@ -42,8 +37,9 @@ struct TuneCommand {
       accelerator = std::move(*found);
     }
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, plain, accelerator ? &*accelerator : nullptr));
-    compiler::tune::TuneOptions options{
-        .trials = trials, .seconds = seconds, .level = level.empty() ? std::string(levels.front()) : level};
+    compiler::tune::TuneOptions options{.trials = trials,
+                                        .seconds = seconds,
+                                        .level = level.empty() ? std::string(runtime::host_levels().front()) : level};
     const bool shows = !quiet && isatty(STDERR_FILENO) != 0;
     if (shows) {
       options.progress = [](size_t done, size_t of, const std::string& key) {

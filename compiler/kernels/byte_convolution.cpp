@@ -10,29 +10,29 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-// x [N, C, ...] with its channels packed as int8x4: [N, groups * ceil(C / groups / 4), ...]. The last pack of a group
-// is padded with zeros. The result is stored, unless `is_copied`: then the caller copies it anyway.
-LazyTensor pack_channels(Emitter& emit, const LazyTensor& x, int64_t groups, bool is_copied) {
+// x [N, C, ...] with its channels packed into words: [N, groups * ceil(C / groups / word), ...]. The last word of a
+// group is padded with zeros. The result is stored, unless `is_copied`: then the caller copies it anyway.
+LazyTensor pack_channels(Emitter& emit, const LazyTensor& x, int64_t groups, int64_t word, bool is_copied) {
   Context& context = emit.context();
-  const int64_t channels = *x.dims[1].constant() / groups, packs = (channels + 3) / 4;
+  const int64_t channels = *x.dims[1].constant() / groups, packs = (channels + word - 1) / word;
   Dims dims = x.dims;
   dims[1] = context.dim(groups * packs);
   const LazyTensor result = emit.expression(dims, DType::kI32, [=, &context](const Dims& at) {
-    const Dim count = context.dim(packs), four = context.dim(4);
+    const Dim count = context.dim(packs);
     const Dim group = groups == 1 ? context.dim(0) : context.floor_divide(at[1], count);
     const Dim pack = groups == 1 ? at[1] : context.modulo(at[1], count);
-    std::array<Expr, 4> bytes;
-    for (int64_t b = 0; b < 4; ++b) {
-      const Dim channel = context.add(context.multiply(pack, four), context.dim(b));
+    std::vector<Expr> elements;
+    for (int64_t b = 0; b < word; ++b) {
+      const Dim channel = context.add(context.multiply(pack, context.dim(word)), context.dim(b));
       Dims from = at;
       from[1] = context.add(context.multiply(group, context.dim(channels)), channel);
-      const Expr byte = x.at(from);
-      bytes[static_cast<size_t>(b)] =
-          channels % 4 == 0
-              ? byte
-              : select(less(loop::index_value(channel), loop::index_value(context.dim(channels))), byte, like(byte, 0));
+      const Expr element = x.at(from);
+      elements.push_back(channels % word == 0
+                             ? element
+                             : select(less(loop::index_value(channel), loop::index_value(context.dim(channels))),
+                                      element, like(element, 0)));
     }
-    return pack_bytes(bytes);
+    return pack_word(elements);
   });
   return is_copied ? result : emit.stored("packed_channels", result);
 }
@@ -107,14 +107,16 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
   if (op.dtype() != DType::kI32 || x.rank() > 4 || !std::all_of(x.dims.begin() + 1, x.dims.end(), is_positive) ||
       !std::ranges::all_of(w.dims, is_positive) || !std::all_of(op.dims().begin() + 1, op.dims().end(), is_positive))
     return std::nullopt;
-  auto left = as_bytes(emit, x), right = as_bytes(emit, w);
+  const auto left = as_bytes(emit, x), right = as_bytes(emit, w);
   if (!left || !right) return std::nullopt;
-  left = as_unsigned(emit, *left), right = as_signed(emit, *right);
-  const int64_t pad = op.integer("pad_value") + left->zero;
-  if (pad < 0 || pad > 255) return std::nullopt;
-  const LazyTensor weights = pack_int8x4(emit, right->bytes, 1);
+  Dims pixels = op.dims();
+  pixels.erase(pixels.begin() + 1);
+  const DotOperands operands = dot_operands(emit, *left, *right, 1, pixels);
+  const int64_t pad = op.integer("pad_value") + operands.left_zero, word = operands.word;
+  if (word == 4 ? pad < 0 || pad > UINT8_MAX : pad < INT16_MIN || pad > INT16_MAX) return std::nullopt;
+  const LazyTensor weights = pack_words(emit, operands.right, 1);
   std::optional<LazyTensor> output_corrections;
-  if (left->zero != 0) output_corrections = weight_sums(emit, right->bytes);
+  if (operands.left_zero != 0) output_corrections = weight_sums(emit, operands.right);
   // Padding copies x, and so does a strided convolution with 1x1 kernels, which selects elements of x. The padded input
   // of another strided convolution reads the packed channels from memory.
   const auto any_above = [&](std::string_view name, int64_t above) {
@@ -124,19 +126,20 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
   const bool is_pointwise =
       std::all_of(w.dims.begin() + 2, w.dims.end(), [](Dim size) { return size.constant() == 1; });
   const bool is_copied = is_strided ? is_pointwise && !has_padding : has_padding;
-  const std::vector<LazyTensor> args{pack_channels(emit, left->bytes, op.integer("groups"), is_copied), weights};
-  const auto pad_word = static_cast<int32_t>(0x01010101u * static_cast<uint32_t>(pad));
+  const std::vector<LazyTensor> args{pack_channels(emit, operands.left, op.integer("groups"), word, is_copied),
+                                     weights};
+  const auto bits = static_cast<uint32_t>(pad);
+  const auto pad_word = static_cast<int32_t>(word == 4 ? 0x01010101u * bits : 0x00010001u * (bits & 0xffffu));
   // The sums of windows, whose weights are ones, pass kByteDotSaturating too.
-  const BinaryOp dot = byte_dot_of(emit.machine(), right->bytes, 1);
   const auto convolution = [&](const OperatorCall& call) {
     return direct_convolution(
         call, loop::integer_literal(DType::kI32, pad_word),
-        [dot](const Expr& w, const Expr& x) { return loop::binary(dot, x, w); },
-        dot == BinaryOp::kByteDot ? Factors::kBytes : Factors::kSaturatingBytes);
+        [dot = operands.dot](const Expr& w, const Expr& x) { return loop::binary(dot, x, w); },
+        schedules::factors_of(operands.dot));
   };
   // The zero point of the weights contributes a term for each window of a group.
   std::optional<LazyTensor> window_corrections;
-  if (right->zero != 0) {
+  if (operands.right_zero != 0) {
     runtime::Shape shape{op.integer("groups")};
     for (size_t i = 1; i < w.rank(); ++i) shape.push_back(*w.dims[i].constant());
     Tensor ones(DType::kI8, shape);
@@ -144,14 +147,14 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
     Dims dims = op.dims();
     dims[1] = op.dim(shape[0]);
     const Type type = op.context().tensor(dims, DType::kI32);
-    const std::vector<LazyTensor> by_ones{args[0], pack_int8x4(emit, emit.constant(ones), 1)};
+    const std::vector<LazyTensor> by_ones{args[0], pack_words(emit, emit.constant(ones), 1)};
     window_corrections = convolution({op.emit, op.attrs, by_ones, {type.tensor()}});
   }
   const auto sums = convolution({op.emit, op.attrs, args, op.results});
   if (!sums || (!output_corrections && !window_corrections)) return sums;
   const int64_t terms = *op.context().product({w.dims.begin() + 1, w.dims.end()}).constant();
   return emit.expression(op.dims(), DType::kI32,
-                         [=, &context = op.context(), left = left->zero, right = right->zero,
+                         [=, &context = op.context(), left = operands.left_zero, right = operands.right_zero,
                           group = op.context().floor_divide(w.dims[0], op.dim(op.integer("groups")))](const Dims& at) {
                            const auto constant = [](int64_t value) {
                              return loop::integer_literal(DType::kI32, static_cast<int32_t>(value));

@@ -1,6 +1,7 @@
 #include "compiler/kernels/byte_product.h"
 
 #include <array>
+#include <vector>
 
 #include "compiler/kernels/bytes.h"
 #include "compiler/kernels/product.h"
@@ -8,19 +9,18 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-// Rows of u8 in memory whose lengths are multiples of 4: the tensor itself where it already has this layout, else a
-// copy padded with zeros.
-LazyTensor padded_rows(Emitter& emit, const LazyTensor& bytes) {
+// Rows in memory of whole words: the tensor itself where it already has this layout, else a copy padded with zeros.
+LazyTensor padded_rows(Emitter& emit, const LazyTensor& elements, int64_t word) {
   Context& context = emit.context();
-  const int64_t terms = *bytes.dims.back().constant();
-  Dims origin(bytes.rank(), context.dim(0)), dims = bytes.dims;
-  if (terms % 4 == 0) {
-    const bool in_memory = bytes.constant || std::holds_alternative<loop::Load>(bytes.at(origin)->form);
-    return in_memory ? bytes : emit.stored("bytes", bytes);
+  const int64_t terms = *elements.dims.back().constant();
+  Dims origin(elements.rank(), context.dim(0)), dims = elements.dims;
+  if (terms % word == 0) {
+    const bool in_memory = elements.constant || std::holds_alternative<loop::Load>(elements.at(origin)->form);
+    return in_memory ? elements : emit.stored("rows", elements);
   }
-  dims.back() = context.dim((terms + 3) / 4 * 4);
-  const LazyTensor rows = emit.overwritten("bytes", dims, loop::integer_literal(DType::kU8, 0));
-  emit.overwrite("copy", rows, bytes.dims, [bytes](const Dims& at) { return std::pair(at, bytes.at(at)); });
+  dims.back() = context.dim((terms + word - 1) / word * word);
+  const LazyTensor rows = emit.overwritten("rows", dims, loop::integer_literal(elements.dtype, 0));
+  emit.overwrite("copy", rows, elements.dims, [elements](const Dims& at) { return std::pair(at, elements.at(at)); });
   return rows;
 }
 
@@ -33,25 +33,26 @@ std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view 
   const LazyTensor &x = op.arg(0), &w = op.arg(1);
   const auto terms = x.dims.back().constant();
   if (op.dtype() != DType::kI32 || !terms || *terms == 0 || w.dims[columns_axis].constant() == 0) return std::nullopt;
-  auto left = as_bytes(emit, x), right = as_bytes(emit, w);
+  const auto left = as_bytes(emit, x), right = as_bytes(emit, w);
   if (!left || !right) return std::nullopt;
-  left = as_unsigned(emit, *left), right = as_signed(emit, *right);
+  const DotOperands operands = dot_operands(emit, *left, *right, terms_axis, std::array{x.dims[x.rank() - 2]});
+  const int64_t word = operands.word, left_zero = operands.left_zero, right_zero = operands.right_zero;
 
   const size_t rank = op.dims().size();
   const Dims batch(op.dims().begin(), op.dims().end() - 2);
   const Dim rows_dim = x.dims[x.rank() - 2];
   const Dim columns_dim = w.dims[columns_axis];
-  const LazyTensor rows = padded_rows(emit, left->bytes);
-  LazyTensor packed_terms = emit.stored("packed_terms", pack_int8x4(emit, right->bytes, terms_axis));
-  // Where the four bytes of a pack are contiguous, the panels, which the template makes of the last copy, gather packs,
+  const LazyTensor rows = padded_rows(emit, operands.left, word);
+  LazyTensor packed_terms = emit.stored("packed_terms", pack_words(emit, operands.right, terms_axis));
+  // Where the elements of a word are contiguous, the panels, which the template makes of the last copy, gather words,
   // not bytes, from strided rows.
   if (!packed_terms.constant && terms_axis + 1 == w.rank()) {
     packed_terms = emit.stored("columns", emit.expression(packed_terms.dims, DType::kI32, packed_terms.at));
   }
   // The zero points contribute one term for each column and one for each row.
   std::optional<LazyTensor> column_corrections, row_corrections;
-  if (left->zero != 0) column_corrections = sums_along(emit, right->bytes, terms_axis);
-  if (right->zero != 0) row_corrections = sums_along(emit, left->bytes, x.rank() - 1);
+  if (left_zero != 0) column_corrections = sums_along(emit, operands.right, terms_axis);
+  if (right_zero != 0) row_corrections = sums_along(emit, operands.left, x.rank() - 1);
   const auto constant = [](int64_t value) { return loop::integer_literal(DType::kI32, static_cast<int32_t>(value)); };
 
   // The indices of an operand's matrix within the batch; dims of 1 are broadcast.
@@ -62,24 +63,23 @@ std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view 
     }
     return indices;
   };
-  const BinaryOp dot = byte_dot_of(emit.machine(), right->bytes, terms_axis);
   const auto term = [=, &context](const Dims& outer, Dim i, const Dims& k, Dim j) {
-    std::array<Expr, 4> bytes;
-    for (int64_t b = 0; b < 4; ++b) {
+    std::vector<Expr> elements;
+    for (int64_t b = 0; b < word; ++b) {
       Dims at = matrix(x, outer);
-      at.push_back(i), at.push_back(context.add(context.multiply(k[0], context.dim(4)), context.dim(b)));
-      bytes[static_cast<size_t>(b)] = rows.at(at);
+      at.push_back(i), at.push_back(context.add(context.multiply(k[0], context.dim(word)), context.dim(b)));
+      elements.push_back(rows.at(at));
     }
     Dims at = matrix(w, outer);
     at.push_back(k[0]);
     at.insert(at.begin() + static_cast<ptrdiff_t>(columns_axis), j);
-    return loop::binary(dot, pack_bytes(bytes), packed_terms.at(at));
+    return loop::binary(operands.dot, pack_word(elements), packed_terms.at(at));
   };
   const LazyTensor sums = multiply(op, name,
                                    {.batch = batch,
                                     .rows = rows_dim,
                                     .columns = columns_dim,
-                                    .terms = {context.dim((*terms + 3) / 4)},
+                                    .terms = {context.dim((*terms + word - 1) / word)},
                                     .term = term,
                                     .panels = packed_terms});
   if (!column_corrections && !row_corrections) return sums;
@@ -89,14 +89,14 @@ std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view 
     if (column_corrections) {
       Dims column = matrix(w, outer);
       column.push_back(at[rank - 1]);
-      sum = sum - column_corrections->at(column) * constant(left->zero);
+      sum = sum - column_corrections->at(column) * constant(left_zero);
     }
     if (row_corrections) {
       Dims row = matrix(x, outer);
       row.push_back(at[rank - 2]);
-      sum = sum - row_corrections->at(row) * constant(right->zero);
+      sum = sum - row_corrections->at(row) * constant(right_zero);
     }
-    if (column_corrections && row_corrections) sum = sum + constant(left->zero * right->zero * *terms);
+    if (column_corrections && row_corrections) sum = sum + constant(left_zero * right_zero * *terms);
     return sum;
   });
 }

@@ -46,7 +46,8 @@ Expr identity(BinaryOp op, DType dtype) {
     case BinaryOp::kLess:
     case BinaryOp::kLessEqual:
     case BinaryOp::kByteDot:
-    case BinaryOp::kByteDotSaturating: return nullptr;
+    case BinaryOp::kByteDotSaturating:
+    case BinaryOp::kInt16Dot: return nullptr;
   }
   return nullptr;
 }

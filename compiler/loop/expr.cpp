@@ -12,11 +12,11 @@ constexpr UnaryOp kUnary[] = {UnaryOp::kNegate, UnaryOp::kNot,   UnaryOp::kAbs, 
                               UnaryOp::kLog,    UnaryOp::kTanh,  UnaryOp::kErf,  UnaryOp::kSin,  UnaryOp::kCos,
                               UnaryOp::kAtan,   UnaryOp::kFloor, UnaryOp::kCeil, UnaryOp::kRound};
 constexpr BinaryOp kBinary[] = {
-    BinaryOp::kAdd,       BinaryOp::kSubtract,   BinaryOp::kMultiply,  BinaryOp::kDivide,
-    BinaryOp::kRemainder, BinaryOp::kMin,        BinaryOp::kMax,       BinaryOp::kPower,
-    BinaryOp::kEqual,     BinaryOp::kLess,       BinaryOp::kLessEqual, BinaryOp::kAnd,
-    BinaryOp::kOr,        BinaryOp::kBitAnd,     BinaryOp::kBitOr,     BinaryOp::kBitXor,
-    BinaryOp::kShiftLeft, BinaryOp::kShiftRight, BinaryOp::kByteDot,   BinaryOp::kByteDotSaturating};
+    BinaryOp::kAdd,       BinaryOp::kSubtract,  BinaryOp::kMultiply,   BinaryOp::kDivide,  BinaryOp::kRemainder,
+    BinaryOp::kMin,       BinaryOp::kMax,       BinaryOp::kPower,      BinaryOp::kEqual,   BinaryOp::kLess,
+    BinaryOp::kLessEqual, BinaryOp::kAnd,       BinaryOp::kOr,         BinaryOp::kBitAnd,  BinaryOp::kBitOr,
+    BinaryOp::kBitXor,    BinaryOp::kShiftLeft, BinaryOp::kShiftRight, BinaryOp::kByteDot, BinaryOp::kByteDotSaturating,
+    BinaryOp::kInt16Dot};
 
 Expr make(DType dtype, decltype(ExprNode::form) form) {
   return std::make_shared<const ExprNode>(ExprNode{dtype, std::move(form)});
@@ -71,6 +71,7 @@ std::string_view name(BinaryOp op) {
     case BinaryOp::kShiftRight: return "shift_right";
     case BinaryOp::kByteDot: return "byte_dot";
     case BinaryOp::kByteDotSaturating: return "byte_dot_saturating";
+    case BinaryOp::kInt16Dot: return "int16_dot";
   }
   return {};
 }
@@ -96,9 +97,14 @@ int precedence(BinaryOp op) {
     case BinaryOp::kShiftLeft:
     case BinaryOp::kShiftRight:
     case BinaryOp::kByteDot:
-    case BinaryOp::kByteDotSaturating: return 0;
+    case BinaryOp::kByteDotSaturating:
+    case BinaryOp::kInt16Dot: return 0;
   }
   return 0;
+}
+
+bool is_dot(BinaryOp op) {
+  return op == BinaryOp::kByteDot || op == BinaryOp::kByteDotSaturating || op == BinaryOp::kInt16Dot;
 }
 
 bool is_supported(UnaryOp op, DType dtype) {
@@ -139,7 +145,8 @@ bool is_supported(BinaryOp op, DType dtype) {
     case BinaryOp::kShiftLeft:
     case BinaryOp::kShiftRight: return dtype != DType::kBool && !is_float(dtype);
     case BinaryOp::kByteDot:
-    case BinaryOp::kByteDotSaturating: return dtype == DType::kI32;
+    case BinaryOp::kByteDotSaturating:
+    case BinaryOp::kInt16Dot: return dtype == DType::kI32;
     case BinaryOp::kEqual: return true;
     case BinaryOp::kAnd:
     case BinaryOp::kOr: return dtype == DType::kBool;

@@ -29,6 +29,8 @@ std::span<const UnaryOp> unary_ops();
 std::span<const BinaryOp> binary_ops();
 // Precedence of an infix operator, a larger one binds closer; 0: a function.
 int precedence(BinaryOp op);
+// Whether it multiplies packed integers.
+bool is_dot(BinaryOp op);
 // Whether the operation is defined for the type.
 bool is_supported(UnaryOp op, DType dtype);
 bool is_supported(BinaryOp op, DType dtype);

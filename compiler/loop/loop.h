@@ -95,6 +95,7 @@ enum class BinaryOp : uint8_t {
   kShiftRight,  // of integers of one type
   kByteDot,     // of i32: the dot product of the left operand's four bytes, as u8, and the right operand's, as i8
   kByteDotSaturating,  // the same, where the sum of the first two products, and that of the others, saturates to i16
+  kInt16Dot,           // of i32: the dot product of the two i16 of each operand, which wraps
 };
 
 struct ExprNode;

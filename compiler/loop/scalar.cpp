@@ -60,7 +60,8 @@ T real_binary(BinaryOp op, T a, T b) {
     case BinaryOp::kShiftLeft:
     case BinaryOp::kShiftRight:
     case BinaryOp::kByteDot:
-    case BinaryOp::kByteDotSaturating: break;
+    case BinaryOp::kByteDotSaturating:
+    case BinaryOp::kInt16Dot: break;
   }
   return a;
 }
@@ -72,6 +73,17 @@ int64_t byte_dot(uint64_t x, uint64_t y, bool saturates) {
     for (const int at : {shift, shift + 8})
       pair += static_cast<uint8_t>(x >> at) * static_cast<int8_t>(static_cast<uint8_t>(y >> at));
     sum += saturates ? std::clamp<int64_t>(pair, INT16_MIN, INT16_MAX) : pair;
+  }
+  return sum;
+}
+
+int64_t int16_dot(uint64_t x, uint64_t y) {
+  int64_t sum = 0;
+  for (const int shift : {0, 16}) {
+    const auto nth = [shift](uint64_t word) -> int64_t {
+      return static_cast<int16_t>(static_cast<uint16_t>(word >> shift));
+    };
+    sum += nth(x) * nth(y);
   }
   return sum;
 }
@@ -115,6 +127,7 @@ Expected<int64_t> integer_binary(BinaryOp op, DType dtype, int64_t a, int64_t b)
       return y < bits ? a >> y : a < 0 ? -1 : 0;
     case BinaryOp::kByteDot: return byte_dot(x, y, false);
     case BinaryOp::kByteDotSaturating: return byte_dot(x, y, true);
+    case BinaryOp::kInt16Dot: return int16_dot(x, y);
     case BinaryOp::kPower: return power(x, bits < 64 ? y & ((uint64_t{1} << bits) - 1) : y);
     case BinaryOp::kEqual:
     case BinaryOp::kLess:
@@ -166,7 +179,8 @@ Expected<Scalar> apply(BinaryOp op, DType dtype, Scalar left, Scalar right) {
     case BinaryOp::kShiftLeft:
     case BinaryOp::kShiftRight:
     case BinaryOp::kByteDot:
-    case BinaryOp::kByteDotSaturating: break;
+    case BinaryOp::kByteDotSaturating:
+    case BinaryOp::kInt16Dot: break;
   }
   if (dtype == DType::kF32)
     return Scalar{.real = real_binary(op, static_cast<float>(left.real), static_cast<float>(right.real))};

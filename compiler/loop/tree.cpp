@@ -308,14 +308,14 @@ bool only_mentions(Dim dim, const std::set<Symbol>& variables) {
   return only;
 }
 
-bool has_byte_dots(const Function& function) {
+bool has_dots(const Function& function) {
   bool found = !function.intrinsics.empty();
   for_each_statement(function.body, [&](const Stmt& stmt) {
     const auto* store = std::get_if<Store>(&stmt.form);
     if (!store || found) return;
     for_each_node(store->value, [&](const ExprNode& node) {
       const auto* binary = std::get_if<Binary>(&node.form);
-      found |= binary && (binary->op == BinaryOp::kByteDot || binary->op == BinaryOp::kByteDotSaturating);
+      found |= binary && is_dot(binary->op);
     });
   });
   return found;

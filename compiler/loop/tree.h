@@ -77,8 +77,8 @@ std::vector<const For*> loops_up_to(const Path& path, size_t step);
 std::set<Symbol> outside_variables(const Function& function, const Path& path, size_t step);
 bool only_mentions(Dim dim, const std::set<Symbol>& variables);
 bool is_instruction(const Stage& stage);
-// Whether the function computes dot products of bytes, or declares instructions, which may.
-bool has_byte_dots(const Function& function);
+// Whether the function computes dot products of packed integers, or declares instructions, which may.
+bool has_dots(const Function& function);
 // The bounds of the variables of the loops in the first `steps` steps, as far as their sizes are constant.
 DimBounds bounds_of(const Path& path, size_t steps);
 // Whether the loops from `step` on provably visit each point of the stage at most once: if its axes are mixed-radix

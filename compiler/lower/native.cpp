@@ -109,7 +109,7 @@ const kernels::KnobLookup& NativeKernels::knobs_of(const Machine& machine) const
 // signature.
 NativeKernels::Variants NativeKernels::variants(const Function& group, kernels::KernelFunction& kernel) {
   if (kernel.knobs.empty()) return {};  // nothing depends on the machine
-  const bool has_dots = loop::has_byte_dots(kernel.function);
+  const bool has_dots = loop::has_dots(kernel.function);
   std::vector<LevelKernel> others;
   for (const Machine* machine : machines_) {
     const auto is_alike = [&](const Machine& other) {

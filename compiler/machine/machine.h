@@ -22,6 +22,7 @@ struct Machine {
   bool fma = false;                           // fused multiply-add
   bool dot = false;                           // dot products of bytes: of u8 and i8 on x86, of two of a kind on AArch64
   bool byte_pairs = false;                    // sums of two products of u8 and i8, which saturate to i16
+  bool int16_pairs = false;                   // sums of two products of i16 in 32 bits
   bool masks = false;                         // masked loads and stores of vectors
 
   double multiply_adds = 1, loads = 1;  // of vectors, per cycle; without `fma`, multiplications and additions together

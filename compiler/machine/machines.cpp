@@ -18,6 +18,7 @@ constexpr Machine kX86Levels[] = {
      .fma = true,
      .dot = true,
      .byte_pairs = true,
+     .int16_pairs = true,
      .masks = true,
      .multiply_adds = 2,
      .loads = 2},
@@ -29,6 +30,7 @@ constexpr Machine kX86Levels[] = {
      .registers = 32,
      .fma = true,
      .byte_pairs = true,
+     .int16_pairs = true,
      .masks = true,
      .multiply_adds = 2,
      .loads = 2},
@@ -40,6 +42,7 @@ constexpr Machine kX86Levels[] = {
      .fma = true,
      .dot = true,
      .byte_pairs = true,
+     .int16_pairs = true,
      .masks = true,
      .multiply_adds = 2,
      .loads = 2,
@@ -51,11 +54,12 @@ constexpr Machine kX86Levels[] = {
      .vector_bytes = 32,
      .fma = true,
      .byte_pairs = true,
+     .int16_pairs = true,
      .masks = true,
      .multiply_adds = 2,
      .loads = 2,
      .latency = 5},
-    {.name = "x86-64-v2", .cpu = "x86-64-v2", .features = "", .family = kX86, .byte_pairs = true},
+    {.name = "x86-64-v2", .cpu = "x86-64-v2", .features = "", .family = kX86, .byte_pairs = true, .int16_pairs = true},
 };
 
 constexpr Machine kArm64Levels[] = {

@@ -96,19 +96,18 @@ class ProductTemplate {
       if (access.writes) buffer_ = access.buffer;
     });
     vector_ = lanes_of(function_.buffer(buffer_).dtype);
-    shape_ = select_tile(factors_of(sums));
+    shape_ = select_tile(factors_in(sums));
     return {};
   }
 
-  static Factors factors_of(const loop::Stage& sums) {
+  static Factors factors_in(const loop::Stage& sums) {
     auto factors = Factors::kElements;
     for (const loop::Stmt& stmt : sums.body) {
       const auto* store = std::get_if<loop::Store>(&stmt.form);
       if (!store) continue;
       loop::for_each_node(store->value, [&](const loop::ExprNode& node) {
         const auto* binary = std::get_if<loop::Binary>(&node.form);
-        if (binary && binary->op == loop::BinaryOp::kByteDot) factors = Factors::kBytes;
-        if (binary && binary->op == loop::BinaryOp::kByteDotSaturating) factors = Factors::kSaturatingBytes;
+        if (binary && loop::is_dot(binary->op)) factors = factors_of(binary->op);
       });
     }
     return factors;

@@ -7,16 +7,18 @@ namespace tenon::compiler::schedules {
 std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
   constexpr double kLoaded = 0.25;                                // cycles to load a cache line, which may come from L2
   const int64_t registers = kVectorBytes / machine.vector_bytes;  // of a vector
-  const bool bytes = terms.factors != Factors::kElements;
-  const bool saturating = terms.factors == Factors::kSaturatingBytes;
-  const bool split_bytes = bytes && !saturating && !machine.dot;  // even and odd bytes are multiplied in turn
+  const bool saturating = terms.factors == Factors::kSaturatingBytes, pairs = terms.factors == Factors::kInt16s;
+  const bool split_bytes =
+      terms.factors == Factors::kBytes && !machine.dot;  // even and odd bytes are multiplied in turn
+  // One instruction multiplies a term and adds it.
+  const bool fused = terms.factors == Factors::kElements ? machine.fma : !pairs;
   const auto cycles = [&](int64_t r, int64_t width) {
     const auto row_count = static_cast<double>(r), loaded = static_cast<double>(width),
                vectors = loaded / static_cast<double>(registers), sums = row_count * loaded;
-    const double operations = split_bytes            ? 4 * sums + 2 * row_count + 3 * loaded
-                              : saturating           ? 3 * sums
-                              : machine.fma || bytes ? sums
-                                                     : 2 * sums;
+    const double operations = split_bytes  ? 4 * sums + 2 * row_count + 3 * loaded
+                              : saturating ? 3 * sums
+                              : fused      ? sums
+                                           : 2 * sums;
     return std::max({operations / machine.multiply_adds, (row_count + loaded) / machine.loads, machine.latency}) +
            kLoaded * vectors + (terms.strided_rows ? 0.125 * row_count : 0) +
            (terms.strided_lanes ? std::max(4 / vectors - 1, 0.0) : 0);
@@ -27,7 +29,7 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
   const auto max_rows = [&](int64_t v) {
     const int64_t others = split_bytes  ? 2 * v * registers + 3
                            : saturating ? v * registers + 3
-                                        : v * registers + (machine.fma || bytes ? 1 : 2);
+                                        : v * registers + (fused ? 1 : 2);
     return std::min(accumulators, machine.registers - others) / (v * registers);
   };
   const int64_t vectors = (lanes + vector - 1) / vector, shortest = shortest_vector(machine, vector),
@@ -51,6 +53,12 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
     }
   }
   return shapes;
+}
+
+Factors factors_of(loop::BinaryOp op) {
+  if (op == loop::BinaryOp::kByteDot) return Factors::kBytes;
+  if (op == loop::BinaryOp::kByteDotSaturating) return Factors::kSaturatingBytes;
+  return op == loop::BinaryOp::kInt16Dot ? Factors::kInt16s : Factors::kElements;
 }
 
 TileShape choose_tile(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {

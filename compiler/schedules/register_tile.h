@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/loop/loop.h"
 #include "compiler/machine/machine.h"
 #include "runtime/dtype.h"
 
@@ -29,9 +30,11 @@ constexpr int64_t shortest_vector(const Machine& machine, int64_t vector) {
 }
 constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype == DType::kI64 ? 8 : 16; }
 
-// Whether a term is the product of two elements, or a dot product of four bytes; BinaryOp::kByteDotSaturating takes
-// fewer instructions than an exact one where the machine has no instruction for that.
-enum class Factors : uint8_t { kElements, kBytes, kSaturatingBytes };
+// Whether a term is the product of two elements, or a dot product of four bytes or of two i16;
+// BinaryOp::kByteDotSaturating takes fewer instructions than an exact one where the machine has no instruction for
+// that.
+enum class Factors : uint8_t { kElements, kBytes, kSaturatingBytes, kInt16s };
+Factors factors_of(loop::BinaryOp op);
 // What the terms of a tile's sums are. Strided: whether the elements that a tile reads for one term are strided: each
 // row, or each vector, is in another page, as in a matrix that is read in place. Packed panels are contiguous.
 struct Terms {

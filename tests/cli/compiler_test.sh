@@ -98,6 +98,8 @@ expect 2 "no problem has" "$tenon" bench cpu --only nothing
 digits=(tests/models/tiny_digits.onnx --shapes N=1)
 expect 0 "kernels, the slowest" "$tenon" bench model "${digits[@]}" --rounds 1 --results "$scratch/logits.npz"
 expect 0 '"compile_seconds"' "$tenon" bench model "${digits[@]}" --rounds 1 --json
+expect 0 "kernels, the slowest" "$tenon" bench model "${digits[@]}" --rounds 1 --level "$("$tenon" doctor | sed -n 's/.*levels \([^,]*\).*/\1/p')"
+expect 2 "this processor has no level 'pdp11'" "$tenon" bench model "${digits[@]}" --level pdp11
 expect 2 "--rounds is at least 1" "$tenon" bench model "${digits[@]}" --rounds 0
 expect 1 "has the name of an input; its tensors are" "$tenon" bench model "${digits[@]}" --inputs "$scratch/logits.npz"
 [ "$(printf '1\n3\n' | "$tenon" bench model "${digits[@]}" --serve | wc -l)" = 3 ]

@@ -239,7 +239,7 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
   }
   if (levels.empty()) {
     levels = target->levels;
-    if (!std::ranges::any_of(functions, [](const loop::Function* function) { return loop::has_byte_dots(*function); }))
+    if (!std::ranges::any_of(functions, [](const loop::Function* function) { return loop::has_dots(*function); }))
       std::erase_if(levels, [](const Level& level) { return level.for_dots(); });
   }
 

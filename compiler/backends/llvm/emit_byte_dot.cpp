@@ -64,6 +64,22 @@ class RegisterDot {
     return b_.CreateAdd(sum, multiply_add(pairs, constant(halves_, 1)));
   }
 
+  // vpmaddwd on i16.
+  Value* int16_pairs(Value* sum, Value* x, Value* y) {
+    return b_.CreateAdd(sum, multiply_add(b_.CreateBitCast(x, halves_), b_.CreateBitCast(y, halves_)));
+  }
+  // In 32 bits, for all other processors.
+  Value* generic_int16_pairs(Value* sum, Value* x, Value* y) {
+    const auto halves = [&](Value* value) {
+      Value* high = b_.CreateAShr(value, constant(value->getType(), 16));
+      return std::pair(
+          b_.CreateAShr(b_.CreateShl(value, constant(value->getType(), 16)), constant(value->getType(), 16)), high);
+    };
+    const auto [x_low, x_high] = halves(x);
+    const auto [y_low, y_high] = halves(y);
+    return b_.CreateAdd(b_.CreateAdd(sum, b_.CreateMul(x_low, y_low)), b_.CreateMul(x_high, y_high));
+  }
+
   // sdot and udot. For u8 and i8, x = (x - 128) + 128, and the sum of 128 * y is twice the sum of 64 * y.
   Value* neon(Value* sum, Value* x, Value* y, bool x_signed, bool y_signed) {
     const auto dot = [&](Value* to, Value* a, Value* b, bool sign) {
@@ -187,6 +203,13 @@ Value* emit_byte_dot_saturating(llvm::IRBuilderBase& b, const Level& level, Valu
   return emit_in_registers(b, level, sum, x, y, [&](Value* to, Value* left, Value* right) {
     RegisterDot dot(b, lanes_of(to));
     return level.byte_pairs ? dot.saturating_pairs(to, left, right) : dot.generic(to, left, right, false, true, true);
+  });
+}
+
+Value* emit_int16_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Value* x, Value* y) {
+  return emit_in_registers(b, level, sum, x, y, [&](Value* to, Value* left, Value* right) {
+    RegisterDot dot(b, lanes_of(to));
+    return level.int16_pairs ? dot.int16_pairs(to, left, right) : dot.generic_int16_pairs(to, left, right);
   });
 }
 

@@ -1,4 +1,4 @@
-// Dot products of bytes, by the processor's instructions or by their replacement.
+// Dot products of packed integers, by the processor's instructions or by their replacement.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -14,5 +14,8 @@ llvm::Value* emit_byte_dot(llvm::IRBuilderBase& b, const Level& level, llvm::Val
 // The same for x of u8 and y of i8, where the sums of the first two products and of the last two saturate to i16.
 llvm::Value* emit_byte_dot_saturating(llvm::IRBuilderBase& b, const Level& level, llvm::Value* sum, llvm::Value* x,
                                       llvm::Value* y);
+// sum + the dot product of the two i16 in each i32 of x and y.
+llvm::Value* emit_int16_dot(llvm::IRBuilderBase& b, const Level& level, llvm::Value* sum, llvm::Value* x,
+                            llvm::Value* y);
 
 }  // namespace tenon::compiler::native

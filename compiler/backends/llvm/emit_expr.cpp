@@ -86,7 +86,7 @@ Value* ExprEmitter::form(const loop::ExprNode&, const loop::Binary& form) {
     }
   } else if (Value* fused = fused_multiply_add(form)) {
     return fused;
-  } else if (Value* dot = byte_dot_sum(form)) {
+  } else if (Value* dot = dot_sum(form)) {
     return dot;
   }
   Value *a = expression(form.left), *b = expression(form.right);
@@ -130,7 +130,8 @@ Value* ExprEmitter::binary_operation(const loop::Binary& form, Value* a, Value* 
     case BinaryOp::kShiftLeft: return shift(false, dtype, a, b);
     case BinaryOp::kShiftRight: return shift(true, dtype, a, b);
     case BinaryOp::kByteDot:
-    case BinaryOp::kByteDotSaturating: break;  // byte_dot_sum()
+    case BinaryOp::kByteDotSaturating:
+    case BinaryOp::kInt16Dot: break;  // dot_sum()
   }
   assert(false);
   return a;
@@ -152,21 +153,21 @@ Value* ExprEmitter::fused_multiply_add(const loop::Binary& form) {
   return nullptr;
 }
 
-// A dot product of bytes and an addition to it. Returns nullptr if the operation is neither.
-Value* ExprEmitter::byte_dot_sum(const loop::Binary& form) {
+// A dot product of packed integers and an addition to it. Returns nullptr if the operation is neither.
+Value* ExprEmitter::dot_sum(const loop::Binary& form) {
   const auto make = [&](const loop::Binary& dot, Value* sum) {
     Value *x = expression(dot.left), *y = expression(dot.right);
     if (!sum) sum = llvm::Constant::getNullValue((x->getType()->isVectorTy() ? x : y)->getType());
     if (x->getType()->isVectorTy() || y->getType()->isVectorTy()) sum = frames_.splat(sum);
     if (dot.op == BinaryOp::kByteDotSaturating) return emit_byte_dot_saturating(b_, unit_.level, sum, x, y);
+    if (dot.op == BinaryOp::kInt16Dot) return emit_int16_dot(b_, unit_.level, sum, x, y);
     return emit_byte_dot(b_, unit_.level, sum, x, y, false, true);
   };
-  const auto is_dot = [](BinaryOp op) { return op == BinaryOp::kByteDot || op == BinaryOp::kByteDotSaturating; };
-  if (is_dot(form.op)) return make(form, nullptr);
+  if (loop::is_dot(form.op)) return make(form, nullptr);
   if (form.op != BinaryOp::kAdd) return nullptr;
   for (const auto& [dot, sum] : {std::pair(&form.right, &form.left), std::pair(&form.left, &form.right)}) {
     const auto* product = std::get_if<loop::Binary>(&(*dot)->form);
-    if (product && is_dot(product->op)) return make(*product, expression(*sum));
+    if (product && loop::is_dot(product->op)) return make(*product, expression(*sum));
   }
   return nullptr;
 }

@@ -42,7 +42,7 @@ class ExprEmitter : EmitterPart {
 
   Value* binary_operation(const loop::Binary& form, Value* a, Value* b);
   Value* fused_multiply_add(const loop::Binary& form);
-  Value* byte_dot_sum(const loop::Binary& form);
+  Value* dot_sum(const loop::Binary& form);
   Value* divide(loop::BinaryOp op, DType dtype, Value* left, Value* right);
   Value* min_or_max(bool max, DType dtype, Value* left, Value* right);
   Value* shift(bool right, DType dtype, Value* value, Value* distance);

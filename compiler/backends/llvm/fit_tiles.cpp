@@ -31,6 +31,7 @@ struct Tile {
   int64_t unrolled = 1;     // terms of a sum in unrolled loops: of a window, whose neighbours share elements
   bool dots = false;        // sums of products of bytes
   bool saturating = false;  // these saturate to 16 bits
+  bool pairs = false;       // sums of products of i16
 };
 
 // The rows and vectors of a smaller tile.
@@ -107,6 +108,7 @@ class Fitter {
           const auto* binary = std::get_if<loop::Binary>(&node.form);
           if (!binary) return;
           tile.saturating |= binary->op == loop::BinaryOp::kByteDotSaturating;
+          tile.pairs |= binary->op == loop::BinaryOp::kInt16Dot;
           tile.dots |= tile.saturating || binary->op == loop::BinaryOp::kByteDot;
         });
       });
@@ -140,7 +142,7 @@ class Fitter {
     // Besides the sums: even and odd bytes of a vector and of a row, or ones, and a product before it is added.
     if (tile.saturating) return sums + shape.vectors + 3 <= machine_.registers;
     if (tile.dots && !machine_.dot) return sums + 2 * shape.vectors + 3 <= machine_.registers;
-    return sums + shape.vectors + (machine_.fma || tile.dots ? 1 : 2) <= machine_.registers;
+    return sums + shape.vectors + ((machine_.fma && !tile.pairs) || tile.dots ? 1 : 2) <= machine_.registers;
   }
   // The estimated instructions for one term of the sums.
   double cost(const Tile& tile, const Shape& shape) const {
@@ -148,6 +150,7 @@ class Fitter {
                vectors = static_cast<double>(shape.vectors);
     if (tile.saturating) return 3 * sums + rows + vectors;
     if (tile.dots && !machine_.dot) return 4 * sums + 2 * rows + 3 * vectors;
+    if (tile.pairs) return 2 * sums + rows + vectors;
     const auto terms = static_cast<double>(tile.unrolled);
     const double loads = terms > 1 ? 1 + (rows + terms - 1) * vectors / terms : rows + vectors;
     return std::max(sums, loads) + 0.1 * loads;

@@ -107,7 +107,8 @@ class Levels : public ::testing::Test {
       }
     }
   }
-  bool has_byte_dots() const { return text_.find("byte_dot") != std::string::npos; }
+  bool has(std::string_view operation) const { return text_.find(operation) != std::string::npos; }
+  bool has_dots() const { return has("byte_dot") || has("int16_dot"); }
 
   Context context_;
   std::mt19937 random_{test_seed(11)};
@@ -161,7 +162,7 @@ TEST_F(Levels, ProductsOfBytesAreExact) {
     ASSERT_TRUE(value) << case_name << value.error().str();
     if (pick(0, 1)) value = builder_->apply("relu", {*value});
     check(*value, case_name);
-    EXPECT_TRUE(has_byte_dots() || (n * k == 1)) << case_name << text_;
+    EXPECT_TRUE(has_dots() || (n * k == 1)) << case_name << text_;
   }
   // The largest possible sums.
   for (const auto& [x, w] : {std::pair(-128, -128), {-128, 127}, {127, -128}, {255, -128}, {255, 127}}) {
@@ -173,7 +174,7 @@ TEST_F(Levels, ProductsOfBytesAreExact) {
     const auto value = builder_->apply("matmul", {centered(left, 0, false), centered(right, 0, true)});
     ASSERT_TRUE(value);
     check(*value, fmt::format("400 times {} * {}", x, w));
-    EXPECT_TRUE(has_byte_dots()) << text_;
+    EXPECT_TRUE(has_dots()) << text_;
   }
   // More rows than L2 holds: rows are the outer loop then.
   begin();
@@ -220,16 +221,18 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
     ASSERT_TRUE(value) << case_name << value.error().str();
     if (pick(0, 1)) value = builder_->apply("relu", {*value});
     check(*value, case_name);
-    // Depthwise convolutions are computed in floats, and convolutions whose pad is not a byte in 32 bits.
+    // Depthwise convolutions are computed in floats, and convolutions whose pad is not a byte in 16 or 32 bits.
     const int64_t lowest = type == DType::kU8 ? 0 : -128, byte = pad + zero;
-    EXPECT_EQ(has_byte_dots(), !(in == groups && out == groups) && byte >= lowest && byte <= lowest + 255)
-        << case_name << text_;
+    const bool by_channel = in == groups && out == groups, pads_bytes = byte >= lowest && byte <= lowest + 255;
+    EXPECT_FALSE(has("byte_dot") && (by_channel || !pads_bytes)) << case_name << text_;
+    EXPECT_FALSE(has("int16_dot") && by_channel) << case_name << text_;
+    EXPECT_TRUE(has_dots() || by_channel || !pads_bytes) << case_name << text_;
   }
   run_on_all_levels();
 }
 
 // Constant weights whose pairs cannot exceed 16 bits are multiplied by the instruction that saturates, all others by
-// exact ones: at the bounds of this condition, times the largest byte.
+// exact ones: at the bounds of this condition, times the largest byte. These widen them, if many rows read them.
 TEST_F(Levels, WeightsThatFitSaturateNowhere) {
   const Machine& last = *find_machine(levels_.back());
   for (const auto& [first, second, fits] : {std::tuple(64, 64, true),
@@ -241,9 +244,10 @@ TEST_F(Levels, WeightsThatFitSaturateNowhere) {
                                             {2, 127, false},
                                             {-128, 0, true},
                                             {-128, -1, false}}) {
-    for (const bool dense : {true, false}) {
+    for (const int64_t rows : {3, 40, 0}) {
+      const bool dense = rows > 0;
       begin();
-      Tensor x(DType::kI8, dense ? runtime::Shape{3, 401} : runtime::Shape{1, 5, 6, 6}),
+      Tensor x(DType::kI8, dense ? runtime::Shape{rows, 401} : runtime::Shape{1, 5, 7, 7}),
           w(DType::kI8, dense ? runtime::Shape{17, 401} : runtime::Shape{17, 5, 3, 3});
       std::ranges::fill(x.data<int8_t>(), int8_t{127});  // 255 as an unsigned byte
       const int64_t length = w.shape()[1], inner = dense ? 1 : 9;
@@ -252,9 +256,10 @@ TEST_F(Levels, WeightsThatFitSaturateNowhere) {
         weights[i] = static_cast<int8_t>(static_cast<int64_t>(i) / inner % length % 2 == 0 ? first : second);
       const auto value = builder_->apply(dense ? "dense" : "conv2d", {argument(x), builder_->constant(w)});
       ASSERT_TRUE(value) << value.error().str();
-      check(*value, fmt::format("{} of {} and {}", dense ? "dense" : "conv2d", first, second));
-      EXPECT_TRUE(has_byte_dots()) << text_;
-      EXPECT_EQ(text_.find("byte_dot_saturating") != std::string::npos, fits && last.byte_pairs && !last.dot) << text_;
+      check(*value, fmt::format("{} rows of {} and {}", rows, first, second));
+      EXPECT_TRUE(has_dots()) << text_;
+      EXPECT_EQ(has("byte_dot_saturating"), fits && last.byte_pairs && !last.dot) << text_;
+      EXPECT_EQ(has("int16_dot"), !fits && rows != 3 && last.int16_pairs && !last.dot) << text_;
     }
   }
   run_on_all_levels();

@@ -556,6 +556,11 @@ TEST(Scalar, IntegersWrapAround) {
   EXPECT_EQ(
       integer(BinaryOp::kByteDot, DType::kI32, static_cast<int32_t>(0xff800100), static_cast<int32_t>(0x80ff7f80)),
       -32641);
+  // 2 * -3 + -32768 * 32767, and a sum that wraps.
+  EXPECT_EQ(integer(BinaryOp::kInt16Dot, DType::kI32, static_cast<int32_t>(0x80000002), 0x7ffffffd), -1073709062);
+  EXPECT_EQ(
+      integer(BinaryOp::kInt16Dot, DType::kI32, static_cast<int32_t>(0x80008000), static_cast<int32_t>(0x80008000)),
+      INT32_MIN);
   EXPECT_EQ(integer(BinaryOp::kBitXor, DType::kI8, -1, 5), -6);
   EXPECT_EQ(apply(UnaryOp::kAbs, DType::kI8, {.integer = -128})->integer, -128);
   EXPECT_EQ(convert(DType::kI32, DType::kU8, {.integer = -1})->integer, 255);

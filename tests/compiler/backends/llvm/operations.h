@@ -212,7 +212,7 @@ inline std::string packed_dot_program(int index, int lanes, bool left, BinaryOp 
 inline void add_dots(TypeContext& context, Cases& cases) {
   for (const int lanes : {1, 2, 3, 4, 7, 8, 16, 23, 32, 48}) {
     for (const bool left : {false, true}) {
-      for (const BinaryOp op : {BinaryOp::kByteDot, BinaryOp::kByteDotSaturating}) {
+      for (const BinaryOp op : {BinaryOp::kByteDot, BinaryOp::kByteDotSaturating, BinaryOp::kInt16Dot}) {
         cases.functions.push_back(
             must_parse(context, packed_dot_program(static_cast<int>(cases.functions.size()), lanes, left, op)));
         cases.params.push_back(
