@@ -22,6 +22,11 @@ std::optional<runtime::Shape> TensorType::shape() const {
 }
 
 void for_each_part(Type type, const std::function<void(Type)>& visit) {
+  std::unordered_set<const TypeNode*> seen;
+  for_each_part(type, visit, seen);
+}
+
+void for_each_part(Type type, const std::function<void(Type)>& visit, std::unordered_set<const TypeNode*>& seen) {
   struct Visitor {
     std::vector<Type>& open;
     void add(const std::vector<Type>& types) const { open.insert(open.end(), types.begin(), types.end()); }
@@ -36,7 +41,6 @@ void for_each_part(Type type, const std::function<void(Type)>& visit) {
     void operator()(const TypeVariable&) const {}
     void operator()(const UnknownType&) const {}
   };
-  std::unordered_set<const TypeNode*> seen;
   for (std::vector<Type> open{type}; !open.empty();) {
     const Type next = open.back();
     open.pop_back();

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <utility>
 
 #include "compiler/fuzz/shrink.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
+#include "support/file.h"
 
 namespace tenon::compiler::fuzz {
 namespace {
@@ -31,16 +31,14 @@ OracleOptions focused(OracleOptions options, const std::string& check) {
 // Writes the module, or the text that is not a module, and adds the command that repeats the failure.
 void report(Context& context, const Module& module, const Violation& remaining, Failure& failure,
             const std::filesystem::path& directory) {
-  const bool mutant = !failure.violation.mutant.empty();
+  const bool mutant = !failure.violation.mutant.text.empty();
   const std::filesystem::path path = directory / fmt::format("fuzz-ir-{}.tn", failure.seed);
   std::error_code ignored;
   std::filesystem::create_directories(directory, ignored);
-  failure.text = mutant ? failure.violation.mutant : print(context, module).text;
-  if (mutant) {
-    if (std::ofstream file(path); file << failure.text) failure.file = path.string();
-  } else if (save(context, module, path)) {
-    failure.file = path.string();
-  }
+  const Text written = mutant ? failure.violation.mutant : print(context, module, {.side = side_file(failure.seed)});
+  failure.text = written.text;
+  const bool side = written.side.empty() || write_file(directory / side_file(failure.seed), written.side);
+  if (side && write_file(path, written.text)) failure.file = path.string();
   const auto& [check, problem, text] = failure.violation;
   const std::string_view native = check.ends_with("native") ? " --native 1" : "";
   failure.report = fmt::format("seed {}: {}: {}\n", failure.seed, check, problem.str());
@@ -63,7 +61,7 @@ Failure fail(Context& context, Module module, uint64_t seed, Violation violation
     return true;
   };
   // A mutant depends on the whole module: a smaller module would have other mutants.
-  if (options.shrink_budget > 0 && violation.mutant.empty()) {
+  if (options.shrink_budget > 0 && violation.mutant.text.empty()) {
     // A module whose recursion has lost its end while shrinking is abandoned soon.
     const int64_t steps = std::exchange(checks.steps, std::min<int64_t>(checks.steps, 2000));
     if (!fails(module)) checks.steps = steps;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <unordered_map>
@@ -181,11 +182,34 @@ class Examination {
     return Violation{std::move(check), std::move(status.error())};
   }
 
+  // ": line 7, "A" became "B"" of two texts whose lines differ in more than the numbers of variables; else empty.
+  static std::string first_difference(std::string_view before, std::string_view after) {
+    const auto without_numbers = [](std::string_view line) {
+      std::string text;
+      for (size_t i = 0; i < line.size(); ++i) {
+        text += line[i];
+        if (line[i] != '%') continue;
+        while (i + 1 < line.size() && line[i + 1] >= '0' && line[i + 1] <= '9') ++i;
+      }
+      return text;
+    };
+    for (int64_t line = 1; !before.empty() || !after.empty(); ++line) {
+      const std::string_view a = before.substr(0, before.find('\n')), b = after.substr(0, after.find('\n'));
+      if (without_numbers(a) != without_numbers(b)) return fmt::format(": line {}, \"{}\" became \"{}\"", line, a, b);
+      before.remove_prefix(std::min(before.size(), a.size() + 1));
+      after.remove_prefix(std::min(after.size(), b.size() + 1));
+    }
+    return "";
+  }
+
   std::optional<Violation> text(const Module& module) {
     const Text text = print(context_, module);
     auto parsed = parse(context_, text.text, text.side, "module");
     if (!parsed) return Violation{"text", std::move(parsed.error())};
-    if (!equal(module, *parsed)) return violation("text", "the parsed module differs from the printed one");
+    if (!equal(module, *parsed)) {
+      return violation("text", "the parsed module differs from the printed one" +
+                                   first_difference(text.text, print(context_, *parsed).text));
+    }
     if (const auto laid_out = format(text.text); !laid_out || *laid_out != text.text) {
       return violation("text", "fmt changes printed text");
     }
@@ -325,14 +349,15 @@ class Examination {
   }
 
   std::optional<Violation> mutants() {
-    const Text text = print(context_, module_);
+    const PrintOptions named{.side = side_file(seed_)};
+    const Text text = print(context_, module_, named);
     for (int i = 0; i < options_.mutants; ++i) {
       Random random(seed_ * 1000003 + static_cast<uint64_t>(i));
       const Module mutant = mutate(context_, module_, random);
       if (!verify(context_, mutant)) {
         ++counts_.rejected;
       } else if (auto broken = kept(mutant)) {
-        broken->mutant = print(context_, mutant).text;
+        broken->mutant = print(context_, mutant, named);
         return broken;
       }
       std::vector<std::byte> bytes = to_binary(context_, module_);
@@ -343,7 +368,7 @@ class Examination {
       if (auto broken = taken(from_binary(context_, bytes, "module.tnb"))) return broken;
       const std::string damaged = mutate(text.text, random);
       if (auto broken = taken(parse(context_, damaged, text.side, "module.tn"))) {
-        broken->mutant = damaged;
+        broken->mutant = {damaged, text.side};
         return broken;
       }
     }
@@ -397,6 +422,8 @@ void Counts::count(const Module& module) {
     });
   });
 }
+
+std::string side_file(uint64_t seed) { return fmt::format("fuzz-ir-{}.npz", seed); }
 
 std::optional<Violation> examine(Context& context, const Module& module, uint64_t seed, const OracleOptions& options,
                                  Counts& counts) {

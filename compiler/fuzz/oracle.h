@@ -18,6 +18,7 @@
 #include <string>
 
 #include "compiler/ir/module.h"
+#include "compiler/ir/text.h"
 #include "compiler/passes/pass.h"
 
 namespace tenon::compiler::fuzz {
@@ -55,8 +56,11 @@ struct OracleOptions {
 struct Violation {
   std::string check;
   Diagnostic problem;
-  std::string mutant = {};  // the text that breaks the promise, where it is not the module's own
+  Text mutant = {};  // the text that breaks the promise, where it is not the module's own
 };
+
+// The file of a failing module's constants, which texts of mutants name.
+std::string side_file(uint64_t seed);
 
 // `seed` determines inputs and mutants; modules that are compared with each other need equal seeds.
 std::optional<Violation> examine(Context& context, const Module& module, uint64_t seed, const OracleOptions& options,

@@ -1,22 +1,15 @@
 // The equality of modules: two functions are equal under the renaming of variables that their bindings define.
 #include <algorithm>
-#include <bit>
 
+#include "compiler/ir/literal.h"
 #include "compiler/ir/module.h"
 
 namespace tenon::compiler {
 namespace {
 
-// Floats are the same where their bits are, so that a NaN equals itself and 0 differs from -0.
 bool same_attrs(const Attrs& a, const Attrs& b) {
-  const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
-  return std::ranges::equal(a, b, [&](const auto& x, const auto& y) {
-    if (x.first != y.first || x.second.index() != y.second.index()) return false;
-    if (auto* real = std::get_if<double>(&x.second)) return bits(*real) == bits(std::get<double>(y.second));
-    auto* reals = std::get_if<std::vector<double>>(&x.second);
-    return reals ? std::ranges::equal(*reals, std::get<std::vector<double>>(y.second), {}, bits, bits)
-                 : x.second == y.second;
-  });
+  return std::ranges::equal(
+      a, b, [](const auto& x, const auto& y) { return x.first == y.first && same_attr(x.second, y.second); });
 }
 
 class Comparison {

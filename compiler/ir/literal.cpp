@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -71,6 +73,14 @@ std::optional<std::string> elements(const runtime::Tensor& tensor) {
   runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(), write);
   if (!exact) return std::nullopt;
   return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+bool same_attr(const Attr& a, const Attr& b) {
+  const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
+  if (a.index() != b.index()) return false;
+  if (auto* real = std::get_if<double>(&a)) return bits(*real) == bits(std::get<double>(b));
+  auto* reals = std::get_if<std::vector<double>>(&a);
+  return reals ? std::ranges::equal(*reals, std::get<std::vector<double>>(b), {}, bits, bits) : a == b;
 }
 
 std::optional<std::string> literal(const runtime::Tensor& tensor) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
 #include "compiler/ir/infer.h"
 #include "compiler/ir/solver.h"
@@ -14,9 +15,17 @@
 namespace tenon::compiler {
 namespace {
 
-// The type and dim variables in scope.
+// The type and dim variables in scope, and the types that are well formed in it.
 struct Scope {
   std::vector<Symbol> dims, types;
+  std::unordered_set<const TypeNode*> checked = {};
+
+  // Ends the scope of the dims after the first `count`.
+  void shrink(size_t count) {
+    if (dims.size() == count) return;
+    dims.resize(count);
+    checked.clear();
+  }
 };
 
 Status well_formed(const Context& context, const Scope& scope, Dim dim) {
@@ -51,14 +60,15 @@ Status well_formed(const Context&, const Module&, const Scope&, const TupleType&
 Status well_formed(const Context&, const Module&, const Scope&, const FunctionType&) { return {}; }
 Status well_formed(const Context&, const Module&, const Scope&, const ReferenceType&) { return {}; }
 
-Status well_formed(const Context& context, const Module& module, const Scope& scope, Type type) {
+Status well_formed(const Context& context, const Module& module, Scope& scope, Type type) {
   if (!type) return error("a type is missing");
   Status status;
-  for_each_part(type, [&](Type part) {
+  const auto check = [&](Type part) {
     if (!status) return;
     status = std::visit([&](const auto& form) { return well_formed(context, module, scope, form); },
                         part.node->alternatives());
-  });
+  };
+  for_each_part(type, check, scope.checked);
   return status;
 }
 
@@ -173,7 +183,7 @@ class Checker {
     TENON_TRY(usable(block.result));
     if (&block == &function_.body) return {};
     hide(bound);
-    scope_.dims.resize(dims);
+    scope_.shrink(dims);
     return {};
   }
   void hide(size_t from) {
@@ -271,7 +281,7 @@ std::optional<Finding> check(Context& context, const Module& module, const Funct
 }
 
 std::optional<Finding> check(Context& context, const Module& module, Symbol name, const Adt& adt) {
-  const Scope scope{{}, adt.params};
+  Scope scope{{}, adt.params};
   for (size_t i = 0; i < adt.constructors.size(); ++i) {
     const Constructor& constructor = adt.constructors[i];
     const auto decl = module.constructor(constructor.name);
@@ -289,7 +299,7 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
 }
 
 std::optional<Finding> check(Context& context, const Module& module, const Library& library) {
-  const Scope scope{library.dims, library.types};
+  Scope scope{library.dims, library.types};
   if (Status status = bounded(context, library.dims, library.bounds); !status)
     return Finding{{}, status.error().what, ""};
   std::vector<Type> types = library.params;
@@ -313,7 +323,7 @@ std::optional<Finding> check(Context& context, const Module& module, Symbol name
   if (Status status = bounded(context, function.dims, function.bounds); !status)
     return Finding{{}, status.error().what, ""};
   const Signature signature = signature_of(context, function);
-  const Scope scope{signature.dims, {}};
+  Scope scope{signature.dims, {}};
   for (Type type : signature.params) {
     if (Status status = well_formed(context, module, scope, type); !status) return Finding{{}, status.error().what, ""};
   }

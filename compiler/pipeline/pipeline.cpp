@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "compiler/backends/accel/target.h"
 #include "compiler/backends/dnnl/target.h"
@@ -49,6 +52,20 @@ void make_main(Model& model) {
   }
   rename(model.module, model.entry, main);
   model.entry = main;
+}
+
+// Gives each operator on the CPU the kernel that was made for it: the first of its span and name.
+void name_kernels(std::span<Placement> placements, std::span<const CpuPlacement> on_cpu) {
+  std::map<std::pair<SpanId, std::string_view>, const CpuPlacement*> kernels;
+  for (const CpuPlacement& made : on_cpu) kernels.try_emplace({made.span, made.op}, &made);
+  for (Placement& placement : placements) {
+    const auto found = placement.target.empty() ? kernels.find({placement.span, placement.op}) : kernels.end();
+    if (found == kernels.end()) continue;
+    const CpuPlacement& made = *found->second;
+    placement.kernel = made.kernel.empty() ? fmt::format("reference kernel: {}", made.reason)
+                                           : fmt::format("native @{}{}{}", made.kernel,
+                                                         made.knobs.empty() ? "" : ", measured: ", made.knobs);
+  }
 }
 
 }  // namespace
@@ -142,15 +159,7 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   begin(targets.empty() ? "generating code" : "scheduling and generating code");
   TENON_TRY_ASSIGN(executable, lower(context, result.kernels, model.entry, targets, lowering));
   result.executable = std::move(*executable);
-  for (Placement& placement : result.placements) {
-    const auto found = std::ranges::find_if(on_cpu, [&](const CpuPlacement& cpu_placement) {
-      return placement.target.empty() && cpu_placement.span == placement.span && cpu_placement.op == placement.op;
-    });
-    if (found == on_cpu.end()) continue;
-    placement.kernel = found->kernel.empty() ? fmt::format("reference kernel: {}", found->reason)
-                                             : fmt::format("native @{}{}{}", found->kernel,
-                                                           found->knobs.empty() ? "" : ", measured: ", found->knobs);
-  }
+  name_kernels(result.placements, on_cpu);
   return result;
 }
 

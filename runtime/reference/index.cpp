@@ -1,5 +1,7 @@
 // Elements by their indices: gather, scatter, one_hot. Negative indices count from the end; an index out of bounds is
 // an error.
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "runtime/reference/elements.h"
@@ -8,7 +10,14 @@
 namespace tenon::runtime::reference {
 namespace {
 
-constexpr std::string_view kOutside = "an index is outside of the axis";
+// The index from the front of an axis of `size` elements, or -1, which the call reports.
+int64_t checked_index(Call& call, int64_t index, int64_t size) {
+  const int64_t wrapped = wrap_index(index, size);
+  if (wrapped >= 0) return wrapped;
+  call.expect(false, size == 0 ? fmt::format("the index {} is on an axis of no elements", index)
+                               : fmt::format("the index {} is not in {} .. {}", index, -size, size - 1));
+  return -1;
+}
 
 Result gather(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call("gather", attrs, inputs);
@@ -23,8 +32,7 @@ Result gather(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_size(shape);
   std::vector<int64_t> indices = to_int64(inputs[1]);
   for (int64_t& index : indices) {
-    index = wrap_index(index, x[axis]);
-    call.expect(index >= 0, kOutside);
+    index = checked_index(call, index, x[axis]);
   }
   if (!call.ok()) return call.fail();
   Tensor out(inputs[0].dtype(), shape);
@@ -40,10 +48,10 @@ Result gather(const Attrs& attrs, std::span<const Tensor> inputs) {
   return std::vector{out};
 }
 
-// The offset in a tensor of that shape of index `at` with `index` along `axis`, or -1.
-int64_t replaced(const Shape& shape, const std::vector<int64_t>& strides, const Shape& at, int64_t axis,
+// The offset in a tensor of that shape of index `at` with `index` along `axis`, or -1, which the call reports.
+int64_t replaced(Call& call, const Shape& shape, const std::vector<int64_t>& strides, const Shape& at, int64_t axis,
                  int64_t index) {
-  index = wrap_index(index, shape[axis]);
+  index = checked_index(call, index, shape[axis]);
   if (index < 0) return -1;
   int64_t offset = 0;
   for (size_t d = 0; d < at.size(); ++d) offset += (static_cast<int64_t>(d) == axis ? index : at[d]) * strides[d];
@@ -71,8 +79,7 @@ Result gather_along(const Attrs& attrs, std::span<const Tensor> inputs) {
   const auto indices = to_int64(inputs[1]), strides = dense_strides(x);
   Tensor out(inputs[0].dtype(), inputs[1].shape());
   for_each_index(out.shape(), [&](const Shape& at, int64_t i) {
-    const int64_t offset = replaced(x, strides, at, axis, indices[i]);
-    call.expect(offset >= 0, kOutside);
+    const int64_t offset = replaced(call, x, strides, at, axis, indices[i]);
     if (offset >= 0) copy_element(inputs[0], offset, out, i);
   });
   if (!call.ok()) return call.fail();
@@ -104,9 +111,7 @@ Parts find_parts(Call& call, int64_t batch) {
     int64_t offset = in_batch;
     for (int64_t k = 0; k < parts.depth; ++k) {
       const auto d = static_cast<size_t>(batch + k);
-      const int64_t index = wrap_index(values[n * parts.depth + k], x[d]);
-      call.expect(index >= 0, kOutside);
-      offset += index * strides[d];
+      offset += checked_index(call, values[n * parts.depth + k], x[d]) * strides[d];
     }
     parts.offsets.push_back(offset);
   }
@@ -181,8 +186,7 @@ Result scatter_along(const Attrs& attrs, std::span<const Tensor> inputs) {
   const auto indices = to_int64(inputs[1]), strides = dense_strides(x);
   Tensor out = inputs[0].clone();
   for_each_index(inputs[1].shape(), [&](const Shape& at, int64_t i) {
-    const int64_t offset = replaced(x, strides, at, axis, indices[i]);
-    call.expect(offset >= 0, kOutside);
+    const int64_t offset = replaced(call, x, strides, at, axis, indices[i]);
     if (offset >= 0) combine(*reduction, inputs[2], i, out, offset);
   });
   if (!call.ok()) return call.fail();

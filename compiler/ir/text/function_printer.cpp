@@ -336,7 +336,8 @@ struct FunctionPrinter::Visitor {
     bool first = apply.args.empty();
     for (const AttrSpec& spec : apply.op->attributes) {
       auto found = apply.attrs.find(spec.name);
-      if (found == apply.attrs.end() || found->second == spec.default_value) continue;
+      if (found == apply.attrs.end()) continue;
+      if (spec.default_value && same_attr(found->second, *spec.default_value)) continue;
       text += fmt::format("{}{}={}", first ? "" : ", ", spec.name, attribute(found->second));
       first = false;
     }

@@ -57,6 +57,19 @@ TEST(Text, RoundTripKeepsTypesAttributesConstantsAndAnnotations) {
   EXPECT_EQ(module->function(context.symbol("block"))->composite, "accel.\"conv2d\"");
 }
 
+// 0 is the default of `value`, and -0 is another number.
+TEST(Text, ANegativeZeroIsNotTheDefaultZero) {
+  Context context;
+  const std::string_view text =
+      "#[version = \"1\"]\n\ndef @main() -> Tensor[(2,), f32] { full(shape=[2], value=-0.0) }\n";
+  auto module = parse(context, text);
+  ASSERT_TRUE(module) << module.error().str();
+  const Text printed = print(context, *module);
+  auto again = parse(context, printed.text);
+  ASSERT_TRUE(again) << again.error().str();
+  EXPECT_TRUE(equal(*module, *again)) << printed.text;
+}
+
 TEST(Text, ModulesThatDifferAreNotEqual) {
   Context context;
   auto module = read(context, std::string(kModel));

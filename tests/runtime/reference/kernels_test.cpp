@@ -215,6 +215,19 @@ TEST(Kernels, IntegerDivisionByZeroIsAnError) {
   EXPECT_EQ(run("divide", {}, {lowest, minus}).data<int32_t>()[0], INT32_MIN);
 }
 
+TEST(Kernels, AnIndexOutsideOfTheAxisIsReportedByItsValue) {
+  const auto what = [](std::string_view op, int64_t size, Ints indices) {
+    const Tensor x(DType::kI32, {size});
+    const auto shape = static_cast<int64_t>(indices.size());
+    auto result = find(op)({{"axis", int64_t{0}}}, std::vector{x, Tensor::of<int64_t>({shape}, indices)});
+    return result ? std::string() : result.error().what;
+  };
+  EXPECT_EQ(what("gather", 5, {-5, 4}), "");
+  EXPECT_THAT(what("gather", 5, {1, -24}), HasSubstr("gather: the index -24 is not in -5 .. 4"));
+  EXPECT_THAT(what("gather_elements", 5, {5}), HasSubstr("the index 5 is not in -5 .. 4"));
+  EXPECT_THAT(what("gather", 0, {0}), HasSubstr("the index 0 is on an axis of no elements"));
+}
+
 TEST(Kernels, NoUnsignedDivisorIsMinusOne) {
   const auto bytes = [](runtime::Shape shape, const std::vector<uint8_t>& values) {
     return Tensor::of<uint8_t>(std::move(shape), values);
