@@ -16,7 +16,7 @@ namespace {
 OracleOptions focused(OracleOptions options, const std::string& check) {
   if (check.starts_with("mutant")) return options;
   options.mutants = 0;
-  options.text = check == "text" || check == "binary" || check == "infer";
+  options.text = check == "text" || check == "binary" || check == "shadowing" || check == "infer";
   options.pipeline = check.starts_with("pipeline");
   options.machine = check == "machine";
   options.native = check == "native" ? 1 : 0;

@@ -164,6 +164,7 @@ class Examination {
     if (auto found = well_formed("verify", module_)) return found;
     if (options_.text) {
       if (auto found = text(module_)) return found;
+      if (auto found = shadowing()) return found;
       if (auto found = inference()) return found;
     }
     if (auto found = passes(module_)) return found;
@@ -222,6 +223,19 @@ class Examination {
       if (!third || print(context_, *third).text != again.text) return violation("text", "printing is not stable");
     }
     return std::nullopt;
+  }
+
+  // Gives variables the names of others that are no longer used.
+  std::optional<Violation> shadowing() {
+    const Text text = print(context_, module_);
+    Random random(seed_ ^ 0x5ade);
+    const std::string edited = with_shadowing(text.text, random);
+    auto parsed = parse(context_, edited, text.side, "module");
+    if (!parsed) return Violation{"shadowing", std::move(parsed.error()), {edited, text.side}};
+    if (equal(module_, *parsed)) return std::nullopt;
+    auto found = violation("shadowing", "with variables of equal names the text is another module");
+    found->mutant = {edited, text.side};
+    return found;
   }
 
   // Leaves out the types of bindings and of lambdas; where inference needs more, those of bindings alone.

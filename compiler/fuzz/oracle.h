@@ -2,6 +2,7 @@
 //
 // - verify: the verifier accepts it.
 // - text, binary: parse(print(m)) equals m, in one layout; from_binary(to_binary(m)) too.
+// - shadowing: with variables named as others that are no longer used, the text is the same module.
 // - infer: with the types of bindings left out, where inference can do without them, the text is the same module; where
 //   it cannot, the reader says so.
 // - run: the interpreter ends without an internal error.

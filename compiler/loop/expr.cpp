@@ -195,27 +195,26 @@ Expr let_index(Symbol var, Dim extent, Expr value, Expr body) {
   return make(dtype, LetIndex{var, extent, std::move(value), std::move(body)});
 }
 
-std::vector<Expr> operands(const ExprNode& node) {
-  return std::visit(
-      [](const auto& form) -> std::vector<Expr> {
+namespace {
+
+void for_each_operand(const ExprNode& node, auto&& visit) {
+  std::visit(
+      [&](const auto& form) {
         using Form = std::remove_cvref_t<decltype(form)>;
         if constexpr (std::same_as<Form, Unary> || std::same_as<Form, Convert>) {
-          return {form.value};
+          visit(form.value);
         } else if constexpr (std::same_as<Form, Binary>) {
-          return {form.left, form.right};
+          visit(form.left), visit(form.right);
         } else if constexpr (std::same_as<Form, Select>) {
-          return {form.condition, form.then, form.otherwise};
+          visit(form.condition), visit(form.then), visit(form.otherwise);
         } else if constexpr (std::same_as<Form, LetIndex>) {
-          return {form.value, form.body};
+          visit(form.value), visit(form.body);
         } else {
           static_assert(std::same_as<Form, Literal> || std::same_as<Form, IndexValue> || std::same_as<Form, Load>);
-          return {};
         }
       },
       node.form);
 }
-
-namespace {
 
 ExprNode with_operands(const ExprNode& node, std::vector<Expr> operands) {
   ExprNode copy = node;
@@ -268,8 +267,14 @@ bool equal(const Expr& a, const Expr& b) {
   return std::ranges::equal(operands(*a), operands(*b), [](const Expr& x, const Expr& y) { return equal(x, y); });
 }
 
+std::vector<Expr> operands(const ExprNode& node) {
+  std::vector<Expr> operands;
+  for_each_operand(node, [&](const Expr& operand) { operands.push_back(operand); });
+  return operands;
+}
+
 void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>& visit) {
-  for (const Expr& operand : operands(*expr)) for_each_node(operand, visit);
+  for_each_operand(*expr, [&](const Expr& operand) { for_each_node(operand, visit); });
   visit(*expr);
 }
 

@@ -216,14 +216,14 @@ class SafetyProver {
   }
   // Collects the writes of earlier points of a scan.
   void find_earlier(const Access& read) {
-    for_each_access(*stage_, [&](const Access& write) {
-      if (!write.writes || write.buffer != read.buffer || !reads_earlier(*stage_, write, read)) return;
+    for (const Access& write : stage_writes_) {
+      if (write.buffer != read.buffer || !reads_earlier(*stage_, write, read)) continue;
       const auto loop = loop_of_scan(write, read);
-      if (!loop) return;
+      if (!loop) continue;
       Dims element;
       for (Dim index : write.indices) element.push_back(current(index));
       earlier_.emplace_back(ElementWrite{element, loops_, guards_}, *loop);
-    });
+    }
   }
   // The index in loops_ of the loop whose earlier iterations have written the element that is read.
   std::optional<size_t> loop_of_scan(const Access& write, const Access& read) {
@@ -364,6 +364,10 @@ class SafetyProver {
   }
   void statement(const Stage& stage) {
     stage_ = &stage;
+    stage_writes_.clear();
+    for_each_access(stage, [&](const Access& access) {
+      if (access.writes) stage_writes_.push_back(access);
+    });
     const size_t outer_facts = facts_.size();
     for (const Guard& guard : stage.where) {
       dim(guard.left), dim(guard.right);
@@ -428,6 +432,7 @@ class SafetyProver {
   const Function& function_;
   UnprovenObligations unproven_;
   const Stage* stage_ = nullptr;
+  std::vector<Access> stage_writes_;  // the writes of stage_
   uint32_t next_variable_ = 0;
   size_t questions_ = 0;
   std::map<std::pair<Dims, Dim>, bool> answers_;

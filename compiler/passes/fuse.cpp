@@ -388,11 +388,12 @@ class Fusion {
     builder.finish(*result);
 
     const Symbol symbol = fresh_name(name);
-    const Type type = kernel.result;
     module_.globals.emplace(symbol, std::move(kernel));
     Value call = Call{symbol, Atoms(args.begin(), args.end())};
     const Expected<Type> found = infer_value(context_, module_, *function_, call);
-    const Type expected = results.size() == 1 ? function_->type(results[0]) : found ? *found : type;
+    std::vector<Type> types;
+    for (const VarId var : results) types.push_back(function_->type(var));
+    const Type expected = types.size() == 1 ? types[0] : context_.tuple(std::move(types));
     if (!found || *found != expected) {
       module_.globals.erase(symbol);
       --kernels_;
@@ -437,7 +438,10 @@ class Fusion {
         if (std::ranges::find(kernel.dims, name) != kernel.dims.end()) continue;
         const bool uses = dim.variable() ? *dim.variable() == name
                                          : context_.substitute(dim, {{name, context_.dim(int64_t{1})}}) != dim;
-        if (uses) kernel.dims.push_back(name);
+        if (!uses) continue;
+        kernel.dims.push_back(name);
+        const auto bounds = function_->bounds.find(name);  // without them a size may not be proved to be 1
+        if (bounds != function_->bounds.end()) kernel.bounds.insert(*bounds);
       }
     }
   }

@@ -59,9 +59,9 @@ class Elaborator {
     }
     TENON_TRY(complete());
     for_each_type(function_, [&](Type& type) { type = solver_.resolve(type); });
+    TENON_TRY(checks());  // before the result, which wrong operands make wrong
     at_ = result_at;
     TENON_TRY(finish_result());
-    TENON_TRY(checks());
     insert(function_.body);
     drop_annotations();
     renumber();

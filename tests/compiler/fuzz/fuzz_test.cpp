@@ -94,6 +94,26 @@ TEST(IrFuzz, ASeedIsAModule) {
   EXPECT_NE(print(a, random_module(a, 42)).text, print(b, random_module(b, 43)).text);
 }
 
+TEST(IrFuzz, VariablesTakeTheNamesOfOthers) {
+  const std::string text =
+      "def @main(%x: Tensor[(1,), f32]) -> Tensor[(1,), f32] {\n"
+      "  let %a: Tensor[(1,), f32] = relu(%x);\n"
+      "  let %b: Tensor[(1,), f32] = %a + %a;\n"
+      "  %b % %x\n"
+      "}\n";
+  int changed = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    const std::string edited = with_shadowing(text, random);
+    // %a is used up where %b begins; %x is not.
+    if (edited == text) continue;
+    ++changed;
+    EXPECT_THAT(edited, HasSubstr("  let %a: Tensor[(1,), f32] = %a + %a;\n  %a % %x\n"));
+  }
+  EXPECT_GT(changed, 0);
+  EXPECT_LT(changed, 20);
+}
+
 // A wrong pass: it replaces products by sums.
 Expected<Module> broken(Context& context, Module module) {
   return rewrite(context, std::move(module), [&](Builder&, Binding& binding) -> Expected<std::optional<Atom>> {

@@ -561,6 +561,17 @@ TEST_F(Language, ATypeThatIsNestedTooDeeplyIsAnError) {
   EXPECT_THAT(module.error().what, HasSubstr("the type is nested more than 2000 deep"));
 }
 
+// No n makes 2*n five: the argument is at fault, not the result that follows from it.
+TEST_F(Language, AnArgumentThatNoSizeFitsIsReportedBeforeTheResult) {
+  const std::string text = R"(
+    def @f[n](%x: Tensor[(2*n,), f32]) -> Tensor[(2*n,), f32] { relu(%x) }
+    def @main(%x: Tensor[(5,), f32]) -> Tensor[(5,), f32] { @f(%x) }
+  )";
+  const auto module = parse(context_, kHeader + text, {}, "m.tn");
+  ASSERT_FALSE(module);
+  EXPECT_THAT(module.error().what, HasSubstr("@f: argument 0 must be Tensor[(4,), f32], found Tensor[(5,), f32]"));
+}
+
 // 22 columns: without the memory of what is covered, 2^22 sets of rows.
 TEST_F(Language, AMatchOfManyColumnsIsChecked) {
   const auto rows = [](int columns, bool last) {

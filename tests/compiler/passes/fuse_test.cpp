@@ -204,6 +204,23 @@ TEST_F(Fuse, SizesOfAMatchCastReachTheKernel) {
 
 // A group may be placed after the effects that follow its operators, and the match_cast with it, but then so is the
 // value that is computed of its dim, which has no operand.
+// The slice has one element because n is at least 1; without the bound its size would be min(n + 1, 2) // 2, and the
+// sum of that size instead of k.
+TEST_F(Fuse, TheBoundsOfSizesReachTheKernel) {
+  const Module module = fused(read(R"(
+    def @main[n in 1..](%x: Tensor[(n,), f32]) -> (Tensor[(n,), f32], Tensor[(1,), f32]) {
+      let %one = slice(%x, begin=[0], end=[1], step=[2]);
+      let %less = %one * 0.5f32;
+      let %y = match_cast[k](%x, Tensor[(k,), f32]);
+      let %sum = %one + cumsum(%y, axis=0);
+      (%sum, %less)
+    }
+  )"));
+  const std::string text = print(context_, module).text;
+  EXPECT_THAT(text, HasSubstr("[n in 1..]("));
+  EXPECT_THAT(text, testing::Not(HasSubstr("min(n")));
+}
+
 TEST_F(Fuse, AValueOfADimFollowsItsMatchCast) {
   const Module module = read(R"(def @main(%a: Tensor[(2,), f32], %x: Tensor[(2,), f64]) -> Tensor[(2,), f32] {
       let %b = relu(%a);
