@@ -263,7 +263,7 @@ class Importer : public OnnxImport {
   }
 
   Status convert(const OnnxNode& node, const std::vector<OnnxNode>& nodes, OnnxScope& scope) {
-    const SpanId span_id = span(prefix_ + node.name, node.op);
+    const SpanId span_id = span(prefix_ + node.name, qualified(node));
     builder_.at(span_id);
     NodeImport import(*this, node, scope);
     if (depth_ > 0 && ++nested_nodes_ > kMaxNestedNodes) {

@@ -95,5 +95,23 @@ TEST(OnnxCheck, AModelWithoutProblemsIsImported) {
   EXPECT_TRUE(check->module);
 }
 
+// A model of another domain alone; its operator has one name in the table and in the locations.
+TEST(OnnxCheck, OperatorsOfOtherDomainsAreNamedWithTheirDomain) {
+  onnx::ModelProto model;
+  model.set_ir_version(10);
+  auto* opset = model.add_opset_import();
+  opset->set_domain("ai.onnx.ml"), opset->set_version(3);
+  auto& graph = *model.mutable_graph();
+  floats(graph.add_input(), "x");
+  node(graph, "Binarizer", "x", "y");
+  graph.mutable_node(0)->set_domain("ai.onnx.ml");
+  floats(graph.add_output(), "y");
+  const auto check = checked(model);
+  ASSERT_TRUE(check) << check.error().str();
+  EXPECT_EQ(check->operators, (std::map<std::string, size_t>{{"ai.onnx.ml.Binarizer", 1}}));
+  ASSERT_TRUE(check->module);
+  EXPECT_THAT(check->module->spans, testing::Contains(testing::Field(&Span::op, "ai.onnx.ml.Binarizer")));
+}
+
 }  // namespace
 }  // namespace tenon::compiler
