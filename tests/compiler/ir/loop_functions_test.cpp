@@ -493,7 +493,8 @@ TEST_F(LoopFunctions, MayHaveThousandsOfTerms) {
   };
   with_deep_stack([&] {
     const Module module = read(sum(10000));
-    EXPECT_THAT(run(module, {Tensor::of<float>({2}, std::array{1.f, 2.f})})[0].data<float>(), ElementsAre(10000, 20000));
+    EXPECT_THAT(run(module, {Tensor::of<float>({2}, std::array{1.f, 2.f})})[0].data<float>(),
+                ElementsAre(10000, 20000));
     EXPECT_THAT(problem(sum(60000)), HasSubstr("the expression has more than 10000 operations"));
   });
 }
