@@ -206,7 +206,7 @@ TEST_F(Fuse, SizesOfAMatchCastReachTheKernel) {
 // value that is computed of its dim, which has no operand.
 // The slice has one element because n is at least 1; without the bound its size would be min(n + 1, 2) // 2, and the
 // sum of that size instead of k.
-TEST_F(Fuse, TheBoundsOfSizesReachTheKernel) {
+TEST_F(Fuse, TheKernelHasTheBoundsOfItsSizes) {
   const Module module = fused(read(R"(
     def @main[n in 1..](%x: Tensor[(n,), f32]) -> (Tensor[(n,), f32], Tensor[(1,), f32]) {
       let %one = slice(%x, begin=[0], end=[1], step=[2]);
