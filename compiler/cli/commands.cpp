@@ -22,6 +22,7 @@ Action list_operators(Options&);
 Action list_passes(Options&);
 Action convert(Options&);
 Action format_text(Options&);
+Action hw_estimate(Options&);
 Action hw_generate(Options&);
 Action hw_package(Options&);
 Action hw_list(Options&);
@@ -72,6 +73,7 @@ constexpr Command kCommands[] = {
     {"hw package", "write a configuration as a kernel for Vitis, with its build scripts", hw_package},
     {"hw list", "list the named configurations", hw_list},
     {"hw show", "explain one configuration", hw_show},
+    {"hw estimate", "cells and clock of a configuration, and whether it fits on a board", hw_estimate},
     {"hw overlay", "write the device tree overlay for a Zynq board", hw_overlay},
     {"board list", "list the boards that bitstreams are built for", board_list},
     {"board build", "build a board's bitstream, or its project for the vendor's tools", board_build},

@@ -144,6 +144,11 @@ Expected<Board> read_board(const fs::path& directory) {
   board.flow = static_cast<Flow>(found - std::begin(kFlows));
   board.config = reader.text("config");
   board.clock_mhz = static_cast<int>(reader.integer("clock_mhz", 1, 1000));
+  constexpr int64_t kMostCells = 100'000'000;
+  board.luts = reader.integer("luts", 1, kMostCells);
+  board.registers = reader.integer("registers", 1, kMostCells);
+  board.multipliers = reader.integer("multipliers", 0, kMostCells);
+  board.block_rams = reader.integer("block_rams", 0, kMostCells);
   board.flash = reader.words("flash");
   board.port = reader.text("port");
   board.device = reader.text("device");

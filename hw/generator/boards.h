@@ -28,6 +28,8 @@ struct Board {
   std::filesystem::path directory;  // of the file
   std::string config;               // configuration, unless the user names another
   int clock_mhz = 0;                // of the oscillator; requested from Vivado and Vitis
+  // Cells of the chip; those of Xilinx in RAMB36 and DSP48.
+  int64_t luts = 0, registers = 0, multipliers = 0, block_rams = 0;
   // How the bitstream gets onto the board: a command, empty where the transport of `device` loads it; {bitstream} and
   // {port} are replaced.
   std::vector<std::string> flash;

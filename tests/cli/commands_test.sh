@@ -27,6 +27,14 @@ expect 0 "default" "$tenon" hw list
 expect 0 '"name": "tiny"' "$tenon" hw list --json
 expect 0 "1x4x4" "$tenon" hw show tiny
 expect 1 'no configuration is called "nowhere"' "$tenon" hw show nowhere
+expect 0 "DSP        18 of 28" "$tenon" hw estimate lite --board ulx3s-25f
+expect 0 "RAM        10 of 40" "$tenon" hw estimate lite --board ulx3s-25f
+expect 0 "does not fit: LUT" "$tenon" hw estimate default --board ulx3s-25f
+expect 0 "one change that lessens it:" "$tenon" hw estimate default --board ulx3s-25f
+expect 0 '"fits": false' "$tenon" hw estimate default --board ulx3s-25f --json
+expect 1 'no configuration is called "nowhere"' "$tenon" hw estimate nowhere
+expect 2 'no board is called "nowhere"' "$tenon" hw estimate lite --board nowhere
+expect 2 'there is no family of chips "gowin"' "$tenon" hw estimate lite --family gowin
 expect 1 "cannot read the configuration" "$tenon" hw show ./nowhere.json
 expect 1 "cannot read the configuration" "$tenon" hw show "$scratch/"
 echo '{"version": 1e999}' >"$scratch/overflow.json"

@@ -1,0 +1,37 @@
+#include "hw/estimate/features.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tenon::estimate {
+namespace {
+
+// Multiplexers of a window of bytes that shifts by whole bytes: its bits, for each stage of the shifter.
+double shifter(int unit_bytes, int beat_bytes) {
+  const int window = unit_bytes + beat_bytes;
+  return 8.0 * window * std::bit_width(static_cast<unsigned>(window));
+}
+
+}  // namespace
+
+std::vector<Feature> features(const spec::Config& config) {
+  const int beat = config.axi_bytes(), loaded = std::max(config.block_out, 4);
+  const double lanes = config.block_out, engines = config.weight_engine ? 2 : 1;
+  const double windows =
+      engines * shifter(config.block_in, beat) + shifter(loaded, beat) + shifter(config.block_out, beat);
+  const double base = config.base ? 1 : 0, native = config.native ? 1 : 0;
+  return {{"frame", 1},
+          {"native profile", native},
+          {"both profiles", base * native},
+          {"windows of bytes", windows},
+          {"load engines", engines},
+          {"command queues", (engines + 2) * std::max(1.0, config.queue_depth / 16.0)},  // RAM of 16 words
+          {"counters", config.counters ? 1.0 : 0.0},
+          {"address bits", (config.address_bits - 32) * (engines + 2)},
+          {"products", static_cast<double>(config.macs_per_cycle())},
+          {"ALU lanes", base * lanes},
+          {"ALU multipliers", config.base && config.alu_multiply_passes == 1 ? lanes : 0},
+          {"requantizer lanes", native * lanes / config.requantizer_passes}};
+}
+
+}  // namespace tenon::estimate

@@ -1,0 +1,25 @@
+// The memories of a configuration, and what a family of chips makes of each.
+//
+// Semantics: the geometries and the limit between block RAM and look-up-table RAM are those of yosys's memory_libmap,
+// which the estimate equals on every row of the table.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/estimate/table.h"
+
+namespace tenon::estimate {
+
+struct MemoryShape {
+  int64_t width = 0, depth = 0, count = 1;
+  int64_t read_bits = 0;  // of a word, from bit 0 on; 0: all. A block without any is removed after mapping.
+};
+
+// One entry for each instance of prim_ram_1r1w, as hw/rtl instantiates it.
+std::vector<MemoryShape> memories(const spec::Config& config);
+
+// Block RAM of one memory; 0 where look-up tables hold it.
+double block_rams(Family family, const MemoryShape& memory);
+
+}  // namespace tenon::estimate

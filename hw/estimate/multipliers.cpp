@@ -1,0 +1,32 @@
+// Multipliers: those of the tensor core, the ALU, the requantizer and decode.
+#include "hw/estimate/estimate.h"
+
+namespace tenon::estimate {
+namespace {
+
+// Two int8 products with one operand in common, and decode's products: rows by vectors, which have 16 bits each in the
+// native profile and more in the other, and vectors by their distance.
+struct Multipliers {
+  int64_t pair, native_rows, base_rows, distance;
+};
+constexpr Multipliers kEcp5{.pair = 2, .native_rows = 1, .base_rows = 2, .distance = 2};
+constexpr Multipliers kXilinx{.pair = 1, .native_rows = 1, .base_rows = 1, .distance = 1};
+// The ALU's 32 by 32 bits in three parts; the requantizer's 32 by 17 bits in two, and 9 by 17 bits.
+constexpr int64_t kAluLane = 3, kRequantizerLane = 3;
+
+}  // namespace
+
+int64_t multipliers(Family family, const spec::Config& config) {
+  if (family == Family::kIce40) return 0;  // synthesis without SB_MAC16: mapping to it is not faithful
+  const Multipliers& cost = family == Family::kEcp5 ? kEcp5 : kXilinx;
+  const int64_t products = config.macs_per_cycle(), lanes = config.block_out;
+  int64_t sum = config.packed_products ? products / 2 * cost.pair : products;
+  if (config.base && config.alu_multiply_passes == 1) sum += lanes * kAluLane;
+  if (config.native) sum += lanes / config.requantizer_passes * kRequantizerLane;
+  sum += config.base ? cost.base_rows : cost.native_rows;
+  // In the base profile vectors are dense: their distance is the bytes of a unit, which is a constant where all agree.
+  const bool one_distance = !config.native && config.block_in == 4 && config.block_out == 4;
+  return one_distance ? sum : sum + cost.distance;
+}
+
+}  // namespace tenon::estimate
