@@ -10,6 +10,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/lower/memory.h"
 #include "compiler/lower/registers.h"
+#include "compiler/passes/memory.h"
 #include "runtime/executable/liveness.h"
 #include "support/try.h"
 
@@ -96,7 +97,6 @@ Status FunctionLowering::finish(uint32_t index) {
     allocate_registers(code_);
   }
   insert_kills(code_);
-  if (role_ == Role::kEntry) program_.out.facts.emplace_back("memory", str(place_results(code_, bytes_)));
   program_.out.functions[index] = std::move(code_);
   return {};
 }
@@ -521,21 +521,18 @@ Registers FunctionLowering::results_of(const Binding& binding) {
   const Location location = fresh_location(type);
   Registers results;
   flatten(location, type, results);
-  if (role_ == Role::kEntry) note_bytes(type, results);
   define(binding.var, location);
   return results;
 }
 
-void FunctionLowering::note_bytes(Type type, std::span<const Register> registers) {
+// The slots that place_results() gives offsets: as large as the results may be, 0 where that is not known.
+void FunctionLowering::add_slots(Type type, std::vector<runtime::ArenaSlot>& slots) const {
   if (const TupleType* tuple = type.tuple()) {
-    for (const Type field : tuple->fields) {
-      note_bytes(field, registers.first(width(field)));
-      registers = registers.subspan(width(field));
-    }
+    for (const Type field : tuple->fields) add_slots(field, slots);
     return;
   }
-  const auto shape = type.tensor() ? type.tensor()->shape() : std::nullopt;
-  if (shape) bytes_[registers.front()] = runtime::checked_bytes(type.tensor()->dtype, *shape).value_or(0);
+  const TensorType* tensor = type.tensor();
+  slots.push_back({0, tensor ? static_cast<uint64_t>(most_bytes(*tensor, function_->bounds)) : 0});
 }
 
 void FunctionLowering::report(const Binding& binding, std::string kernel, std::string knobs, std::string reason) {
@@ -563,7 +560,9 @@ Status FunctionLowering::call_native(const NativeKernels::Entry& entry, const At
   TENON_TRY_ASSIGN(inputs, words(args));
   const Registers operands = operands_of(entry.operands, *inputs);
   const Registers results = results_of(binding);
-  emit(runtime::CallNative{0, entry.kernel, operands, results}, layer(binding.var));
+  runtime::CallNative call{0, entry.kernel, operands, results};
+  add_slots(function_->type(binding.var), call.slots);
+  emit(std::move(call), layer(binding.var));
   return {};
 }
 

@@ -90,7 +90,7 @@ class FunctionLowering {
   Registers results_of(const Binding& binding);
   Registers operands_of(const std::vector<kernels::Operand>& operands, const Registers& args);
   void report(const Binding& binding, std::string kernel, std::string knobs, std::string reason);
-  void note_bytes(Type type, std::span<const Register> registers);
+  void add_slots(Type type, std::vector<runtime::ArenaSlot>& slots) const;
 
   // Sizes.
   struct TensorPart {
@@ -128,8 +128,7 @@ class FunctionLowering {
   std::unordered_map<VarId, Location> locations_;  // of variables
   std::map<Symbol, Register> sizes_;               // of dims
   runtime::Function code_;
-  std::vector<uint32_t> labels_;                // instructions
-  std::map<runtime::Register, int64_t> bytes_;  // of the results of calls, in the entry
+  std::vector<uint32_t> labels_;  // instructions
   Register next_ = 0;
   int lambdas_ = 0;
 };

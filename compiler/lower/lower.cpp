@@ -8,6 +8,7 @@
 
 #include "compiler/lower/function.h"
 #include "compiler/lower/graph.h"
+#include "compiler/lower/memory.h"
 #include "compiler/lower/program.h"
 #include "support/try.h"
 
@@ -30,9 +31,20 @@ Status ProgramLowering::run(Symbol entry) {
     const auto role = next.is_value ? FunctionLowering::Role::kClosure : FunctionLowering::Role::kCallee;
     TENON_TRY(FunctionLowering(*this, *next.function, next.name, role).run(next.index));
   }
+  plan_memory_of_all();
   TENON_TRY_ASSIGN(code, natives.compile());
   if (*code) out.natives.push_back(std::move(**code));
   return {};
+}
+
+// An arena of a function that its own calls enter again would be needed for each frame, also of results that are dead.
+void ProgramLowering::plan_memory_of_all() {
+  const std::vector<bool> reentered = find_reentered(out.functions);
+  for (size_t i = 0; i < out.functions.size(); ++i) {
+    if (reentered[i]) forget_slots(out.functions[i]);
+    const FrameMemory memory = place_results(out.functions[i]);
+    if (i == out.entry) out.facts.emplace_back("memory", str(memory));
+  }
 }
 
 uint32_t ProgramLowering::add_function() {

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "compiler/base/first_fit.h"
 #include "runtime/executable/liveness.h"
+#include "support/visitor.h"
 
 namespace tenon::compiler {
 namespace {
@@ -15,13 +18,13 @@ namespace {
 using runtime::Register;
 using runtime::Registers;
 
+// Of a call of a kernel or of an accelerator program.
 const Registers* call_results(const runtime::Operation& operation) {
-  return std::visit(
-      [](const auto& x) -> const Registers* {
-        if constexpr (requires { x.results; }) return &x.results;
-        else return nullptr;
-      },
-      operation);
+  return std::visit(Overloaded{[](const runtime::CallKernel& c) { return &c.results; },
+                               [](const runtime::CallNative& c) { return &c.results; },
+                               [](const runtime::CallProgram& c) { return &c.results; },
+                               [](const auto&) -> const Registers* { return nullptr; }},
+                    operation);
 }
 
 }  // namespace
@@ -87,38 +90,115 @@ void insert_kills(runtime::Function& function) {
   function.code = std::move(with_kills);
 }
 
-FrameMemory place_results(runtime::Function& function, const std::map<Register, int64_t>& bytes) {
-  static_assert(kMemoryAlignment % runtime::kArenaAlignment == 0);
-  const auto call = [&](const runtime::ResultRange& range) -> runtime::CallNative& {
-    return std::get<runtime::CallNative>(function.code[range.call].operation);
+std::vector<bool> find_reentered(std::span<const runtime::Function> functions) {
+  // The last node is a call of a closure.
+  const auto closures = static_cast<uint32_t>(functions.size());
+  std::vector<std::vector<uint32_t>> calls(functions.size() + 1), nested(functions.size());
+  for (uint32_t f = 0; f < functions.size(); ++f) {
+    for (const runtime::Instruction& instruction : functions[f].code) {
+      std::visit(
+          Overloaded{[&](const runtime::CallFunction& c) { nested[f].push_back(c.function); },
+                     [&](const runtime::CallClosure&) { nested[f].push_back(closures); },
+                     [&](const runtime::TailCall& c) { calls[f].push_back(c.function); },
+                     [&](const runtime::TailCallClosure&) { calls[f].push_back(closures); },
+                     [&](const runtime::MakeClosure& m) { calls[closures].push_back(m.function); }, [](const auto&) {}},
+          instruction.operation);
+    }
+    calls[f].insert(calls[f].end(), nested[f].begin(), nested[f].end());
+  }
+  const auto calls_itself = [&](uint32_t f) {
+    std::vector<bool> seen(calls.size(), false);
+    std::vector<uint32_t> open = nested[f];
+    while (!open.empty()) {
+      const uint32_t next = open.back();
+      open.pop_back();
+      if (next == f) return true;
+      if (seen[next]) continue;
+      seen[next] = true;
+      open.insert(open.end(), calls[next].begin(), calls[next].end());
+    }
+    return false;
   };
-  std::vector<runtime::ResultRange> placed;
+  std::vector<bool> reentered(functions.size());
+  for (uint32_t f = 0; f < functions.size(); ++f) reentered[f] = calls_itself(f);
+  return reentered;
+}
+
+void forget_slots(runtime::Function& function) {
+  for (runtime::Instruction& instruction : function.code) {
+    if (auto* call = std::get_if<runtime::CallNative>(&instruction.operation)) call->slots.clear();
+  }
+}
+
+FrameMemory place_results(runtime::Function& function) {
+  static_assert(kMemoryAlignment % runtime::kArenaAlignment == 0);
+  std::vector<runtime::ArenaSlot*> placed;
   std::vector<LiveBuffer> buffers;
+  int64_t outside_bytes = 0;
   for (const runtime::ResultRange& range : runtime::result_ranges(function)) {
-    const auto size = bytes.find(call(range).results[range.result]);
-    if (range.escapes || size == bytes.end() || size->second == 0) continue;
-    placed.push_back(range);
-    buffers.push_back({range.call, range.last_use, aligned_bytes(size->second)});
+    auto& slots = std::get<runtime::CallNative>(function.code[range.call].operation).slots;
+    if (slots.empty() || slots[range.result].bytes == 0) continue;
+    runtime::ArenaSlot& slot = slots[range.result];
+    if (range.escapes) {
+      outside_bytes += static_cast<int64_t>(slot.bytes);
+      slot = {};
+      continue;
+    }
+    placed.push_back(&slot);
+    buffers.push_back({range.call, range.last_use, aligned_bytes(static_cast<int64_t>(slot.bytes))});
   }
   const ArenaPlan plan = first_fit(buffers);
-  for (size_t i = 0; i < placed.size(); ++i) {
-    auto& slots = call(placed[i]).slots;
-    slots.resize(call(placed[i]).results.size());
-    slots[placed[i].result] = {static_cast<uint64_t>(plan.offsets[i]), static_cast<uint64_t>(buffers[i].bytes)};
+  for (size_t i = 0; i < placed.size(); ++i)
+    *placed[i] = {static_cast<uint64_t>(plan.offsets[i]), static_cast<uint64_t>(buffers[i].bytes)};
+  for (runtime::Instruction& instruction : function.code) {
+    auto* call = std::get_if<runtime::CallNative>(&instruction.operation);
+    if (call && std::ranges::all_of(call->slots, [](const runtime::ArenaSlot& slot) { return slot.bytes == 0; }))
+      call->slots.clear();
   }
   function.arena_bytes = static_cast<uint64_t>(plan.bytes);
+  FrameMemory memory = frame_memory(function);
+  memory.outside_bytes = outside_bytes;
+  return memory;
+}
 
-  FrameMemory memory{.placed = placed.size(), .arena = plan.bytes, .peak = plan.peak, .total = plan.total};
-  for (const runtime::Instruction& instruction : function.code) {
-    const Registers* results = call_results(instruction.operation);
-    const auto* native = std::get_if<runtime::CallNative>(&instruction.operation);
-    for (size_t i = 0; results && i < results->size(); ++i) {
-      if (native && !native->slots.empty() && native->slots[i].bytes != 0) continue;
-      ++memory.outside;
-      const auto size = bytes.find((*results)[i]);
-      if (size != bytes.end()) memory.outside_bytes += size->second;
+std::vector<PlannedResult> planned_results(const runtime::Function& function) {
+  std::vector<PlannedResult> planned;
+  const std::vector<runtime::ResultRange> ranges = runtime::result_ranges(function);
+  auto range = ranges.begin();
+  for (uint32_t i = 0; i < function.code.size(); ++i) {
+    const Registers* results = call_results(function.code[i].operation);
+    const auto* native = std::get_if<runtime::CallNative>(&function.code[i].operation);
+    for (uint32_t k = 0; results && k < results->size(); ++k) {
+      PlannedResult& result = planned.emplace_back(PlannedResult{.call = i, .result = k, .last_use = i});
+      if (!native) {
+        result.outside = Outside::kOtherKernel;
+        continue;
+      }
+      result.last_use = range->last_use;
+      result.outside = range->escapes ? Outside::kEscapes : Outside::kUnbounded;
+      if (!native->slots.empty()) result.slot = native->slots[k];
+      ++range;
     }
   }
+  return planned;
+}
+
+FrameMemory frame_memory(const runtime::Function& function) {
+  FrameMemory memory{.arena = static_cast<int64_t>(function.arena_bytes)};
+  std::vector<int64_t> live(function.code.size() + 1);  // first the changes at each instruction, then their sums
+  for (const PlannedResult& result : planned_results(function)) {
+    if (result.slot.bytes == 0) {
+      ++memory.outside;
+      continue;
+    }
+    ++memory.placed;
+    const auto bytes = static_cast<int64_t>(result.slot.bytes);
+    memory.total += bytes;
+    live[result.call] += bytes;
+    live[result.last_use + 1] -= bytes;
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  memory.peak = std::ranges::max(live);
   return memory;
 }
 

@@ -49,6 +49,8 @@ class ProgramLowering {
   runtime::Executable& out;
 
  private:
+  void plan_memory_of_all();  // the memory plans of all functions
+
   struct Work {
     const Function* function;
     std::string name;

@@ -55,15 +55,6 @@ class TensorRanges {
     for (uint32_t i : tensors) tensors_[i].escapes = true;
   }
 
-  int64_t bytes_of(const TensorType& type) const {
-    int64_t bytes = runtime::bytes(type.dtype);
-    for (Dim dim : type.dims) {
-      const auto most = dim.constant() ? dim.constant() : dim.valid() ? range(dim, function_.bounds).hi : std::nullopt;
-      if (!most || __builtin_mul_overflow(bytes, *most, &bytes)) return 0;
-    }
-    return bytes > INT64_MAX - kMemoryAlignment ? 0 : aligned_bytes(bytes);
-  }
-
   // The tensors that a binding makes, by its type.
   void make(VarId var, Type type, uint32_t& field, Holds& made) {
     if (auto* tuple = type.tuple()) {
@@ -76,8 +67,11 @@ class TensorRanges {
     } else if (auto* tensor = type.tensor()) {
       made.push_back(static_cast<uint32_t>(tensors_.size()));
       const uint32_t position = live_.first[index(var)];
-      tensors_.push_back(
-          {.var = var, .field = field++, .first = position, .last = position, .bytes = bytes_of(*tensor)});
+      tensors_.push_back({.var = var,
+                          .field = field++,
+                          .first = position,
+                          .last = position,
+                          .bytes = most_bytes(*tensor, function_.bounds)});
     }
   }
   Holds make(VarId var) {
@@ -170,6 +164,15 @@ class TensorRanges {
 };
 
 }  // namespace
+
+int64_t most_bytes(const TensorType& type, const DimBounds& bounds) {
+  int64_t bytes = runtime::bytes(type.dtype);
+  for (const Dim dim : type.dims) {
+    const auto most = dim.constant() ? dim.constant() : dim.valid() ? range(dim, bounds).hi : std::nullopt;
+    if (!most || *most <= 0 || __builtin_mul_overflow(bytes, *most, &bytes)) return 0;
+  }
+  return bytes > INT64_MAX - kMemoryAlignment ? 0 : aligned_bytes(bytes);
+}
 
 MemoryPlan plan_memory(Context& context, const Module& module, const Function& function) {
   MemoryPlan plan{.tensors = TensorRanges(context, module, function).run()};

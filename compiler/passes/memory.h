@@ -39,6 +39,10 @@ struct MemoryPlan {
   size_t unknown = 0;   // tensors without a bound, which are allocated when they are made
 };
 
+// The most bytes that a tensor of the type has by its constant sizes and the declared bounds of dims, a multiple of
+// kMemoryAlignment; 0: no bound is known, or the tensor is empty.
+int64_t most_bytes(const TensorType& type, const DimBounds& bounds);
+
 MemoryPlan plan_memory(Context& context, const Module& module, const Function& function);
 // "12 tensors in 4096 bytes (3584 live at once, 16384 without reuse); 512 bytes of results outside; 2 of unknown size"
 std::string str(const MemoryPlan& plan);

@@ -6,6 +6,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
+#include "compiler/lower/memory.h"
 #include "compiler/lower/values.h"
 #include "compiler/passes/passes.h"
 #include "runtime/vm/session.h"
@@ -263,6 +264,57 @@ TEST_F(ControlTest, BoundsAndCastsAreChecked) {
   const Tensor k = Tensor::of<int64_t>({1}, std::vector<int64_t>{0});
   EXPECT_EQ(same({row({1, 2}), k}), "Tensor[(4,), f32] [2, 4, 2, 4]");
   EXPECT_THAT(run({row({1, 2, 3, 4, 5}), k}), HasSubstr("n is 5, must be in 1..4"));
+}
+
+// The only memory that a run allocates for tensors is that of its result: all others are in the arenas of the functions
+// that make them, at the bound's size.
+TEST_F(ControlTest, BoundedSizesAreInArenas) {
+  compile(R"(def @count[n in 1..64](%x: Tensor[(n, 64), f32], %i: Tensor[(), i64]) -> Tensor[(n, 64), f32] {
+      if (%i < 1i64) { %x } else {
+        let %a = exp(%x);
+        let %b = softmax(%a);
+        let %c = matmul(%b, transpose(%a, axes=[1, 0]));
+        @count(softmax(matmul(%c, %b)), %i - 1i64)
+      }
+    }
+    def @main[n in 1..64](%x: Tensor[(n, 64), f32], %i: Tensor[(), i64]) -> Tensor[(n, 64), f32] {
+      let %y = @count(exp(softmax(%x)), %i);
+      exp(softmax(%y))
+    })",
+          true);
+  size_t placed = 0;
+  for (const runtime::Function& function : executable_.functions) {
+    const FrameMemory memory = frame_memory(function);
+    EXPECT_EQ(memory.placed > 0, function.arena_bytes > 0);
+    EXPECT_LE(memory.arena, memory.peak * 105 / 100) << function.name;
+    placed += memory.placed;
+    for (const PlannedResult& result : planned_results(function))
+      EXPECT_NE(result.outside == Outside::kUnbounded && result.slot.bytes == 0, true) << function.name;
+  }
+  EXPECT_GE(placed, 4u);
+  auto session = runtime::Session::create(executable_, {.profile = true});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto allocations = [&](int64_t n, int64_t i) {
+    session->clear_profile();
+    EXPECT_TRUE(session->run(std::vector{Tensor(DType::kF32, {n, 64}), i64(i)}));
+    return session->profile().memory.allocations;
+  };
+  // One for what each call of @count passes on, and the results of both calls in @main.
+  const uint64_t once = allocations(64, 1), twice = allocations(64, 2), many = allocations(64, 12);
+  EXPECT_EQ(many - twice, 10 * (twice - once));
+  EXPECT_LE(twice - once, 1u);
+  for (const int64_t n : {1, 7, 64}) EXPECT_EQ(allocations(n, 2), twice) << "n = " << n;
+}
+
+// A function that its own calls enter again has no arena, which each waiting frame would keep.
+TEST_F(ControlTest, ReenteredFunctionsHaveNoArena) {
+  compile(R"(def @deep(%x: Tensor[(64,), f32], %i: Tensor[(), i64]) -> Tensor[(64,), f32] {
+      if (%i < 1i64) { %x } else { let %y = @deep(exp(softmax(%x)), %i - 1i64); exp(softmax(%y)) }
+    }
+    def @main(%x: Tensor[(64,), f32], %i: Tensor[(), i64]) -> Tensor[(64,), f32] { softmax(softmax(@deep(%x, %i))) })",
+          true);
+  for (const runtime::Function& function : executable_.functions)
+    EXPECT_EQ(function.arena_bytes, function.name == "main" ? 256u : 0u) << function.name;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -37,6 +38,16 @@ std::vector<Operation> operations(const runtime::Function& f) {
   for (const runtime::Instruction& instruction : f.code) found.push_back(instruction.operation);
   return found;
 }
+// Places the results; `bytes`: by register, the most bytes of the result.
+FrameMemory plan(runtime::Function& f, const std::map<Register, uint64_t>& bytes) {
+  for (runtime::Instruction& instruction : f.code) {
+    auto* native_call = std::get_if<CallNative>(&instruction.operation);
+    if (!native_call) continue;
+    for (const Register r : native_call->results)
+      native_call->slots.push_back({0, bytes.contains(r) ? bytes.at(r) : 0});
+  }
+  return place_results(f);
+}
 const CallNative& call(const runtime::Function& f, size_t i) { return std::get<CallNative>(f.code[i].operation); }
 
 TEST(InsertKills, FollowTheLastUse) {
@@ -59,7 +70,7 @@ TEST(PlaceResults, AChainReusesTwoSlots) {
   runtime::Function f = function(
       6, {native({0}, {1}), native({1}, {2}), native({2}, {3}), native({3}, {4}), native({4}, {5}), Return{{5}}});
   insert_kills(f);
-  const FrameMemory memory = place_results(f, {{1, 100}, {2, 100}, {3, 100}, {4, 100}, {5, 100}});
+  const FrameMemory memory = plan(f, {{1, 100}, {2, 100}, {3, 100}, {4, 100}, {5, 100}});
   EXPECT_EQ(f.arena_bytes, 256u);
   const std::vector<uint64_t> offsets = {0, 128, 0, 128};
   for (size_t i = 0; i < 4; ++i) {
@@ -76,7 +87,7 @@ TEST(PlaceResults, AViewExtendsTheLiveRange) {
     runtime::Function f =
         function(5, {native({0}, {1}), std::move(between), native({0}, {3}), native({2, 3}, {4}), Return{{4}}});
     insert_kills(f);
-    place_results(f, {{1, 64}, {2, 64}, {3, 64}, {4, 64}});
+    plan(f, {{1, 64}, {2, 64}, {3, 64}, {4, 64}});
     EXPECT_EQ(runtime::check_arena(f), "");
     for (const runtime::Instruction& instruction : f.code) {
       const auto* native_call = std::get_if<CallNative>(&instruction.operation);
@@ -92,21 +103,50 @@ TEST(PlaceResults, EmptyAndUnknownSizesStayOutside) {
   runtime::Function f =
       function(6, {native({0}, {1, 2, 3}), native({1, 2, 3}, {4}), CallKernel{"k", {}, {4}, {5}}, Return{{0}}});
   insert_kills(f);
-  const FrameMemory memory = place_results(f, {{1, 0}, {3, 10}, {4, 64}, {5, 7}});
+  const FrameMemory memory = plan(f, {{1, 0}, {3, 10}, {4, 64}, {5, 7}});
   EXPECT_EQ(call(f, 0).slots, (std::vector<ArenaSlot>{{}, {}, {0, 64}}));
   EXPECT_EQ(memory.placed, 2u);
   EXPECT_EQ(memory.arena, 128);
   EXPECT_EQ(memory.outside, 3u);
-  EXPECT_EQ(memory.outside_bytes, 7);
+  EXPECT_EQ(memory.outside_bytes, 0) << "what a reference kernel makes is not known";
 }
 
 TEST(PlaceResults, WithoutNativeCallsThereIsNoArena) {
   runtime::Function f = function(2, {CallKernel{"k", {}, {0}, {1}}, Return{{1}}});
   insert_kills(f);
-  EXPECT_EQ(str(place_results(f, {{1, 12}})),
-            "0 results in an arena of 0 bytes (0 live at once, 0 without reuse); 1 outside, 12 bytes");
+  EXPECT_EQ(str(plan(f, {{1, 12}})),
+            "0 results in an arena of 0 bytes (0 live at once, 0 without reuse); 1 outside, 0 bytes");
   EXPECT_EQ(f.arena_bytes, 0u);
   EXPECT_EQ(runtime::check_arena(f), "");
+}
+
+TEST(PlaceResults, ThePlanOfCodeHasReasons) {
+  runtime::Function f = function(6, {native({0}, {1}), native({1}, {2}), native({2}, {3}),
+                                     CallKernel{"k", {}, {3}, {4}}, native({4}, {5}), Return{{5}}});
+  insert_kills(f);
+  plan(f, {{1, 64}, {3, 64}, {5, 64}});
+  const std::vector<PlannedResult> planned = planned_results(f);
+  ASSERT_EQ(planned.size(), 5u);
+  EXPECT_EQ(planned[0].slot.bytes, 64u);
+  EXPECT_EQ(planned[1].slot.bytes, 0u);
+  EXPECT_EQ(planned[1].outside, Outside::kUnbounded);
+  EXPECT_EQ(planned[2].slot.bytes, 64u);
+  EXPECT_EQ(planned[3].outside, Outside::kOtherKernel);
+  EXPECT_EQ(planned[4].outside, Outside::kEscapes);
+  EXPECT_EQ(frame_memory(f).peak, 64) << "the two are never live at once";
+}
+
+// A function is entered again through a call that waits, through another function, or through a closure; a loop of tail
+// calls leaves its frame.
+TEST(FindReentered, FollowsCallsThatWait) {
+  std::vector<runtime::Function> functions;
+  functions.push_back(function(1, {runtime::CallFunction{1, {0}, {0}}, Return{{0}}}));
+  functions.push_back(function(1, {runtime::TailCall{1, {0}}}));
+  functions.push_back(function(1, {runtime::CallFunction{3, {0}, {0}}, Return{{0}}}));
+  functions.push_back(function(1, {runtime::TailCall{2, {0}}}));
+  functions.push_back(function(2, {runtime::MakeClosure{1, 5, {}}, Return{{1}}}));
+  functions.push_back(function(1, {runtime::CallClosure{0, {0}, {0}}, Return{{0}}}));
+  EXPECT_EQ(find_reentered(functions), (std::vector<bool>{false, false, true, false, false, true}));
 }
 
 // Executes the code on names of results instead of tensors: a native call overwrites all results whose memory it takes,
@@ -160,7 +200,7 @@ TEST(PlaceResults, RandomCodeNeverReadsAnOverwrittenResult) {
   int64_t placed = 0, arena = 0, total = 0;
   for (int64_t round = 0; round < rounds(500); ++round) {
     runtime::Function f{.name = "f"};
-    std::map<Register, int64_t> bytes;
+    std::map<Register, uint64_t> bytes;
     Register next = 2;  // two parameters
     const auto any = [&] {
       const auto last = static_cast<int64_t>(next) - 1;
@@ -172,7 +212,7 @@ TEST(PlaceResults, RandomCodeNeverReadsAnOverwrittenResult) {
       Registers results;
       for (int64_t k = view ? 1 : random.between(1, 2); k > 0; --k) {
         results.push_back(next);
-        if (random.chance(90)) bytes[next] = random.between(0, 1000);
+        if (random.chance(90)) bytes[next] = static_cast<uint64_t>(random.between(0, 1000));
         ++next;
       }
       if (view) f.code.push_back({CallKernel{"view", {}, args, results}, ""});
@@ -181,7 +221,7 @@ TEST(PlaceResults, RandomCodeNeverReadsAnOverwrittenResult) {
     f.code.push_back({Return{{any(), any()}}, ""});
     f.registers = next;
     insert_kills(f);
-    const FrameMemory memory = place_results(f, bytes);
+    const FrameMemory memory = plan(f, bytes);
     ASSERT_EQ(runtime::check_arena(f), "") << "round " << round;
     ASSERT_EQ(run_on_names(f), "") << "round " << round;
     ASSERT_EQ(static_cast<uint64_t>(memory.arena), f.arena_bytes);
