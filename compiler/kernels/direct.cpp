@@ -10,7 +10,9 @@ namespace tenon::compiler::kernels {
 namespace {
 
 constexpr int64_t kPageElements = 1 << 10;  // elements of 4 bytes in a page
+constexpr int64_t kCacheLine = 64;          // bytes
 constexpr double kStoreReload = 0.5;        // cycles to store a sum and load it again
+constexpr double kPhaseCycles = 0.5;        // to copy an element of the input into its phase
 
 // Lanes are either contiguous output pixels, unrolled over output channels, or output channels, unrolled over
 // contiguous pixels of a row. With channels as lanes an element of x is broadcast to all lanes, so strides cost
@@ -51,14 +53,19 @@ class Direct {
     // The costs of the knobs: cycles of all tiles.
     const int64_t vector = lanes_of(op_.dtype()), terms = channels_ * kernel_[0] * kernel_[1];
     width_ = pointwise_ ? out_[1] : out_[1] + halo_[1];
-    const Terms contiguous{.factors = factors_},
-        strided{.strided_lanes = pointwise_ && flat_pixels() >= kPageElements, .factors = factors_};
-    const double row_cycles = choose_tile(machine_, outputs_, out_[1], vector, contiguous).cycles *
+    const bool strided = pointwise_ && flat_pixels() >= kPageElements;
+    // A vector of pixels reads about two cache lines of the phases for each term, which the next tile loads again from
+    // L2 where L1 does not hold them.
+    const bool has_phases = phases_[0] * phases_[1] > 1,
+               scattered = has_phases && 2 * kCacheLine * terms > machine_.l1_bytes;
+    const Terms of_rows{.strided_lanes = scattered, .factors = factors_},
+        of_pixels{.strided_lanes = strided || scattered, .factors = factors_};
+    const double row_cycles = choose_tile(machine_, outputs_, out_[1], vector, of_rows).cycles *
                               static_cast<double>(out_[0]) * static_cast<double>(terms);
     // The sums of flat tiles are stored and loaded again, to drop the pixels between rows.
     const double unpack_cycles = pointwise_ ? 0 : static_cast<double>(outputs_ * out_[0] * out_[1]) * kStoreReload;
     const double flat_cycles =
-        choose_tile(machine_, outputs_, flat_pixels(), vector, strided).cycles * static_cast<double>(terms) +
+        choose_tile(machine_, outputs_, flat_pixels(), vector, of_pixels).cycles * static_cast<double>(terms) +
         unpack_cycles;
     // Channels can be lanes where L2 holds a tile's weights, which each tile of pixels reads again, and where no vector
     // crosses a group boundary.
@@ -66,14 +73,15 @@ class Direct {
     const TileShape channel_shape = channel_tile();
     if (vector == kTransposeSide && terms * channel_shape.vectors * kTransposeSide <= elements_in(machine_.l2_bytes) &&
         (groups_.constant() == 1 || outputs_ % kTransposeSide == 0)) {
-      const double phase_cycles = phases_[0] * phases_[1] > 1 ? static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
+      const double phase_cycles = has_phases ? kPhaseCycles * static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
       const double pixel_cycles = std::min(row_cycles, flat_cycles) + phase_cycles;
       if (op_.emit.choose_option("lanes", {{"pixels", pixel_cycles}, {"channels", channel_shape.cycles}}) == 1)
         return with_channels_as_lanes(x, pad, channel_shape);
     }
     flat_ = pointwise_ || op_.emit.choose_option("pixels", {{"row", row_cycles}, {"flat", flat_cycles}}) == 1;
     return with_pixels_as_lanes(
-        x, pad, choose_tile(op_.emit, outputs_, flat_ ? flat_pixels() : out_[1], vector, strided), strided);
+        x, pad, choose_tile(op_.emit, outputs_, flat_ ? flat_pixels() : out_[1], vector, flat_ ? of_pixels : of_rows),
+        strided);
   }
 
  private:
@@ -104,7 +112,7 @@ class Direct {
   // Pixels from the first to the last output pixel, in rows of the width of the padded input.
   int64_t flat_pixels() const { return (out_[0] - 1) * width_ + out_[1]; }
 
-  LazyTensor with_pixels_as_lanes(const LazyTensor& x, const Expr& pad, const TileShape& shape, Terms strided) {
+  LazyTensor with_pixels_as_lanes(const LazyTensor& x, const Expr& pad, const TileShape& shape, bool strided) {
     const int64_t vector = lanes_of(op_.dtype());
     const auto round_up = [](int64_t value, int64_t step) { return (value + step - 1) / step * step; };
     if (!flat_) width_ = round_up(out_[1], vector) + halo_[1];
@@ -119,7 +127,7 @@ class Direct {
     const TileAxis lanes{Role::kLanes, context_.dim(pixels), shape.vectors * vector},
         unrolled{Role::kRows, context_.dim(outputs_), shape.rows};
     AxisIds ids;
-    const bool weights_outer = has_outer_weights(1, 1, strided.strided_lanes);
+    const bool weights_outer = has_outer_weights(1, 1, strided);
     if (weights_outer) ids.channel = tiles.axes.size(), tiles.axes.push_back(unrolled);
     if (!flat_) ids.row = tiles.axes.size(), tiles.axes.push_back({Role::kOuter, context_.dim(out_[0]), 1});
     ids.lane = tiles.axes.size(), tiles.axes.push_back(lanes);

@@ -231,7 +231,7 @@ class Direction {
     const int64_t rows = count * hidden_, vector = lanes_of(op_.dtype());
     TileShape shape =
         choose_tile(op_.emit.machine(), batch_.constant().value_or(0), rows, vector, {.strided_rows = true});
-    if (batch_.constant() == 1) shape = {.rows = 1, .vectors = 8};
+    if (batch_.constant() == 1) shape = {.rows = 1, .vectors = 4};
     const int64_t panel = batch_.constant() == 1 ? shape.vectors * vector : vector;
     return {std::string(name),
             from * hidden_,

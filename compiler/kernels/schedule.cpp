@@ -47,7 +47,8 @@ class Scheduler {
     path_ = loop::find_stage(context_, function_, stage);
     std::vector<Loop> loops;
     if (!path_) return loops;
-    for (size_t i = 0; i + 1 < path_->steps.size(); ++i) {
+    for (size_t i = 0; i < path_->steps.size(); ++i) {
+      if (path_->steps[i].body->size() > 1) loops.clear();
       if (!path_->is_loop(i)) continue;
       const loop::For& loop_stmt = path_->loop_at(i);
       if (loop_stmt.kind != LoopKind::kSerial) return {};
@@ -55,8 +56,7 @@ class Scheduler {
       for (const loop::Axis& axis : path_->stage().axes) {
         if (loop::mentions({&axis.value, 1}, loop_stmt.var) && axis.kind != AxisKind::kSpatial) loop.kind = axis.kind;
       }
-      if (loop_stmt.body.size() > 1) loops.clear();
-      else loops.push_back(loop);
+      loops.push_back(loop);
     }
     return loops;
   }

@@ -88,6 +88,19 @@ std::vector<std::string> InnerLoop::frame_accesses() const {
   return found;
 }
 
+std::vector<std::string> InnerLoop::updates() const {
+  std::vector<std::string> found;
+  for (const std::string& store : instructions) {
+    const size_t last = store.find_last_of(" \t");  // before the destination
+    if (!store.ends_with(')') || last == std::string::npos) continue;
+    const std::string source = store.substr(last + 1) + ", ";
+    if (std::ranges::any_of(instructions,
+                            [&](const std::string& text) { return text.find(source) != std::string::npos; }))
+      found.push_back(store);
+  }
+  return found;
+}
+
 std::vector<InnerLoop> inner_loops(std::span<const std::byte> object) {
   const std::vector<Instruction> instructions = disassemble(code_of(object));
   std::vector<InnerLoop> loops;

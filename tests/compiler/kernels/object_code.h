@@ -15,6 +15,8 @@ struct InnerLoop {
   int count(std::initializer_list<std::string_view> names) const;
   // The instructions that load from or store to a fixed offset in the stack frame.
   std::vector<std::string> frame_accesses() const;
+  // The instructions that store to an address which the loop loads from, too.
+  std::vector<std::string> updates() const;
 };
 
 // All innermost loops of a shared object's code; none where it has no section of code.
