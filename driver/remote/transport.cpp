@@ -20,6 +20,8 @@
 #include "driver/remote/channel.h"
 #include "driver/remote/connection.h"
 #include "driver/remote/convert.h"
+#include "driver/remote/farm.h"
+#include "driver/remote/pool.h"
 #include "driver/remote/server.h"
 #include "driver/uri.h"
 #include "support/try.h"
@@ -30,6 +32,7 @@ namespace {
 using namespace std::chrono_literals;
 using remote::Connection;
 using remote::Endpoint;
+using remote::Site;
 using std::chrono::nanoseconds;
 namespace wire = remote::wire;
 
@@ -209,23 +212,40 @@ std::string client_name() {
                      ::getpid());
 }
 
-Expected<std::unique_ptr<Accelerator>> open_remote(std::string_view target) {
-  const std::string uri = fmt::format("remote:{}", target);
-  TENON_TRY_ASSIGN(options, Options::parse(uri, target));
-  const size_t slash = std::min(options->name().find('/'), options->name().size());
-  TENON_TRY_ASSIGN(endpoint, Endpoint::read(options->name().substr(0, slash), *options));
-  const std::string device = options->name().substr(std::min(slash + 1, options->name().size()));
-  const auto wait = std::chrono::seconds(options->integer("wait", 0, 0, kMaxWait));
-  const std::string config_name = options->text("config", "");
-  TENON_TRY(options->finish());
-  std::optional<spec::Config> config;
-  if (!config_name.empty()) {
-    TENON_TRY_ASSIGN(loaded, spec::load_config(config_name));
-    config = std::move(*loaded);
-  }
+// What a URI says about servers: one, or the list of a pool.
+struct Target {
+  std::vector<Site> sites;
+  bool pool = false;
+  Endpoint endpoint;  // of the first
+  std::string query;  // the options from the '?' on
+};
 
-  remote::quiet_grpc();
-  auto connection = std::make_unique<Connection>(std::move(*endpoint), uri);
+Expected<Target> read_target(std::string_view target, Options& options) {
+  Target result;
+  result.pool = options.name().starts_with('@');
+  const auto port = static_cast<uint16_t>(options.integer("port", 0, 0, 65535));
+  if (result.pool) {
+    TENON_TRY_ASSIGN(sites, remote::read_farm(options.name(), port));
+    result.sites = std::move(*sites);
+  } else {
+    result.sites = {remote::parse_site(options.name())};
+  }
+  TENON_TRY_ASSIGN(endpoint, Endpoint::read(result.sites.front().address, options));
+  result.endpoint = std::move(*endpoint);
+  result.query = target.substr(std::min(target.find('?'), target.size()));
+  return result;
+}
+
+// What is sent to open a device.
+struct Request {
+  std::string uri;
+  std::chrono::seconds wait{};
+  std::optional<spec::Config> config;
+};
+
+Expected<std::unique_ptr<Accelerator>> open_device(Endpoint endpoint, const std::string& device, Request request) {
+  auto& [uri, wait, config] = request;
+  auto connection = std::make_unique<Connection>(std::move(endpoint), uri);
   wire::Command command;
   command.mutable_open()->set_device(device);
   command.mutable_open()->set_client(client_name());
@@ -252,13 +272,8 @@ Expected<std::unique_ptr<Accelerator>> open_remote(std::string_view target) {
   return accelerator;
 }
 
-Expected<std::vector<ServedDevice>> list_remote(std::string_view server) {
-  const std::string uri = fmt::format("remote:{}", server);
-  TENON_TRY_ASSIGN(options, Options::parse(uri, server));
-  TENON_TRY_ASSIGN(endpoint, Endpoint::read(options->name(), *options));
-  TENON_TRY(options->finish());
-  remote::quiet_grpc();
-  Connection connection(std::move(*endpoint), uri);
+Expected<std::vector<ServedDevice>> list_server(Endpoint endpoint, const std::string& uri) {
+  Connection connection(std::move(endpoint), uri);
   wire::Command command;
   command.mutable_list();
   TENON_TRY_ASSIGN(answer, connection.ask(std::move(command), kLimit));
@@ -273,15 +288,63 @@ Expected<std::vector<ServedDevice>> list_remote(std::string_view server) {
   return devices;
 }
 
+// The servers of a pool have the token and the certificates in common.
+Endpoint at(Endpoint endpoint, const Site& site) {
+  endpoint.address = site.address;
+  return endpoint;
+}
+
+remote::ListDevices lister(const Endpoint& endpoint) {
+  return
+      [endpoint](const Site& site) { return list_server(at(endpoint, site), fmt::format("remote:{}", site.address)); };
+}
+
+Expected<std::unique_ptr<Accelerator>> open_remote(std::string_view target) {
+  Request request{.uri = fmt::format("remote:{}", target), .config = {}};
+  TENON_TRY_ASSIGN(options, Options::parse(request.uri, target));
+  TENON_TRY_ASSIGN(read, read_target(target, *options));
+  const auto wait = std::chrono::seconds(options->integer("wait", 0, 0, kMaxWait));
+  const std::string config_name = options->text("config", "");
+  TENON_TRY(options->finish());
+  if (!config_name.empty()) {
+    TENON_TRY_ASSIGN(loaded, spec::load_config(config_name));
+    request.config = std::move(*loaded);
+  }
+  remote::quiet_grpc();
+  if (!read->pool) {
+    request.wait = wait;
+    return open_device(read->endpoint, read->sites.front().device, std::move(request));
+  }
+  const auto open = [&](const Site& site) {
+    Request one = request;
+    one.uri = fmt::format("remote:{}/{}{}", site.address, site.device, read->query);
+    return open_device(at(read->endpoint, site), site.device, std::move(one));
+  };
+  return remote::open_free(read->sites, wait, request.uri, lister(read->endpoint), open);
+}
+
+Expected<std::vector<ServedDevice>> list_remote(std::string_view server) {
+  const std::string uri = fmt::format("remote:{}", server);
+  TENON_TRY_ASSIGN(options, Options::parse(uri, server));
+  TENON_TRY_ASSIGN(read, read_target(server, *options));
+  TENON_TRY(options->finish());
+  remote::quiet_grpc();
+  if (read->pool) return remote::list_all(read->sites, lister(read->endpoint));
+  return list_server(std::move(read->endpoint), uri);
+}
+
 }  // namespace
 }  // namespace tenon::driver
 
 tenon::driver::Transport tenon::driver::transport() {
-  return {.scheme = "remote",
-          .doc =
-              "a device that `tenon serve` lends on another machine: remote:HOST:PORT[/DEVICE][?wait=SECONDS&"
-              "config=NAME&token-file=FILE&tls=on&tls-ca=FILE&tls-cert=FILE&tls-key=FILE&tls-name=NAME]",
-          .open = open_remote,
-          .serve = remote::start_server,
-          .list = list_remote};
+  return {
+      .scheme = "remote",
+      .doc =
+          "a device that `tenon serve` lends on another machine: remote:HOST:PORT[/DEVICE], or the first free one of "
+          "several servers: remote:@FILE or remote:@slurm; then "
+          "[?wait=SECONDS&port=PORT&config=NAME&token-file=FILE&tls=on&tls-ca=FILE&tls-cert=FILE&tls-key=FILE&tls-name="
+          "NAME]",
+      .open = open_remote,
+      .serve = remote::start_server,
+      .list = list_remote};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
+#include <tuple>
 
 #include "hw/estimate/estimate.h"
 
@@ -82,7 +83,7 @@ std::vector<Change> changes(const Model& model, const Config& config, const Capa
     if (left >= now) continue;
     found.emplace_back(left, Change{std::move(candidate.text), cells, exceeded(cells, capacity).empty()});
   }
-  std::ranges::stable_sort(found, {}, [](const auto& entry) { return entry.first; });
+  std::ranges::sort(found, {}, [](const auto& entry) { return std::tie(entry.first, entry.second.text); });
   std::vector<Change> list;
   for (auto& [left, change] : found) list.push_back(std::move(change));
   return list;

@@ -19,19 +19,17 @@ std::vector<Feature> features(const spec::Config& config) {
   const double lanes = config.block_out, engines = config.weight_engine ? 2 : 1;
   const double windows =
       engines * shifter(config.block_in, beat) + shifter(loaded, beat) + shifter(config.block_out, beat);
-  const double base = config.base ? 1 : 0, native = config.native ? 1 : 0;
+  const double native = config.native ? 1 : 0;
   return {{"frame", 1},
           {"native profile", native},
-          {"both profiles", base * native},
+          {"both profiles", config.base ? native : 0},
           {"windows of bytes", windows},
-          {"load engines", engines},
-          {"command queues", (engines + 2) * std::max(1.0, config.queue_depth / 16.0)},  // RAM of 16 words
+          {"command queues", std::max(1.0, config.queue_depth / 16.0)},  // RAM of 16 words
           {"counters", config.counters ? 1.0 : 0.0},
-          {"address bits", (config.address_bits - 32) * (engines + 2)},
-          {"products", static_cast<double>(config.macs_per_cycle())},
-          {"ALU lanes", base * lanes},
-          {"ALU multipliers", config.base && config.alu_multiply_passes == 1 ? lanes : 0},
-          {"requantizer lanes", native * lanes / config.requantizer_passes}};
+          {"address bits", config.address_bits - 32.0},
+          {"lanes", lanes},
+          {"requantizer lanes", native * lanes / config.requantizer_passes},
+          {"products", static_cast<double>(config.macs_per_cycle())}};
 }
 
 }  // namespace tenon::estimate

@@ -10,7 +10,7 @@ namespace {
 using Matrix = std::vector<std::vector<double>>;
 
 // The penalty on a coefficient, relative to what its feature weighs in the sum of squares.
-constexpr double kRidge = 0.003;
+constexpr double kRidge = 0.02;
 
 // Coordinate descent: the minimum along one coefficient after the other, cut off at 0. The problem is convex, so that
 // some hundred rounds suffice.

@@ -1,5 +1,6 @@
 #include "hw/estimate/memories.h"
 
+#include <algorithm>
 #include <span>
 
 #include "hw/spec/isa.h"
@@ -50,6 +51,27 @@ int64_t uop_bits(const spec::Config& config) {
   return bits;
 }
 
+// A lane's parameters are 32 bits of bias, 16 of multiplier and 6 of shift in 64 bits. An eighth of a word is written
+// at once, which is a part of a lane or several lanes.
+void add_parameters(const spec::Config& config, std::vector<MemoryShape>& list) {
+  constexpr int64_t kLaneBits = 64, kReadBits = 54;
+  const int64_t depth = config.depth(Memory::kPar), width = config.block_out * int64_t{8};
+  if (width >= kLaneBits) return list.push_back({width, depth, 8, kReadBits, kLaneBits});
+  for (int64_t bit = 0; bit < kLaneBits; bit += width)
+    list.push_back({width, depth, config.block_out, std::clamp<int64_t>(kReadBits - bit, 0, width), width});
+}
+
+// The columns of `width` bits that have a bit which is read.
+int64_t columns(const MemoryShape& memory, int64_t width) {
+  if (memory.period == 0) return quotient(memory.width, width);
+  int64_t count = 0;
+  for (int64_t begin = 0; begin < memory.width; begin += width) {
+    const int64_t end = std::min(begin + width, memory.width), offset = begin % memory.period;
+    if (offset < memory.read_bits || offset + (end - begin) > memory.period) ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 std::vector<MemoryShape> memories(const spec::Config& config) {
@@ -57,9 +79,9 @@ std::vector<MemoryShape> memories(const spec::Config& config) {
   std::vector<MemoryShape> list = {{in * 8, config.depth(Memory::kInp), 1},
                                    {in * 8, config.depth(Memory::kWgt), out},
                                    {out * 8, config.depth(Memory::kAcc), 4}};
-  if (config.base) list.push_back({32, config.depth(Memory::kUop), 1, uop_bits(config)});
+  if (config.base) list.push_back({32, config.depth(Memory::kUop), 1, uop_bits(config), 32});
   if (config.native) {
-    list.push_back({out * 8, config.depth(Memory::kPar), 8});
+    add_parameters(config, list);
     list.push_back({out * 8, config.depth(Memory::kRes), 1});
     list.push_back({out * 8, config.depth(Memory::kOut), 1});
   }
@@ -72,13 +94,12 @@ std::vector<MemoryShape> memories(const spec::Config& config) {
 
 double block_rams(Family family, const MemoryShape& memory) {
   double blocks = 0, read = 0;
-  const int64_t read_bits = memory.read_bits == 0 ? memory.width : memory.read_bits;
   for (const auto [width, depth, size] : geometries(family)) {
     const double column = static_cast<double>(quotient(memory.depth, depth)) * size;
     const double need = static_cast<double>(quotient(memory.width, width)) * column;
     if (blocks != 0 && need > blocks) continue;  // of equal ones the deepest, which requires fewest multiplexers
     blocks = need;
-    read = static_cast<double>(quotient(read_bits, width)) * column;
+    read = static_cast<double>(columns(memory, width)) * column;
   }
   return in_look_up_tables(family, memory, blocks) ? 0 : read * static_cast<double>(memory.count);
 }

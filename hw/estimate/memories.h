@@ -13,7 +13,9 @@ namespace tenon::estimate {
 
 struct MemoryShape {
   int64_t width = 0, depth = 0, count = 1;
-  int64_t read_bits = 0;  // of a word, from bit 0 on; 0: all. A block without any is removed after mapping.
+  // The bits of a word that are read: the first `read_bits` of each `period`; 0: all. A block with none of them is
+  // removed after mapping.
+  int64_t read_bits = 0, period = 0;
 };
 
 // One entry for each instance of prim_ram_1r1w, as hw/rtl instantiates it.

@@ -54,7 +54,7 @@ wrong() {  # wrong MESSAGE SED-COMMAND
   expect 1 "$1" "$tenon" board list
 }
 wrong '"baud" is missing' '/"baud"/d'
-wrong 'unknown key "colour"; the keys of this board are: baud, clock_mhz' 's/"version"/"colour": 1, "version"/'
+wrong 'unknown key "colour"; the keys of this board are: baud, block_rams, clock_mhz' 's/"version"/"colour": 1, "version"/'
 wrong 'version is 2, must be an integer from 1 to 1' 's/"version": 1/"version": 2/'
 wrong 'clock_mhz is 0, must be an integer from 1 to 1000' 's/"clock_mhz": 12/"clock_mhz": 0/'
 wrong 'description is 7, must be a string' 's/"description": .*/"description": 7,/'

@@ -29,9 +29,9 @@ TEST(Fit, FindsTheCoefficientsOfALinearRelation) {
   const Fit found = fit(features, values);
   EXPECT_NEAR(found.coefficients[0], 100, 10);
   EXPECT_NEAR(found.coefficients[1], 20, 2);
-  EXPECT_NEAR(found.coefficients[2], 0, 2);
+  EXPECT_NEAR(found.coefficients[2], 0, 4);
   EXPECT_NEAR(found({1, 20, 3}), 500, 25);  // beyond the rows
-  EXPECT_LT(found.largest_error, 0.05);
+  EXPECT_LT(found.largest_error, 0.1);
 }
 
 TEST(Fit, HasNoNegativeCoefficientAndSaysItsError) {
@@ -54,6 +54,15 @@ TEST(Estimate, MultipliersAndBlockRamEqualEveryRowOfTheTables) {
   }
 }
 
+// What yosys 0.23 maps zynq7020 to, as hw/rtl/README.md has it.
+TEST(Estimate, MultipliersAndBlockRamOfAZynqAreThoseOfItsSynthesis) {
+  const auto config = *spec::load_config("zynq7020");
+  double ram = 0;
+  for (const MemoryShape& memory : memories(config)) ram += block_rams(Family::kXilinx, memory);
+  EXPECT_EQ(ram, 75.5);
+  EXPECT_EQ(multipliers(Family::kXilinx, config), 178);
+}
+
 // Each row predicted from the others.
 TEST(Estimate, LookUpTablesOfAHeldOutConfigurationAreWithin15Percent) {
   const auto model = Model::create(Family::kEcp5);
@@ -61,7 +70,7 @@ TEST(Estimate, LookUpTablesOfAHeldOutConfigurationAreWithin15Percent) {
   const Estimate estimate = (*model)(*spec::load_config("lite"));
   EXPECT_GE(estimate.rows, 12u);
   EXPECT_LE(estimate.lut_error, 0.15);
-  EXPECT_LE(estimate.ff_error, 0.35);
+  EXPECT_LE(estimate.ff_error, 0.15);
   EXPECT_LE(estimate.lut_mean_error, estimate.lut_error);
 }
 
