@@ -51,6 +51,11 @@ onnx::AttributeProto* attribute_of(onnx::NodeProto* node, const std::string& nam
   return nullptr;
 }
 
+onnx::TensorShapeProto_Dimension* input_dim(onnx::ModelProto& model, int axis) {
+  auto& type = *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+  return type.mutable_shape()->mutable_dim(axis);
+}
+
 struct Broken {
   std::string name;
   std::function<void(onnx::ModelProto&)> change;
@@ -164,18 +169,21 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"inputs", [](auto& m) { node_of(m, "Relu")->add_input("input"); }, "expected 1 .. 1 inputs, found 2"},
         Broken{"second_output", [](auto& m) { node_of(m, "Relu")->add_output("more"); },
                "the output 'more' is not supported, only the first is"},
-        Broken{"channels",
-               [](auto& m) {
-                 m.mutable_graph()
-                     ->mutable_input(0)
-                     ->mutable_type()
-                     ->mutable_tensor_type()
-                     ->mutable_shape()
-                     ->mutable_dim(1)
-                     ->set_dim_value(3);
-               },
+        Broken{"channels", [](auto& m) { input_dim(m, 1)->set_dim_value(3); },
                kConv + "conv2d: w expects 1 x 1 group input channels, x has 3: x Tensor[(N, 3, 28, 28), f32], w "
                        "Tensor[(16, 1, 3, 3), f32]"},
+        Broken{"unnamed_dims",
+               [](auto& m) {
+                 for (const int axis : {0, 2, 3}) input_dim(m, axis)->set_dim_param("?");
+                 input_dim(m, 1)->set_dim_value(3);
+               },
+               "x Tensor[(input_0, 3, input_2, input_3), f32]"},
+        Broken{"huge_result",
+               [](auto& m) {
+                 input_dim(m, 0)->set_dim_value(1);
+                 for (const int axis : {2, 3}) input_dim(m, axis)->set_dim_value(400000000);
+               },
+               kConv + "conv2d: the result Tensor[(1, 16, 400000000, 400000000), f32] has more than 2^40 elements"},
         Broken{"bias_length", [](auto& m) { node_of(m, "Conv")->set_input(2, "fc.bias"); },
                "bias_add: b must be Tensor[(16,), f32], found Tensor[(10,), f32]"},
         Broken{"kernel_shape", [](auto& m) { attribute_of(node_of(m, "Conv"), "kernel_shape")->set_ints(0, 5); },
