@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compiler/cli/command.h"
+#include "compiler/cli/program_text.h"
 #include "hw/spec/isa.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
@@ -52,27 +53,6 @@ Status print_stream(const spec::Isa& isa, std::span<const spec::Slot> stream, sp
   return {};
 }
 
-// An instruction's note names the tile operation and the operator of the model from which it was made.
-Status print_program(const runtime::AcceleratorProgram& program, const std::string& where) {
-  const spec::Isa isa(program.config);
-  const auto decoded = isa.decode_all(program.instructions, program.profile);
-  if (!decoded) return error(decoded.error().message, where, {}, Fault::kInternal);  // loading has checked it
-  fmt::print("# program {}: {} instructions of the {} profile for configuration {}\n", program.name, decoded->size(),
-             name(program.profile), program.config.name);
-  auto note = program.notes.begin();
-  uint32_t layer = UINT32_MAX;
-  for (const auto& line : *decoded) {
-    while (note != program.notes.end() && note->slot < line.index) ++note;
-    const bool noted = note != program.notes.end() && note->slot == line.index;
-    if (noted && note->layer != layer && note->layer < program.layers.size()) {
-      layer = note->layer;
-      fmt::print("# {}: {}\n", program.layers[layer].name, program.layers[layer].op);
-    }
-    print_line(isa, line, noted ? note->tile : std::string_view());
-  }
-  return {};
-}
-
 struct Disassemble {
   std::string config = "default", input, profile = "native";
 
@@ -107,6 +87,27 @@ struct Disassemble {
 };
 
 }  // namespace
+
+// An instruction's note names the tile operation and the operator of the model from which it was made.
+Status print_program(const runtime::AcceleratorProgram& program, const std::string& where) {
+  const spec::Isa isa(program.config);
+  const auto decoded = isa.decode_all(program.instructions, program.profile);
+  if (!decoded) return error(decoded.error().message, where, {}, Fault::kInternal);  // loading has checked it
+  fmt::print("# program {}: {} instructions of the {} profile for configuration {}\n", program.name, decoded->size(),
+             name(program.profile), program.config.name);
+  auto note = program.notes.begin();
+  uint32_t layer = UINT32_MAX;
+  for (const auto& line : *decoded) {
+    while (note != program.notes.end() && note->slot < line.index) ++note;
+    const bool noted = note != program.notes.end() && note->slot == line.index;
+    if (noted && note->layer != layer && note->layer < program.layers.size()) {
+      layer = note->layer;
+      fmt::print("# {}: {}\n", program.layers[layer].name, program.layers[layer].op);
+    }
+    print_line(isa, line, noted ? note->tile : std::string_view());
+  }
+  return {};
+}
 
 Action assemble(Options& options) {
   auto command = std::make_shared<Assemble>();

@@ -33,6 +33,8 @@ Action board_build(Options&);
 Action board_flash(Options&);
 Action assemble(Options&);
 Action disassemble(Options&);
+Action inspect(Options&);
+Action print_memory_plan(Options&);
 Action list_devices(Options&);
 Action serve_devices(Options&);
 Action doctor(Options&);
@@ -80,6 +82,8 @@ constexpr Command kCommands[] = {
     {"board flash", "write a bitstream to its board, and check that the accelerator answers", board_flash},
     {"asm", "assemble instructions", assemble},
     {"disasm", "print the instructions of a program", disassemble},
+    {"inspect", "print what an executable is made of: signature, code, memory, kernels, programs", inspect},
+    {"plan", "print the memory plan of an executable, function by function", print_memory_plan},
     {"devices", "list the kinds of devices and what each needs, or the devices of a server", list_devices},
     {"serve", "lend devices of this machine to clients on others", serve_devices},
     {"doctor", "list tools and devices, and which tool is missing for which purpose", doctor},

@@ -156,6 +156,21 @@ expect 1 "input 'xs' is List[Tensor[(), f32]]: only tensors and tuples of them c
 
 # Results that are no tensors, by the runtime alone and over samples.
 expect 0 "" "$tenon" compile "$scratch/list.tn" --cpu -o "$scratch/list.tnx"
+
+# What an executable is made of, and its memory plan.
+expect 0 "function @main" "$tenon" inspect "$scratch/list.tnx"
+expect 0 "type    List: Cons/2 Nil/0" "$tenon" inspect "$scratch/list.tnx"
+expect 1 "nowhere.tnx" "$tenon" inspect "$scratch/nowhere.tnx"
+cat >"$scratch/plan.tn" <<'END'
+#[version = "1"]
+def @main[n in 1..64](%x: Tensor[(n, 16), f32]) -> Tensor[(n, 16), f32] { softmax(softmax(softmax(%x))) }
+END
+expect 0 "" "$tenon" compile "$scratch/plan.tn" --cpu -o "$scratch/plan.tnx"
+expect 0 "@main: 8192 bytes planned for 2 results, 8192 live at once, 8192 without reuse; 1 allocated when made" \
+  "$tenon" plan "$scratch/plan.tnx"
+expect 0 "allocated: may outlive the frame: " "$tenon" plan "$scratch/plan.tnx"
+expect 0 "memory plan" "$tenon" inspect "$scratch/plan.tnx"
+expect 1 "nowhere.tnx" "$tenon" plan "$scratch/nowhere.tnx"
 expect 0 "" "$tenon" run "$scratch/pair.tn" --input 2.5 --input 3 --input 3 --input 0 --output "$scratch/list.npz"
 list=(x="$scratch/list.npz:1.1" n="$scratch/list.npz:1.0")
 expect 0 "= Cons(3i64, Cons(9i64, Nil))" "$tenon_run" "$scratch/list.tnx" --input "${list[0]}" --input "${list[1]}"
