@@ -9,8 +9,8 @@ namespace {
 struct Multipliers {
   int64_t pair, native_rows, base_rows, distance;
 };
-constexpr Multipliers kEcp5{.pair = 2, .native_rows = 1, .base_rows = 2, .distance = 2};
-constexpr Multipliers kXilinx{.pair = 1, .native_rows = 1, .base_rows = 1, .distance = 1};
+constexpr Multipliers kEcp5Multipliers{.pair = 2, .native_rows = 1, .base_rows = 2, .distance = 2};
+constexpr Multipliers kXilinxMultipliers{.pair = 1, .native_rows = 1, .base_rows = 1, .distance = 1};
 // The ALU's 32 by 32 bits in three parts; the requantizer's 32 by 17 bits in two, and 9 by 17 bits.
 constexpr int64_t kAluLane = 3, kRequantizerLane = 3;
 
@@ -18,7 +18,7 @@ constexpr int64_t kAluLane = 3, kRequantizerLane = 3;
 
 int64_t multipliers(Family family, const spec::Config& config) {
   if (family == Family::kIce40) return 0;  // synthesis without SB_MAC16: mapping to it is not faithful
-  const Multipliers& cost = family == Family::kEcp5 ? kEcp5 : kXilinx;
+  const Multipliers& cost = family == Family::kEcp5 ? kEcp5Multipliers : kXilinxMultipliers;
   const int64_t products = config.macs_per_cycle(), lanes = config.block_out;
   int64_t sum = config.packed_products ? products / 2 * cost.pair : products;
   if (config.base && config.alu_multiply_passes == 1) sum += lanes * kAluLane;

@@ -98,7 +98,17 @@ void read_flow(Reader& reader, Board& board) {
     return;
   }
   board.part = reader.text("part");
-  if (board.flow == Flow::kVivado) return;
+  if (board.flow == Flow::kVivado) {
+    for (const std::string& setting : reader.words("processor")) {
+      const size_t equals = setting.find('=');
+      if (equals == std::string::npos || setting.find_first_of(" {}[]$\"") != std::string::npos) {
+        reader.fail("processor", setting, "a list of PROPERTY=VALUE");
+        continue;
+      }
+      board.processor.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+    }
+    return;
+  }
   board.platform = reader.text("platform");
   board.memory = reader.text("memory");
   board.max_units = static_cast<int>(reader.integer("max_units", 1, 15));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "support/diagnostic.h"
@@ -42,6 +43,8 @@ struct Board {
   std::vector<std::string> nextpnr, packer;  // options of nextpnr, and of icepack or ecppack
   // kVivado, kVitis.
   std::string part;
+  // kVivado: properties of the block processing_system7, without CONFIG.
+  std::vector<std::pair<std::string, std::string>> processor;
   // kVitis.
   std::string platform;  // the environment's PLATFORM overrides it
   std::string memory;    // memory that units are connected to; empty: Vitis selects it

@@ -31,6 +31,8 @@ std::unexpected<Diagnostic> refuse(std::string what) { return error(std::move(wh
 
 }  // namespace
 
+uint64_t register_address(Family family) { return facts(family).address; }
+
 Expected<std::string> overlay_text(const spec::Config& config, const OverlayOptions& options) {
   const Facts& f = facts(options.family);
   const uint64_t address = options.address == 0 ? f.address : options.address;

@@ -20,6 +20,9 @@ struct OverlayOptions {
   std::string firmware = "tenon.bit.bin";  // in /lib/firmware
 };
 
+// The first bus address that Vivado gives to registers in the PL.
+uint64_t register_address(Family family);
+
 // The source of an overlay (.dtso): firmware, clock, a UIO device "tenon", a u-dma-buf "udmabuf0".
 Expected<std::string> overlay_text(const spec::Config& config, const OverlayOptions& options);
 

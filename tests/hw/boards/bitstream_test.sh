@@ -157,12 +157,30 @@ expect 1 "its configuration hash is $("$tenon" hw show default | sed -n 's/^hash
 expect 1 "the board does not identify itself" flash hx8k -o "$out" --port "$scratch/none"
 
 # Projects for the vendor's tools.
+expect 0 "the vendor's tools are not in PATH: run $scratch/pynq/build.sh" "$tenon" board build pynq-z2 -o "$scratch/pynq"
+expect 3 "vivado is not in PATH" "$scratch/pynq/build.sh"
 expect 0 "the vendor's tools are not in PATH: run $scratch/u50/build.sh" "$tenon" board build u50 -o "$scratch/u50" -c tiny
 if command -v tclsh >/dev/null; then
   expect 0 "tenon.xclbin: configuration tiny" env PATH="$stubs:$PATH" TENON="$tenon" "$tenon" board build u50 -o "$scratch/u50" -c tiny
   program "$scratch/programmers/vivado" <<<'exit 7'
   program "$scratch/programmers/v++" <<<''
   expect 3 "build.sh ends with status 7" env PATH="$scratch/programmers:$PATH" "$tenon" board build u50 -o "$scratch/u50" -c tiny
+  # A Zynq without XRT: 100 MHz, so a slack of 1.25 ns makes 114.3 MHz.
+  pynq=$scratch/pynq
+  vivado() { SLACK=$1 PATH="$stubs:$PATH" "$tenon" board build pynq-z2 -o "$pynq"; }
+  expect 0 "tenon.bit.bin: configuration zynq7020" vivado 1.25
+  expect 0 "clock: 100.0 MHz required, 114.3 MHz possible" vivado 1.25
+  for call in "apply_bd_automation -rule xilinx.com:bd_rule:axi4 -config {Master /ps/M_AXI_GP0 Clk Auto} get_bd_intf_pins(tenon/s_axi_control)" \
+    "CONFIG.PCW_S_AXI_HP0_DATA_WIDTH 64" "CONFIG.PCW_UIPARAM_DDR_BUS_WIDTH 16_Bit" "set_property offset 0x43c00000" \
+    "add_files -fileset constrs_1 $pynq/board.xdc" "launch_runs impl_1 -to_step write_bitstream"; do
+    grep -qF -- "$call" "$RECORD" || fail "project.tcl does not call: $call"
+  done
+  grep -q "reg = <0x43c00000" "$pynq/tenon.dtso" || fail "the overlay has another address than the design"
+  expect 1 "the board does not identify itself" flash pynq-z2 -o "$pynq"
+  expect 0 "90.9 MHz possible: MISSED" vivado -1.0
+  expect 1 "the bitstream runs at 90.9 MHz at most" flash pynq-z2 -o "$pynq"
+  expect 3 "the file has no slack in nanoseconds" vivado none
+  expect 2 "has a memory port of 128 bits" "$tenon" board build pynq-z2 -c default-128 -o "$scratch/x"
 else
   echo "not checked without tclsh: the build of a project"
 fi
