@@ -27,7 +27,7 @@ std::vector<Feature> features(const spec::Config& config) {
           {"command queues", std::max(1.0, config.queue_depth / 16.0)},  // RAM of 16 words
           {"counters", config.counters ? 1.0 : 0.0},
           {"address bits", config.address_bits - 32.0},
-          {"lanes", lanes},
+          {"ALU lanes", config.base ? lanes : 0},
           {"requantizer lanes", native * lanes / config.requantizer_passes},
           {"products", static_cast<double>(config.macs_per_cycle())}};
 }
