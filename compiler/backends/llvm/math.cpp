@@ -4,6 +4,10 @@
 #include <initializer_list>
 #include <string>
 
+#include "compiler/backends/llvm/math_call.h"
+#include "compiler/backends/llvm/math_remainder.h"
+#include "compiler/backends/llvm/math_wide.h"
+
 namespace tenon::compiler::native {
 namespace {
 
@@ -144,10 +148,10 @@ Value* call_each(llvm::IRBuilderBase& b, llvm::FunctionCallee callee, std::initi
   }
   return result;
 }
-Value* call_library(llvm::IRBuilderBase& b, llvm::Module& module, std::string name,
+// For f64.
+Value* call_library(llvm::IRBuilderBase& b, llvm::Module& module, const char* name,
                     std::initializer_list<Value*> args) {
   llvm::Type* scalar = (*args.begin())->getType()->getScalarType();
-  if (scalar->isFloatTy()) name += 'f';
   const std::vector<llvm::Type*> params(args.size(), scalar);
   return call_each(b, module.getOrInsertFunction(name, llvm::FunctionType::get(scalar, params, false)), args);
 }
@@ -192,8 +196,10 @@ Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp
     case UnaryOp::kTanh: return is_f32 ? floats.tanh(x) : call_library(b, module, "tanh", {x});
     case UnaryOp::kErf: return is_f32 ? floats.erf(x) : call_library(b, module, "erf", {x});
     case UnaryOp::kAtan: return is_f32 ? floats.atan(x) : call_library(b, module, "atan", {x});
-    case UnaryOp::kSin: return call_library(b, module, "sin", {x});
-    case UnaryOp::kCos: return call_library(b, module, "cos", {x});
+    case UnaryOp::kSin:
+      return is_f32 ? call_own_function(b, module, "sin", {x}, sine) : call_library(b, module, "sin", {x});
+    case UnaryOp::kCos:
+      return is_f32 ? call_own_function(b, module, "cos", {x}, cosine) : call_library(b, module, "cos", {x});
     case UnaryOp::kNegate:
     case UnaryOp::kNot:
     case UnaryOp::kAbs:
@@ -209,7 +215,9 @@ Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::UnaryOp
 Value* emit_function(llvm::IRBuilderBase& b, llvm::Module& module, loop::BinaryOp op, Value* left, Value* right) {
   llvm::Type* scalar = left->getType()->getScalarType();
   if (scalar->isIntegerTy()) return call_each(b, integer_power(module, scalar), {left, right});
-  return call_library(b, module, op == loop::BinaryOp::kPower ? "pow" : "fmod", {left, right});
+  if (op == loop::BinaryOp::kRemainder) return call_own_function(b, module, "fmod", {left, right}, remainder);
+  return scalar->isFloatTy() ? call_own_function(b, module, "pow", {left, right}, power)
+                             : call_library(b, module, "pow", {left, right});
 }
 
 }  // namespace tenon::compiler::native

@@ -70,32 +70,20 @@ TEST(CudaOperators, PtxOfAllKernelsIsAssembled) {
   const auto kernels = bound_kernels(context, refused);
   ASSERT_GT(kernels.size(), 300u);
   EXPECT_EQ(refused, 0u);
-  std::vector<std::string> unsupported;  // of the last level
   for (const std::string level : {"sm_80", "sm_90"}) {
     std::vector<native::PtxFunction> functions;
-    unsupported.clear();
     for (const BoundKernel& kernel : kernels) {
       auto launches = loop::kernels_of(context, kernel.function);
       ASSERT_TRUE(launches) << kernel.where << launches.error().str();
-      const native::PtxFunction alone[] = {{&kernel.function, std::move(*launches)}};
-      const auto ptx = native::make_ptx(context, alone, level);
-      if (ptx) {
-        functions.push_back(alone[0]);
-      } else {  // functions of the C library
-        EXPECT_NE(ptx.error().what.find("GPU code has no function"), std::string::npos)
-            << kernel.where << ptx.error().str();
-        unsupported.push_back(kernel.where + ": " + ptx.error().what);
-      }
+      functions.push_back({&kernel.function, std::move(*launches)});
     }
     const auto ptx = native::make_ptx(context, functions, level);
     ASSERT_TRUE(ptx) << ptx.error().str();
     if (ptxas) {
       EXPECT_EQ(assemble(*ptxas, ptx->text, level), "");
     }
-    EXPECT_LE(unsupported.size(), 10u) << fmt::format("{}", fmt::join(unsupported, "\n"));
   }
-  fmt::print("{} kernels, of which {} call the C library\n{}\n", kernels.size(), unsupported.size(),
-             fmt::join(unsupported, "\n"));
+  fmt::print("{} kernels\n", kernels.size());
   if (!ptxas) GTEST_SKIP() << kNoPtxas;
 }
 

@@ -112,9 +112,9 @@ TEST(Ptx, FaultsAreRecorded) {
 
 TEST(Ptx, WhatItLacksIsRefused) {
   const std::pair<const char*, const char*> cases[] = {
-      {"loop @f(%a: Tensor[(4,), f32]) -> (%c: Tensor[(4,), f32]) { for i in (4) { stage s(i in (4) at (i)) { %c[i] = "
+      {"loop @f(%a: Tensor[(4,), f64]) -> (%c: Tensor[(4,), f64]) { for i in (4) { stage s(i in (4) at (i)) { %c[i] = "
        "sin(%a[i]); } } }",
-       "@f: error: GPU code has no function 'sinf'"},
+       "@f: error: GPU code has no function 'sin'"},
       {"loop @f[n](%l: Tensor[(n,), i64], %a: Tensor[(b: n, l(b)), f32]) -> (%c: Tensor[(n,), f32]) { for i in (n) { "
        "stage s(i in (n) at (i)) { %c[i] = f32(1); } } }",
        "@f: error: %a is ragged"},

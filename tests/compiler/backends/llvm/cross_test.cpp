@@ -89,11 +89,11 @@ void run_emulated(const Machine& machine) {
   cases.params.push_back({Tensor::of<float>({2, 3}, std::vector<float>{1, -3, 5, 7, 0.25, 1e6})});
   // Functions that consist of basic operations are equal bit for bit on both processors.
   const size_t functions = cases.functions.size();
-  for (std::string_view name : {"exp", "log", "tanh", "erf"}) {
-    cases.functions.push_back(
-        must_parse(context, elementwise(name, DType::kF32, {{fmt::format("{}(%x[i])", name), DType::kF32}}, true)));
-    const Tensor x = interesting(DType::kF32, 2003, 1);
-    cases.params.push_back({x, x});
+  for (std::string_view name : {"exp", "log", "tanh", "erf", "sin", "cos", "pow"}) {
+    const std::string operands = name == "pow" ? "%x[i], %y[i]" : "%x[i]";
+    cases.functions.push_back(must_parse(
+        context, elementwise(name, DType::kF32, {{fmt::format("{}({})", name, operands), DType::kF32}}, true)));
+    cases.params.push_back({interesting(DType::kF32, 2003, 1), interesting(DType::kF32, 2003, 2)});
   }
   if (!machine.flushes.empty()) {
     for (auto& params : cases.params) {

@@ -141,16 +141,16 @@ inline Cases operations(TypeContext& context, bool library = true) {
     std::vector<std::pair<std::string, DType>> expressions;
     for (UnaryOp op : loop::unary_ops()) {
       const bool approximated = op == UnaryOp::kExp || op == UnaryOp::kLog || op == UnaryOp::kTanh ||
-                                op == UnaryOp::kErf || op == UnaryOp::kAtan;
-      const bool foreign = op == UnaryOp::kSin || op == UnaryOp::kCos || approximated;
-      if (loop::is_supported(op, dtype) && (!approximated || dtype != DType::kF32) && (!foreign || library))
+                                op == UnaryOp::kErf || op == UnaryOp::kAtan || op == UnaryOp::kSin ||
+                                op == UnaryOp::kCos;
+      if (loop::is_supported(op, dtype) && (!approximated || (dtype == DType::kF64 && library)))
         expressions.emplace_back(fmt::format("{}(%x[i])", loop::name(op)), dtype);
     }
     for (BinaryOp op : loop::binary_ops()) {
       const bool compares = op == BinaryOp::kEqual || op == BinaryOp::kLess || op == BinaryOp::kLessEqual;
       const bool divides = (op == BinaryOp::kDivide || op == BinaryOp::kRemainder) && !loop::is_float(dtype);
-      const bool foreign = (op == BinaryOp::kPower || op == BinaryOp::kRemainder) && loop::is_float(dtype);
-      if (loop::is_supported(op, dtype) && !divides && (!foreign || library))
+      const bool approximated = op == BinaryOp::kPower && loop::is_float(dtype);
+      if (loop::is_supported(op, dtype) && !divides && (!approximated || (dtype == DType::kF64 && library)))
         expressions.emplace_back(call(op, "%x[i]", "%y[i]"), compares ? DType::kBool : dtype);
     }
     for (DType to : kTypes) {
