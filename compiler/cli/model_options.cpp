@@ -42,7 +42,8 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
   options.option(targets, "--targets", "NAME,...",
-                 "libraries whose kernels are preferred to Tenon's where they support an operator: dnnl (oneDNN; f32)");
+                 "preferred to the CPU's kernels where they support an operator, the first most: dnnl (oneDNN; f32), "
+                 "cuda:emulated (kernels of a GPU, compiled for the CPU)");
   options.option(libraries, "--library", "FILE",
                  "shared object whose functions the model calls by name (runtime/native/kernel.h); may be repeated");
   if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "file of the measurements");
@@ -101,13 +102,18 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
 Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes) {
   TENON_TRY_ASSIGN(method, compiler::parse_calibration(options.method));
-  bool dnnl = false;
-  for (const std::string& name : split(options.targets)) {
-    if (name != "dnnl") {
-      return error(fmt::format("--targets: there is no target '{}'", name), {},
-                   "the targets are dnnl; --config or --device select the accelerator", Fault::kUsage);
+  const std::vector<std::string> targets = split(options.targets), known = compiler::target_names();
+  for (const std::string& name : targets) {
+    if (std::ranges::find(known, name) == known.end()) {
+      return error(
+          fmt::format("--targets: there is no target '{}'", name), {},
+          fmt::format("the targets are {}; --config or --device select the accelerator", fmt::join(known, ", ")),
+          Fault::kUsage);
     }
-    dnnl = true;
+    if (name == "cuda:emulated" && options.kernels != "native") {
+      return error("--targets cuda:emulated requires native kernels, and --kernels reference makes none", {},
+                   "omit one of the two", Fault::kUsage);
+    }
   }
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
@@ -128,7 +134,7 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
   }
   compiler::CompileOptions compile_options{
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
-      .dnnl = dnnl,
+      .targets = targets,
       .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
       .calibrate = {.method = *method, .percentile = options.percentile},
       .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64.0 : 127.0},

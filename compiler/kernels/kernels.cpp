@@ -204,6 +204,11 @@ const Lowering* find_lowering(OperatorId op) {
 
 bool lowered(OperatorId op) { return find_lowering(op) != nullptr; }
 
+bool only_reshapes(OperatorId op) {
+  constexpr OperatorId kViews[] = {ops::kExpandDims, ops::kFlatten, ops::kIdentity, ops::kReshape, ops::kSqueeze};
+  return std::ranges::find(kViews, op) != std::end(kViews);
+}
+
 Expr broadcast(Context& context, const LazyTensor& value, const Dims& at) {
   Dims indices(at.end() - static_cast<ptrdiff_t>(value.rank()), at.end());
   for (size_t i = 0; i < indices.size(); ++i) {

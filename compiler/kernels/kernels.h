@@ -8,6 +8,8 @@ namespace tenon::compiler::kernels {
 
 // Whether the operator has a lowering, which may still reject types or attributes.
 bool lowered(OperatorId op);
+// Whether the operator only gives a tensor another shape, so that its reference kernel copies nothing.
+bool only_reshapes(OperatorId op);
 
 // The loop function of a sequence of operators, calls of loop functions, tuples and projections. The loops of its
 // stages are not scheduled yet (schedule.h), apart from the tiles of contractions, which fit the registers and caches

@@ -751,9 +751,14 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
         fmt::format("@{} is for target \"{}\", which is not given", program_.context.name(name), callee.target),
         origin(binding.var));
   }
+  TENON_TRY_ASSIGN(kernel, target->generate(program_.context, program_.module, name, callee));
+  if (auto* bound = std::get_if<BoundKernel>(&*kernel)) {
+    if (!program_.options.cpu.native)
+      return error(fmt::format("target {} requires native kernels, which are off", target->name), origin(binding.var));
+    return call_native(program_.natives.region(program_.context.name(name), std::move(*bound)), call.args, binding);
+  }
   TENON_TRY_ASSIGN(args, words(call.args));
   const Registers results = results_of(binding);
-  TENON_TRY_ASSIGN(kernel, target->generate(program_.context, program_.module, name, callee));
   if (const auto* library = std::get_if<LibraryCall>(&*kernel)) {
     emit(runtime::CallKernel{library->kernel, library->attrs, operands_of(library->operands, *args), results},
          std::string(program_.context.name(name)));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/ir/builder.h"
@@ -19,8 +18,6 @@
 
 namespace tenon::compiler {
 namespace {
-
-constexpr std::array kViews{ops::kExpandDims, ops::kFlatten, ops::kIdentity, ops::kReshape, ops::kSqueeze};
 
 // The function of some levels.
 struct LevelKernel {
@@ -84,7 +81,7 @@ NativeKernels::NativeKernels(Context& context, const Module& module, const CpuOp
 Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const Function& group) {
   const bool views = std::ranges::all_of(group.body.bindings, [](const Binding& binding) {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    return apply && std::ranges::find(kViews, apply->op->id) != kViews.end();
+    return apply && kernels::only_reshapes(apply->op->id);
   });
   if (views) return error("it only changes the shape, and copies nothing");
   TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context_, module_, "kernel", group, *machines_.front(),
@@ -174,6 +171,10 @@ Expected<NativeKernels::Entry> NativeKernels::loops(const loop::Function& functi
   std::vector<kernels::Operand> operands;
   for (size_t i = 0; i < function.params.size(); ++i) operands.emplace_back(i);
   return add(context_.name(function.name), std::move(kernel), std::move(operands));
+}
+
+NativeKernels::Entry NativeKernels::region(std::string_view name, BoundKernel kernel) {
+  return add(name, std::move(kernel.function), std::move(kernel.operands));
 }
 
 Expected<loop::Function> calling_function(Context& context, Symbol name, const Library& library) {

@@ -43,6 +43,9 @@ class NativeKernels {
   // has none.
   Expected<Entry> loops(const loop::Function& function);
 
+  // The kernel of a region that is a loop function.
+  Entry region(std::string_view name, BoundKernel kernel);
+
   // Compiles all kernels; nothing if there are none.
   Expected<std::optional<runtime::NativeCode>> compile();
 

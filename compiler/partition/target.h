@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/builder.h"
+#include "compiler/loop/loop.h"
 #include "compiler/partition/pattern.h"
 #include "runtime/accelerator_program.h"
 #include "runtime/attrs.h"
@@ -21,9 +22,15 @@ struct LibraryCall {
   std::vector<std::variant<size_t, runtime::Tensor>> operands;  // indices of the region's parameters, and constants
 };
 
+// A loop function whose outermost nests are launches of a GPU, which is compiled for the CPU.
+struct BoundKernel {
+  loop::Function function;
+  std::vector<std::variant<size_t, runtime::Tensor>> operands;  // of its parameters, as those of a LibraryCall
+};
+
 // The code that a generator makes for a region; a new kind of kernel is one more alternative. The runtime runs each
 // kind.
-using RegionKernel = std::variant<runtime::AcceleratorProgram, LibraryCall>;
+using RegionKernel = std::variant<runtime::AcceleratorProgram, LibraryCall, BoundKernel>;
 
 // One row of a target's table: earlier rows win.
 struct TargetPattern {

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "compiler/backends/accel/target.h"
+#include "compiler/backends/cuda/target.h"
 #include "compiler/backends/dnnl/target.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
@@ -20,6 +22,12 @@
 
 namespace tenon::compiler {
 namespace {
+
+struct TargetRecord {
+  std::string_view name;
+  Target (*make)();
+};
+constexpr TargetRecord kTargets[] = {{"dnnl", dnnl::make_target}, {"cuda:emulated", cuda::make_emulated_target}};
 
 // Renames function `from`, which no function has the name `to` of.
 void rename(Module& module, Symbol from, Symbol to) {
@@ -112,6 +120,12 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
   return model;
 }
 
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const TargetRecord& record : kTargets) names.emplace_back(record.name);
+  return names;
+}
+
 Expected<Compilation> compile(const Model& model, const CompileOptions& options) {
   Context& context = *model.context;
   Compilation result;
@@ -144,7 +158,11 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   if (options.accelerator) {
     targets.push_back(accel::make_target(*options.accelerator));
   }
-  if (options.dnnl) targets.push_back(dnnl::make_target());
+  for (const std::string& name : options.targets) {
+    const auto record = std::ranges::find(kTargets, name, &TargetRecord::name);
+    if (record == std::end(kTargets)) return error(fmt::format("there is no target '{}'", name));
+    targets.push_back(record->make());
+  }
   begin("partitioning");
   result.partitioned = clone(result.quantized);
   TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets));

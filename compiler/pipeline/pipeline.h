@@ -43,9 +43,12 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
                            const PassOptions& passes = {}, const InferOptions& inference = {},
                            std::string_view entry = "main");
 
+// The targets beside the accelerator and the CPU.
+std::vector<std::string> target_names();
+
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
-  bool dnnl = false;                        // oneDNN runs operators that the accelerator does not support
+  std::vector<std::string> targets = {};    // of target_names(), the preferred first, for what it does not support
   const Samples* calibration = nullptr;     // none: the model keeps its numeric types
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};

@@ -69,6 +69,10 @@ expect 2 "--kernels" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1
 # oneDNN runs the operators that it supports; where it is missing the message says so.
 expect 0 "dnnl   dnnl.conv2d" "$tenon" compile "${digits[@]}" --explain --targets dnnl
 expect 2 "there is no target 'onednn'" "$tenon" compile "${digits[@]}" --targets onednn
+# Kernels that are bound to a GPU, compiled for the CPU.
+expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda:emulated
+expect 2 "the targets are dnnl, cuda:emulated" "$tenon" compile "${digits[@]}" --targets cuda
+expect 2 "cuda:emulated requires native kernels" "$tenon" compile "${digits[@]}" --targets cuda:emulated --kernels reference
 expect 0 "Libraries of kernels" "$tenon" doctor
 # Kernels as they were measured.
 expect 0 "// for x86-64-v3" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d --level x86-64-v3

@@ -1,0 +1,15 @@
+// GPUs as a target: operators whose loop functions can be bound to blocks and threads.
+//
+// Semantics: a region is one loop function, whose outermost nests are launches (compiler/loop/schedule/bind.h). Its
+// results are those of the CPU's kernels. Emulated, the bound functions are compiled for the CPU with the other native
+// kernels of the executable, so they need no GPU and no copies.
+#pragma once
+
+#include "compiler/partition/target.h"
+
+namespace tenon::compiler::cuda {
+
+// The target "cuda". Its sizes are static; scalars, and operators that only change a shape, stay on the host.
+Target make_emulated_target();
+
+}  // namespace tenon::compiler::cuda
