@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/cli/pass_options.h"
@@ -35,6 +36,8 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.choice(method, "--calibration", {"minmax", "percentile", "kl", "mse", "measured"},
                  "method that takes ranges from the samples; measured: the one with the least error of the results");
   options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps");
+  options.repeated(keep, "--keep", "NODE",
+                   "the layer of this node of the model stays in float, all others are quantized; may be repeated");
   options.flag(symmetric, "--symmetric", "activations without zero points");
   options.choice(weights, "--weights", {"8bit", "7bit"},
                  "weights up to 127, or up to 64: exact sums of these take fewer instructions without dot products");
@@ -132,12 +135,17 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
       level_knobs.emplace(level, std::move(*knobs_of_level));
     }
   }
+  if (!options.keep.empty() && loaded.calibration.empty()) {
+    return error("--keep requires --calibrate: without it, no layer is quantized", {}, "give samples, or omit --keep",
+                 Fault::kUsage);
+  }
   compiler::CompileOptions compile_options{
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
       .targets = targets,
       .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
       .calibrate = {.method = *method, .percentile = options.percentile},
       .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64.0 : 127.0},
+      .keep = options.keep,
       .cpu = {.native = options.kernels == "native",
               .triple = options.target,
               .levels = levels,
@@ -146,8 +154,14 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
       .passes = passes,
       .progress = {}};
   const StageLine line(options.quiet);
+  std::optional<Progress> bar;
   compile_options.progress = [&](std::string_view stage) {
+    bar.reset();
     line.show(fmt::format("{}: {}", loaded.model.name, stage));
+  };
+  compile_options.calibrate.progress = [&](std::string_view step, size_t done, size_t total) {
+    if (done == 0) bar.emplace(fmt::format("{}: {}", loaded.model.name, step), total, options.quiet);
+    else bar->step();
   };
   return compiler::compile(loaded.model, compile_options);
 }

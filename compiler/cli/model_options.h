@@ -18,7 +18,8 @@ struct ModelOptions {
   std::string method = "minmax";
   double percentile = 0.9999;
   bool symmetric = false;
-  std::string weights = "8bit";  // of quantized models
+  std::vector<std::string> keep;  // nodes that stay in float
+  std::string weights = "8bit";   // of quantized models
   double divide = 1;
   std::string kernels = "native";      // what computes on the CPU
   bool for_this_machine = false;       // native code only for the processor of this machine

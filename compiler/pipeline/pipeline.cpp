@@ -16,6 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/passes.h"
+#include "compiler/pipeline/native_runner.h"
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/qdq.h"
 #include "support/try.h"
@@ -135,10 +136,15 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   };
   if (options.calibration) {
     begin("calibrating");
-    TENON_TRY_ASSIGN(found, calibrate_by_error(context, model.module, model.entry, *options.calibration,
-                                               options.calibrate, options.quantize));
+    QuantizeOptions quantization = options.quantize;
+    TENON_TRY_ASSIGN(kept, layers_named(context, model.module, model.entry, options.keep));
+    quantization.keep.merge(*kept);
+    CalibrationOptions calibration = options.calibrate;
+    if (options.cpu.native && !calibration.runner) calibration.runner = native_runner(context);
+    TENON_TRY_ASSIGN(
+        found, calibrate_by_error(context, model.module, model.entry, *options.calibration, calibration, quantization));
     TENON_TRY_ASSIGN(quantized,
-                     quantize(context, model.module, model.entry, found->ranges, options.quantize, &result.scales));
+                     quantize(context, model.module, model.entry, found->ranges, quantization, &result.scales));
     result.quantized = std::move(*quantized);
     numeric_types =
         fmt::format("int8, calibrated on {} samples by {}", options.calibration->size(), name(found->method));

@@ -52,7 +52,8 @@ struct CompileOptions {
   const Samples* calibration = nullptr;     // none: the model keeps its numeric types
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};
-  CpuOptions cpu = {};  // kernels of operators that the accelerator does not support
+  std::vector<std::string> keep = {};  // names of nodes, or of results, that stay in float (layers_named)
+  CpuOptions cpu = {};                 // kernels of operators that the accelerator does not support
   PassOptions passes = {};
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };

@@ -1,6 +1,7 @@
 // Calibration: the range of every value of a float function, and of those that it calls, over the user's data.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
+#include "compiler/quantize/runner.h"
 
 namespace tenon::compiler {
 
@@ -24,22 +26,26 @@ Expected<Calibration> parse_calibration(std::string_view text);  // of a name
 struct CalibrationOptions {
   Calibration method = Calibration::kMinMax;
   double percentile = 0.9999;  // 0.5 .. 1
+  // Runs the function; empty: the interpreter, which functions with control flow need in any case.
+  Runner runner = {};
+  // Called before and after each sample of a step of the calibration.
+  std::function<void(std::string_view step, size_t done, size_t total)> progress = {};
 };
 
 struct Range {
   float lo = 0, hi = 0;
   bool observed = false;
 };
-// By function, and by VarId of the function; tensors of f32 only. A value in code that no sample reached is not
-// observed.
+// By function, and by VarId of the function: parameters, and values that the layers require; tensors of f32 only. A
+// value in code that no sample reached is not observed.
 using Ranges = std::map<Symbol, std::vector<Range>>;
 
 // One list of inputs per sample, as for interpret().
 using Samples = std::vector<std::vector<runtime::Tensor>>;
 
-// Runs `entry` on every sample with the reference kernels, and takes the ranges by the method; kMeasured is an error.
+// Runs `entry` on every sample, and takes the ranges by the method; kMeasured is an error.
 // An empty list of samples, or a value that is not finite, is an error.
-Expected<Ranges> calibrate(const Context& context, const Module& module, Symbol entry, const Samples& samples,
+Expected<Ranges> calibrate(Context& context, const Module& module, Symbol entry, const Samples& samples,
                            const CalibrationOptions& options = {});
 
 }  // namespace tenon::compiler

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/interpreter.h"
 #include "compiler/quantize/distributions.h"
 #include "support/try.h"
 
@@ -14,10 +13,11 @@ constexpr size_t kMeasuredSamples = 8;  // more of them seldom change the order 
 
 using Results = std::vector<std::vector<runtime::Tensor>>;  // of each sample
 
-Expected<Results> results_of(const Context& context, const Module& module, Symbol entry, const Samples& samples) {
+Expected<Results> results_of(const Runner& runner, const Module& module, Symbol entry, const Samples& samples) {
   Results results;
+  TENON_TRY_ASSIGN(run, runner(module, entry));
   for (size_t i = 0; i < std::min(samples.size(), kMeasuredSamples); ++i) {
-    TENON_TRY_ASSIGN(found, interpret(context, module, entry, std::span<const runtime::Tensor>(samples[i])));
+    TENON_TRY_ASSIGN(found, (*run)(samples[i]));
     results.push_back(std::move(*found));
   }
   return results;
@@ -50,8 +50,9 @@ Expected<MeasuredRanges> calibrate_by_error(Context& context, const Module& modu
     return MeasuredRanges{std::move(*ranges), calibration.method, {}};
   }
   TENON_TRY(check_options(calibration));
-  TENON_TRY_ASSIGN(observed, observe(context, module, entry, samples, true));
-  TENON_TRY_ASSIGN(expected, results_of(context, module, entry, samples));
+  TENON_TRY_ASSIGN(observed, observe(context, module, entry, samples, calibration));
+  const Runner runner = calibration.runner ? calibration.runner : interpreter(context);
+  TENON_TRY_ASSIGN(expected, results_of(runner, module, entry, samples));
   MeasuredRanges best;
   double least = HUGE_VAL;
   for (const Calibration method :
@@ -60,7 +61,7 @@ Expected<MeasuredRanges> calibrate_by_error(Context& context, const Module& modu
     options.method = method;
     Ranges ranges = ranges_by(*observed, options);
     TENON_TRY_ASSIGN(quantized, quantize(context, module, entry, ranges, quantization));
-    TENON_TRY_ASSIGN(found, results_of(context, *quantized, entry, samples));
+    TENON_TRY_ASSIGN(found, results_of(runner, *quantized, entry, samples));
     const double found_error = relative_error(*found, *expected);
     best.errors.emplace_back(method, found_error);
     if (!(found_error < least) && !best.ranges.empty()) continue;

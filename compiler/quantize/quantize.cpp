@@ -38,23 +38,24 @@ using Constants = std::map<ConstId, ConstId>;
 // calls, and fields of constructed values, are real.
 class Quantizer {
  public:
-  Quantizer(Context& context, const Module& from, Module& to, Constants& constants, const Function& function,
+  Quantizer(Context& context, const Module& from, Module& to, Constants& constants, Symbol self,
             const std::vector<Range>& ranges, const QuantizeOptions& options, ValueScales* scales)
       : context_(context),
         from_(from),
         to_(to),
         constants_(constants),
-        function_(function),
+        self_(self),
+        function_(*from.function(self)),
         ranges_(ranges),
         options_(options),
         scales_(scales),
-        uses_(use_counts(function)),
-        values_(function.vars.size()) {
-    result_.dims = function.dims;
-    result_.bounds = function.bounds;
-    result_.types = function.types;
-    result_.target = function.target;
-    result_.composite = function.composite;
+        uses_(use_counts(function_)),
+        values_(function_.vars.size()) {
+    result_.dims = function_.dims;
+    result_.bounds = function_.bounds;
+    result_.types = function_.types;
+    result_.target = function_.target;
+    result_.composite = function_.composite;
   }
 
   Expected<Function> run() {
@@ -84,12 +85,12 @@ class Quantizer {
     return {};
   }
 
-  // The chains whose ranges are known: code that no sample reached stays in float.
+  // The chains that become integers: layers that are kept, and code that no sample reached, stay in float.
   Chains calibrated_chains(const Block& block) const {
     Chains chains = find_chains(from_, function_, block, uses_);
     for (size_t i = 0; i < block.bindings.size(); ++i) {
       std::optional<Chain>& chain = chains.at_root[i];
-      if (!chain || (is_calibrated(block.bindings[i].var) && is_calibrated(std::get<VarId>(chain->anchor->args[0])) &&
+      if (!chain || (is_quantized(block.bindings[i].var) && is_calibrated(std::get<VarId>(chain->anchor->args[0])) &&
                      (!chain->residual || is_calibrated(*chain->residual))))
         continue;
       for (const size_t member : chain->members) chains.inner[member] = false;
@@ -126,6 +127,8 @@ class Quantizer {
 
   std::string_view name(VarId var) const { return context_.name(function_.info(var).name); }
   bool is_calibrated(VarId var) const { return ranges_[index(var)].observed; }
+  // Of the result of a layer.
+  bool is_quantized(VarId root) const { return is_calibrated(root) && !options_.keep.contains({self_, root}); }
   Scale scale_of(VarId var) const { return scale_for(ranges_[index(var)], options_.symmetric); }
   static Attrs scale_attrs(const Scale& scale) {
     return {{"scale", std::vector<double>{scale.scale}}, {"zero_point", std::vector<int64_t>{scale.zero}}};
@@ -186,9 +189,9 @@ class Quantizer {
                     scale(*input));
       }
       if (op.is(ops::kRelu) || op.is(ops::kClip)) return emit_clip(binding.var, *apply, *input);
-      if (op.is(ops::kGlobalAvgPool) && is_calibrated(binding.var)) return emit_average(binding.var, *input);
+      if (op.is(ops::kGlobalAvgPool) && is_quantized(binding.var)) return emit_average(binding.var, *input);
     }
-    if (apply && apply->op->is(ops::kAdd) && is_calibrated(binding.var) &&
+    if (apply && apply->op->is(ops::kAdd) && is_quantized(binding.var) &&
         std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
         function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
       return emit_add({.anchor = nullptr,
@@ -332,6 +335,7 @@ class Quantizer {
   const Module& from_;
   Module& to_;
   Constants& constants_;
+  Symbol self_;
   const Function& function_;
   const std::vector<Range>& ranges_;
   const QuantizeOptions& options_;
@@ -364,7 +368,7 @@ Expected<Module> quantize(Context& context, const Module& module, Symbol entry, 
                    "calibrate again after the last pass", Fault::kInternal);
     }
     TENON_TRY_ASSIGN(made,
-                     Quantizer(context, module, quantized, constants, function, found->second, options, scales).run());
+                     Quantizer(context, module, quantized, constants, name, found->second, options, scales).run());
     *quantized.function(name) = std::move(*made);
   }
   return quantized;

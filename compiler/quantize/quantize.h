@@ -9,6 +9,7 @@
 #pragma once
 
 #include "compiler/quantize/calibrate.h"
+#include "compiler/quantize/layers.h"
 #include "compiler/quantize/parameters.h"
 
 namespace tenon::compiler {
@@ -17,6 +18,7 @@ struct QuantizeOptions {
   bool symmetric = false;  // activations: zero points are 0
   // The largest weight. With 64, sums of two products fit into 16 bits, which processors without dot products use.
   double weight_limit = 127;
+  LayerSet keep = {};  // layers that stay in float
 };
 
 // The entry and all that it depends on, quantized; `ranges` are the results of calibrate() for the same module. Batch

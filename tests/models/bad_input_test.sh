@@ -45,6 +45,8 @@ expect 2 "--check compares nothing" "$tenon" run "$onnx" --shapes N=1 --quiet --
 expect 0 "warning: nothing runs on the accelerator default" "$tenon" run "$onnx" --shapes N=1 --divide 255 --data "$digits:x" --limit 1
 expect 1 "cannot make the directory" "${run[@]}" --data "$digits:x" --output "$onnx/results"
 expect 1 "a multiple of the input's" "$tenon" run "$onnx" --shapes N=3 --cpu --quiet --data "$digits:x"
+expect 2 "--keep requires --calibrate" "$tenon" compile "$onnx" --shapes N=1 --keep /fc/Gemm -o "$scratch/x.tnx"
+expect 2 "did you mean /fc/Gemm?" "$tenon" compile "$onnx" "${quantized[@]}" --keep /fc/Gem -o "$scratch/x.tnx"
 expect 2 "minmax" "$tenon" compile "$onnx" "${quantized[@]}" --calibration median -o "$scratch/x.tnx"
 
 # Archives: members of other types do no harm until they are asked for.

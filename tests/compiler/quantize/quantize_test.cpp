@@ -13,6 +13,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/quantize/layers.h"
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/parameters.h"
 #include "tests/seed.h"
@@ -264,6 +265,41 @@ TEST_F(QuantizeTest, MeasuredCalibrationTakesTheMethodWithTheLeastError) {
   ASSERT_TRUE(given) << given.error().str();
   EXPECT_EQ(given->ranges.at(main_)[0].hi, 1000);
   EXPECT_TRUE(given->errors.empty());
+}
+
+// Of two convolutions, each with its bias and its ReLU, the first one stays in float.
+TEST_F(QuantizeTest, LayersThatAreKeptStayInFloat) {
+  const auto named = [&](const char* node) {
+    builder_.at(module_.add_span({.file = "m.onnx", .node = node, .op = "Conv", .line = 0, .column = 0}));
+  };
+  named("/in");
+  const Atom x = param({1, 4, 6, 6});
+  named("/first");
+  const Atom first = apply("relu", {conv(x, 4, 4, 3)});
+  named("/second");
+  const Atom second = apply("relu", {conv(first, 4, 4, 3)});
+  named("/out");
+  builder_.finish(apply("softmax", {second}, {{"axis", int64_t{1}}}));
+  module_.globals.emplace(main_, std::move(function_));
+  const std::vector<std::string> names{"/first", "/out"};  // the softmax is in float anyway
+  const auto keep = layers_named(context_, module_, main_, names);
+  ASSERT_TRUE(keep) << keep.error().str();
+  EXPECT_EQ(keep->size(), 1u);
+  const auto ranges = calibrate(context_, module_, main_, {{random_tensor(shape_, 1)}});
+  ASSERT_TRUE(ranges) << ranges.error().str();
+  quantized_ = quantize(context_, module_, main_, *ranges, {.keep = *keep}).value();
+  EXPECT_EQ(operators()["bias_add"], 1);
+  EXPECT_EQ(operators()["relu"], 1);
+  EXPECT_EQ(operators()["quantize"], 1);
+  EXPECT_EQ(operators()["requantize"], 1);
+
+  const std::vector<std::string> wrong{"/secnod"}, other{"LayerNormalization_17"};
+  const auto unknown = layers_named(context_, module_, main_, wrong),
+             far = layers_named(context_, module_, main_, other);
+  ASSERT_FALSE(unknown || far);
+  EXPECT_NE(unknown.error().str().find("no operator has the name '/secnod'"), std::string::npos);
+  EXPECT_NE(unknown.error().str().find("did you mean /second?"), std::string::npos) << unknown.error().str();
+  EXPECT_NE(far.error().str().find("--explain lists the model's nodes"), std::string::npos) << far.error().str();
 }
 
 TEST_F(QuantizeTest, BadCalibrationIsAnError) {
