@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <numeric>
 
 #include "compiler/loop/expr.h"
@@ -86,7 +85,7 @@ class Evaluator {
   }
   Expected<Scalar> evaluate(const ExprNode&, const LetIndex& form) {
     TENON_TRY_ASSIGN(index, bound_index(form.value, form.extent));
-    const Binding binding(state_.values(), form.var, *index);
+    const Binding binding(state_.variables(), form.var, *index);
     return evaluate(form.body);
   }
   Expected<Scalar> located(Expected<Scalar> scalar) const {
@@ -115,7 +114,7 @@ class Evaluator {
     const bool is_bound = binds_thread(loop.kind) || binds_block(loop.kind);
     for (int64_t step = 0; step < *extent; ++step) {
       const int64_t i = is_bound ? in_order(step, *extent) : step;
-      const Binding binding(state_.values(), loop.var, i);
+      const Binding binding(state_.variables(), loop.var, i);
       if (is_bound) races_.enter(loop.kind, i);
       TENON_TRY(run(loop.body));
       if (is_bound) races_.leave(loop.kind);
@@ -144,21 +143,21 @@ class Evaluator {
       TENON_TRY_ASSIGN(right, state_.value(guard.right));
       if (*left >= *right) return {};
     }
-    Indices point;
+    point_.clear();
     for (const Axis& axis : stage.axes) {
       TENON_TRY_ASSIGN(value, state_.value(axis.value));
-      point.push_back(*value);
+      point_.push_back(*value);
     }
     bool first = true;
-    std::deque<Binding> bindings;
+    const Binding binding(state_.variables());
     for (size_t i = 0; i < stage.axes.size(); ++i) {
       const Axis& axis = stage.axes[i];
-      bindings.emplace_back(state_.values(), axis.var, point[i]);
+      state_.variables().bind(axis.var, point_[i]);
       TENON_TRY_ASSIGN(extent, state_.value(axis.extent));
-      if (point[i] < 0 || point[i] >= *extent)
+      if (point_[i] < 0 || point_[i] >= *extent)
         return state_.fail(fmt::format("axis '{}' of stage '{}' is {}, not in 0 .. {}", state_.context().name(axis.var),
-                                       state_.context().name(stage.name), point[i], *extent - 1));
-      first &= axis.kind != AxisKind::kReduce || point[i] == 0;
+                                       state_.context().name(stage.name), point_[i], *extent - 1));
+      first &= axis.kind != AxisKind::kReduce || point_[i] == 0;
     }
     if (first) TENON_TRY(run(stage.init));
     return run(stage.body);
@@ -178,7 +177,7 @@ class Evaluator {
   }
   Status run(const Let& let) {
     TENON_TRY_ASSIGN(index, bound_index(let.value, let.extent));
-    const Binding binding(state_.values(), let.var, *index);
+    const Binding binding(state_.variables(), let.var, *index);
     return run(let.body);
   }
   Status run(const Alloc& alloc) {
@@ -289,6 +288,7 @@ class Evaluator {
   RaceChecker races_;
   const EvaluateOptions& options_;
   uint64_t steps_ = 0;
+  Indices point_;  // of the stage that begins
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <deque>
+#include <span>
 
 #include "compiler/loop/scalar.h"
 #include "support/try.h"
@@ -53,24 +53,35 @@ std::unexpected<Diagnostic> State::too_large(Dim dim) const {
 
 Expected<int64_t> State::value(const DimAtom& atom) {
   if (atom.kind == DimAtom::Kind::kVariable) {
-    const auto found = values_.find(atom.name);
-    if (found == values_.end()) return fail(fmt::format("'{}' has no value in this scope", context_.name(atom.name)));
-    return found->second;
-  }
-  Indices args;
-  for (Dim arg : atom.args) {
-    TENON_TRY_ASSIGN(arg_value, value(arg));
-    args.push_back(*arg_value);
+    const int64_t* found = variables_.find(atom.name);
+    if (!found) return fail(fmt::format("'{}' has no value in this scope", context_.name(atom.name)));
+    return *found;
   }
   switch (atom.kind) {
     case DimAtom::Kind::kFloorDivide: {
-      if (args[1] == 0) return fail("a size is divided by 0");
-      const int64_t quotient = args[0] / args[1];
-      return quotient * args[1] != args[0] && (args[0] < 0) != (args[1] < 0) ? quotient - 1 : quotient;
+      TENON_TRY_ASSIGN(dividend, value(atom.args[0]));
+      TENON_TRY_ASSIGN(divisor, value(atom.args[1]));
+      if (*divisor == 0) return fail("a size is divided by 0");
+      const int64_t quotient = *dividend / *divisor;
+      return quotient * *divisor != *dividend && (*dividend < 0) != (*divisor < 0) ? quotient - 1 : quotient;
     }
-    case DimAtom::Kind::kMin: return *std::ranges::min_element(args);
-    case DimAtom::Kind::kMax: return *std::ranges::max_element(args);
-    case DimAtom::Kind::kApply: return applied(atom.name, args);
+    case DimAtom::Kind::kMin:
+    case DimAtom::Kind::kMax: {
+      TENON_TRY_ASSIGN(result, value(atom.args[0]));
+      for (const Dim arg : std::span(atom.args).subspan(1)) {
+        TENON_TRY_ASSIGN(other, value(arg));
+        *result = atom.kind == DimAtom::Kind::kMin ? std::min(*result, *other) : std::max(*result, *other);
+      }
+      return *result;
+    }
+    case DimAtom::Kind::kApply: {
+      Indices args;
+      for (Dim arg : atom.args) {
+        TENON_TRY_ASSIGN(index, value(arg));
+        args.push_back(*index);
+      }
+      return applied(atom.name, args);
+    }
     case DimAtom::Kind::kVariable:
     case DimAtom::Kind::kErased:
     case DimAtom::Kind::kInvalid: break;
@@ -88,35 +99,60 @@ Expected<int64_t> State::applied(Symbol function, const Indices& args) {
   return fail(fmt::format("there is no parameter '{}' for the sizes that it names", context_.name(function)));
 }
 
-Expected<int64_t> State::count(BufferId id, Indices& prefix) {
+Status State::lay_out(BufferId id) {
+  Storage& storage = storage_[index(id)];
   const Buffer& buffer = function_.buffer(id);
-  if (prefix.size() == buffer.rank()) return 1;
-  TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
-  if (prefix.size() + 1 >= storage_[index(id)].packed) {  // no later size depends on this axis
-    prefix.push_back(0);
-    TENON_TRY_ASSIGN(below, count(id, prefix));
-    prefix.pop_back();
-    int64_t product;
-    if (__builtin_mul_overflow(*extent, *below, &product) || product > kMaxElements) return too_many(id);
-    return product;
+  if (storage.extents.size() == buffer.rank()) return {};
+  std::vector<int64_t> extents(buffer.rank(), 0), strides(buffer.rank(), 1);
+  int64_t elements = 1;
+  for (size_t axis = buffer.rank(); axis-- > 0;) {
+    strides[axis] = elements;
+    if (axis < storage.packed) break;
+    TENON_TRY_ASSIGN(extent, value(buffer.axes[axis].extent));
+    if (*extent < 0) return negative(id, *extent);
+    extents[axis] = *extent;
+    if (__builtin_mul_overflow(*extent, elements, &elements) || elements > kMaxElements) return too_many(id);
   }
-  TENON_TRY_ASSIGN(rows, this->rows(id, prefix));
-  return (*rows)->back();
+  storage.extents = std::move(extents);
+  storage.strides = std::move(strides);
+  return {};
+}
+
+Expected<int64_t> State::count(BufferId id, Indices& prefix) {
+  TENON_TRY(lay_out(id));
+  const Storage& storage = storage_[index(id)];
+  if (prefix.size() == storage.extents.size()) return 1;
+  if (prefix.size() + 1 < storage.packed) {  // a later size depends on this axis
+    TENON_TRY_ASSIGN(rows, this->rows(id, prefix));
+    return (*rows)->back();
+  }
+  TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
+  int64_t product;
+  if (__builtin_mul_overflow(*extent, storage.strides[prefix.size()], &product) || product > kMaxElements)
+    return too_many(id);
+  return product;
 }
 
 std::unexpected<Diagnostic> State::too_many(BufferId id) const {
   return fail(fmt::format("a tensor ({}) of more than {} elements", name(id), kMaxElements));
 }
 
+std::unexpected<Diagnostic> State::negative(BufferId id, int64_t extent) const {
+  return fail(fmt::format("{} has an axis of {} elements", name(id), extent));
+}
+
 Expected<int64_t> State::extent(BufferId id, const Indices& prefix) {
+  const Storage& storage = storage_[index(id)];
+  if (prefix.size() >= storage.packed) {
+    TENON_TRY(lay_out(id));
+    return storage.extents[prefix.size()];
+  }
   const Buffer& buffer = function_.buffer(id);
-  std::deque<Binding> bindings;
-  for (size_t axis = 0; axis < prefix.size(); ++axis)
-    bindings.emplace_back(values_, buffer.axes[axis].var, prefix[axis]);
-  auto extent = value(buffer.axes[prefix.size()].extent);
-  while (!bindings.empty()) bindings.pop_back();
-  if (extent && *extent < 0) return fail(fmt::format("{} has an axis of {} elements", name(id), *extent));
-  return extent;
+  const Binding binding(variables_);
+  for (size_t axis = 0; axis < prefix.size(); ++axis) variables_.bind(buffer.axes[axis].var, prefix[axis]);
+  TENON_TRY_ASSIGN(extent, value(buffer.axes[prefix.size()].extent));
+  if (*extent < 0) return negative(id, *extent);
+  return *extent;
 }
 
 Expected<const std::vector<int64_t>*> State::rows(BufferId id, Indices& prefix) {
@@ -135,34 +171,47 @@ Expected<const std::vector<int64_t>*> State::rows(BufferId id, Indices& prefix) 
 }
 
 Expected<int64_t> State::offset(BufferId id, const Indices& indices) {
-  Indices prefix;
-  int64_t offset = 0;
+  TENON_TRY(lay_out(id));
   const Storage& storage = storage_[index(id)];
+  int64_t offset = 0;
+  Indices prefix;  // of the packed axes
   for (size_t axis = 0; axis < indices.size(); ++axis) {
-    TENON_TRY_ASSIGN(extent, this->extent(id, prefix));
-    if (indices[axis] < 0 || indices[axis] >= *extent)
+    int64_t extent = storage.extents[axis];
+    if (axis < storage.packed) {
+      TENON_TRY_ASSIGN(packed, this->extent(id, prefix));
+      extent = *packed;
+    }
+    if (indices[axis] < 0 || indices[axis] >= extent)
       return fail(fmt::format("{}[{}] is outside: its axis {} has {} elements", name(id), fmt::join(indices, ", "),
-                              axis, *extent));
+                              axis, extent));
     if (axis + 1 < storage.packed) {
       TENON_TRY_ASSIGN(rows, this->rows(id, prefix));
       offset += (**rows)[static_cast<size_t>(indices[axis])];
       prefix.push_back(indices[axis]);
     } else {
-      prefix.push_back(indices[axis]);
-      TENON_TRY_ASSIGN(below, count(id, prefix));
-      offset += indices[axis] * *below;
+      offset += indices[axis] * storage.strides[axis];
     }
   }
   return offset;
 }
 
 Expected<int64_t> State::offset(BufferId id, const Dims& indices) {
+  TENON_TRY(lay_out(id));
+  const Storage& storage = storage_[index(id)];
+  bool inside = storage.packed == 0;
+  int64_t offset = 0;
+  for (size_t axis = 0; axis < indices.size() && inside; ++axis) {
+    TENON_TRY_ASSIGN(index, value(indices[axis]));
+    inside = *index >= 0 && *index < storage.extents[axis];
+    if (inside) offset += *index * storage.strides[axis];
+  }
+  if (inside) return offset;
   Indices values;
   for (Dim dim : indices) {
     TENON_TRY_ASSIGN(index, value(dim));
     values.push_back(*index);
   }
-  return offset(id, values);
+  return this->offset(id, values);
 }
 
 Status State::bind(std::span<const Tensor> params) {
@@ -173,6 +222,7 @@ Status State::bind(std::span<const Tensor> params) {
     const Buffer& buffer = function_.buffer(function_.params[i]);
     storage.packed = packed_axes(buffer);
     storage.data = params[i];
+    storage.extents.clear();
     if (params[i].dtype() != buffer.dtype)
       return fail(fmt::format("{} is {}, not {}", name(function_.params[i]), runtime::name(buffer.dtype),
                               runtime::name(params[i].dtype())));
@@ -191,18 +241,22 @@ Status State::bind(std::span<const Tensor> params) {
       for (size_t axis = packed; axis < buffer.rank(); ++axis) {
         DimValues bound;
         for (Symbol dim : function_.dims) {
-          if (const auto found = values_.find(dim); found != values_.end()) bound.emplace(*found);
+          if (const int64_t* found = variables_.find(dim)) bound.emplace(dim, *found);
         }
         const int64_t size = shape[axis - (packed > 0 ? packed - 1 : 0)];
         if (!solve_for_variable(buffer.axes[axis].extent, size, bound)) continue;
-        for (const auto& [dim, solved] : bound) more |= values_.emplace(dim, solved).second;
+        for (const auto& [dim, solved] : bound) {
+          if (variables_.find(dim)) continue;
+          variables_.bind(dim, solved);
+          more = true;
+        }
       }
     }
   }
   for (const auto& [dim, bounds] : function_.bounds) {
-    const auto found = values_.find(dim);
-    if (found == values_.end() || bounds.contains(found->second)) continue;
-    return fail(fmt::format("{} is {}, must be in {}", context_.name(dim), found->second, str(bounds)));
+    const int64_t* found = variables_.find(dim);
+    if (!found || bounds.contains(*found)) continue;
+    return fail(fmt::format("{} is {}, must be in {}", context_.name(dim), *found, str(bounds)));
   }
   for (BufferId param : function_.params) {
     TENON_TRY_ASSIGN(shape, shape_of(param));

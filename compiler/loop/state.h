@@ -2,9 +2,8 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <span>
-#include <utility>
+#include <vector>
 
 #include "compiler/loop/loop.h"
 
@@ -12,24 +11,42 @@ namespace tenon::compiler::loop {
 
 using Indices = std::vector<int64_t>;
 
-// Binds a variable to a value until the end of the scope; an inner binding hides an outer one.
+// The values of the variables in scope; an inner binding hides an outer one. Few are in scope at once, so that a search
+// from the innermost one is faster than a map.
+class Variables {
+ public:
+  // Nothing if the variable is not bound. Valid until the next binding.
+  const int64_t* find(Symbol var) const {
+    for (size_t i = bound_.size(); i > 0; --i) {
+      if (bound_[i - 1].var == var) return &bound_[i - 1].value;
+    }
+    return nullptr;
+  }
+  void bind(Symbol var, int64_t value) { bound_.push_back({var, value}); }
+
+ private:
+  friend class Binding;
+  struct Bound {
+    Symbol var;
+    int64_t value;
+  };
+  std::vector<Bound> bound_;
+};
+
+// Ends the bindings that are made after it when it ends.
 class Binding {
  public:
-  Binding(std::map<Symbol, int64_t>& values, Symbol var, int64_t value) : values_(values), var_(var) {
-    const auto [found, added] = values.try_emplace(var, value);
-    if (!added) hidden_ = std::exchange(found->second, value);
-  }
+  explicit Binding(Variables& variables) : variables_(variables), outer_(variables.bound_.size()) {}
+  Binding(Variables& variables, Symbol var, int64_t value) : Binding(variables) { variables.bind(var, value); }
   Binding(const Binding&) = delete;
   Binding& operator=(const Binding&) = delete;
   ~Binding() {
-    if (hidden_) values_[var_] = *hidden_;
-    else values_.erase(var_);
+    variables_.bound_.erase(variables_.bound_.begin() + static_cast<ptrdiff_t>(outer_), variables_.bound_.end());
   }
 
  private:
-  std::map<Symbol, int64_t>& values_;
-  Symbol var_;
-  std::optional<int64_t> hidden_;
+  Variables& variables_;
+  const size_t outer_;
 };
 
 struct Storage {
@@ -37,6 +54,9 @@ struct Storage {
   std::vector<bool> written;                     // of each element
   size_t packed = 0;                             // leading axes that are one axis of the tensor, see packed_axes()
   std::map<Indices, std::vector<int64_t>> rows;  // of ragged axes: offsets of the rows below a prefix, and their end
+  // Of each axis, once a value of a size is asked for. An extent is known from axis `packed` on, a stride (in elements)
+  // from the last of the packed axes on: what is before them depends on indices.
+  std::vector<int64_t> extents, strides;
 };
 
 class State {
@@ -47,7 +67,7 @@ class State {
 
   const TypeContext& context() const { return context_; }
   const Function& function() const { return function_; }
-  std::map<Symbol, int64_t>& values() { return values_; }
+  Variables& variables() { return variables_; }
   Storage& storage(BufferId id) { return storage_[index(id)]; }
   std::string name(BufferId id) const { return "%" + std::string(context_.name(function_.buffer(id).name)); }
   std::unexpected<Diagnostic> fail(std::string finding) const {
@@ -67,6 +87,8 @@ class State {
  private:
   Expected<int64_t> value(const DimAtom& atom);
   Expected<int64_t> applied(Symbol function, const Indices& args);
+  // Computes the extents and strides of the axes that are not ragged.
+  Status lay_out(BufferId id);
   // Elements of the buffer below the prefix.
   Expected<int64_t> count(BufferId id, Indices& prefix);
   Expected<int64_t> extent(BufferId id, const Indices& prefix);
@@ -75,12 +97,13 @@ class State {
   Expected<runtime::Shape> shape_of(BufferId id);
   std::unexpected<Diagnostic> too_large(Dim dim) const;
   std::unexpected<Diagnostic> too_many(BufferId id) const;
+  std::unexpected<Diagnostic> negative(BufferId id, int64_t extent) const;
 
   const TypeContext& context_;
   const Function& function_;
   const int64_t max_bytes_;
   std::vector<Storage> storage_;  // of each buffer
-  std::map<Symbol, int64_t> values_;
+  Variables variables_;
 };
 
 }  // namespace tenon::compiler::loop
