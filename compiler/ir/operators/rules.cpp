@@ -164,8 +164,8 @@ Status check_string(const RuleInput& in, std::string_view attr, std::initializer
 Expected<DType> dtype_attr(const RuleInput& in) {
   const std::string& name = string_attr(in.attrs, "dtype");
   auto dtype = runtime::parse_dtype(name);
-  if (const std::string suggestion = suggest_dtype(name); !dtype && !suggestion.empty())
-    dtype.error().help = suggestion;
+  if (dtype) return dtype;
+  if (std::string suggestion = suggest_dtype(name); !suggestion.empty()) dtype.error().help = std::move(suggestion);
   return dtype;
 }
 

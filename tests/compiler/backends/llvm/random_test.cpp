@@ -6,6 +6,7 @@
 #include "compiler/loop/schedule/schedule.h"
 #include "tests/compiler/backends/llvm/native.h"
 #include "tests/compiler/loop/random_loops.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 using runtime::Tensor;
 
 TEST(Native, RandomSchedulesOfRandomProgramsGiveTheEvaluatorsResults) {
-  constexpr uint64_t kPrograms = 2000, kLibrary = 100;  // functions of one library
+  constexpr auto kPrograms = static_cast<uint64_t>(rounds(2000));
+  constexpr uint64_t kLibrary = 100;  // functions of one library
   runtime::ThreadPool pool(2);
   for (uint64_t begin = 0; begin < kPrograms; begin += kLibrary) {
     TypeContext context;
