@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/cli/pass_options.h"
@@ -38,6 +40,12 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps");
   options.repeated(keep, "--keep", "NODE",
                    "the layer of this node of the model stays in float, all others are quantized; may be repeated");
+  options.option(accuracy, "--accuracy", "P",
+                 "as many layers stay in float, the most sensitive first, as make the results on the samples of "
+                 "--calibrate agree with the float model's to P, as 0.99");
+  options.choice(
+      agreement, "--agreement", {"cosine", "top1"},
+      "what --accuracy requires: the mean cosine of the results, or the share of samples with the same class");
   options.flag(symmetric, "--symmetric", "activations without zero points");
   options.choice(weights, "--weights", {"8bit", "7bit"},
                  "weights up to 127, or up to 64: exact sums of these take fewer instructions without dot products");
@@ -135,10 +143,13 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
       level_knobs.emplace(level, std::move(*knobs_of_level));
     }
   }
-  if (!options.keep.empty() && loaded.calibration.empty()) {
-    return error("--keep requires --calibrate: without it, no layer is quantized", {}, "give samples, or omit --keep",
-                 Fault::kUsage);
+  for (const auto& [option, given] :
+       {std::pair("--keep", !options.keep.empty()), {"--accuracy", options.accuracy != 0}}) {
+    if (!given || !loaded.calibration.empty()) continue;
+    return error(fmt::format("{} requires --calibrate: without it, no layer is quantized", option), {},
+                 fmt::format("give samples, or omit {}", option), Fault::kUsage);
   }
+  TENON_TRY_ASSIGN(agreement, compiler::parse_agreement(options.agreement));
   compiler::CompileOptions compile_options{
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
       .targets = targets,
@@ -146,6 +157,7 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
       .calibrate = {.method = *method, .percentile = options.percentile},
       .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64.0 : 127.0},
       .keep = options.keep,
+      .accuracy = {.least = options.accuracy, .agreement = *agreement},
       .cpu = {.native = options.kernels == "native",
               .triple = options.target,
               .levels = levels,
@@ -153,17 +165,20 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
               .level_knobs = std::move(level_knobs)},
       .passes = passes,
       .progress = {}};
-  const StageLine line(options.quiet);
+  std::optional<StageLine> line(std::in_place, options.quiet);
   std::optional<Progress> bar;
   compile_options.progress = [&](std::string_view stage) {
     bar.reset();
-    line.show(fmt::format("{}: {}", loaded.model.name, stage));
+    line->show(fmt::format("{}: {}", loaded.model.name, stage));
   };
   compile_options.calibrate.progress = [&](std::string_view step, size_t done, size_t total) {
     if (done == 0) bar.emplace(fmt::format("{}: {}", loaded.model.name, step), total, options.quiet);
     else bar->step();
   };
-  return compiler::compile(loaded.model, compile_options);
+  TENON_TRY_ASSIGN(compiled, compiler::compile(loaded.model, compile_options));
+  bar.reset(), line.reset();
+  if (!options.quiet) fmt::print(stderr, "{}", compiled->notes);
+  return compiled;
 }
 
 }  // namespace tenon::cli

@@ -19,7 +19,9 @@ struct ModelOptions {
   double percentile = 0.9999;
   bool symmetric = false;
   std::vector<std::string> keep;  // nodes that stay in float
-  std::string weights = "8bit";   // of quantized models
+  double accuracy = 0;            // required of the quantized model; 0: none
+  std::string agreement = "cosine";
+  std::string weights = "8bit";  // of quantized models
   double divide = 1;
   std::string kernels = "native";      // what computes on the CPU
   bool for_this_machine = false;       // native code only for the processor of this machine

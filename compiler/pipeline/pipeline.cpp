@@ -143,6 +143,12 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
     if (options.cpu.native && !calibration.runner) calibration.runner = native_runner(context);
     TENON_TRY_ASSIGN(
         found, calibrate_by_error(context, model.module, model.entry, *options.calibration, calibration, quantization));
+    if (options.accuracy.least != 0) {
+      TENON_TRY_ASSIGN(precision, choose_precision(context, model.module, model.entry, *options.calibration,
+                                                   found->ranges, options.accuracy, quantization, calibration));
+      quantization.keep = precision->keep;
+      result.notes += report(*precision, options.accuracy, options.calibration->size());
+    }
     TENON_TRY_ASSIGN(quantized,
                      quantize(context, model.module, model.entry, found->ranges, quantization, &result.scales));
     result.quantized = std::move(*quantized);

@@ -16,6 +16,7 @@
 #include "compiler/partition/partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/quantize/calibrate.h"
+#include "compiler/quantize/mixed.h"
 #include "compiler/quantize/quantize.h"
 #include "hw/spec/config.h"
 #include "runtime/executable/executable.h"
@@ -53,6 +54,7 @@ struct CompileOptions {
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};
   std::vector<std::string> keep = {};  // names of nodes, or of results, that stay in float (layers_named)
+  AccuracyTarget accuracy = {};        // of the quantized model; further layers stay in float to reach it
   CpuOptions cpu = {};                 // kernels of operators that the accelerator does not support
   PassOptions passes = {};
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
@@ -60,6 +62,7 @@ struct CompileOptions {
 
 struct Compilation {
   Module quantized;    // the executed function before partitioning; the model itself where it is not quantized
+  std::string notes;   // for people: what was measured to quantize the model; lines, or empty
   ValueScales scales;  // of the int8 values of `quantized`
   Module partitioned;
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered

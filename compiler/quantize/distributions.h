@@ -1,6 +1,8 @@
 // What calibration observes, from which each method takes its ranges.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -10,13 +12,16 @@
 
 namespace tenon::compiler {
 
-// Of the values of each channel, axis 1; empty where a value has no such axis.
+// Of the values of each channel, axis 1; a value without that axis is one channel.
 struct ChannelStatistics {
   std::vector<float> lo, hi;
   std::vector<double> sums;
   int64_t count = 0;  // of the values of one channel
 
   void add(const runtime::Tensor& tensor);
+  bool is_finite() const {
+    return std::ranges::all_of(sums, [](double sum) { return std::isfinite(sum); });
+  }
   double mean(size_t channel) const { return count > 0 ? sums[channel] / static_cast<double>(count) : 0; }
 };
 

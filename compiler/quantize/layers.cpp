@@ -50,7 +50,11 @@ class LayerFinder {
   void add_single(const Binding& binding) {
     const auto* apply = std::get_if<Apply>(&binding.value);
     if (!apply || (!apply->op->is(ops::kAdd) && !apply->op->is(ops::kGlobalAvgPool))) return;
-    finish({.function = name_, .root = binding.var, .operands = {}, .members = {binding.var}, .name = {}});
+    Layer layer{.function = name_, .root = binding.var, .operands = {}, .members = {binding.var}, .name = {}};
+    for (const Atom& arg : apply->args) {
+      if (const auto* var = std::get_if<VarId>(&arg)) layer.operands.push_back(*var);
+    }
+    finish(std::move(layer));
   }
 
   void finish(Layer layer) {

@@ -14,7 +14,7 @@ namespace tenon::compiler {
 struct Layer {
   Symbol function{};
   VarId root{};                 // its result
-  std::vector<VarId> operands;  // values whose ranges it requires: the input and the residual of a chain
+  std::vector<VarId> operands;  // of a chain: its input and its residual
   std::vector<VarId> members;   // the results of its operators
   std::string name;             // of its first operator's node; of its result where that has no node
 };

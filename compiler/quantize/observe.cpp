@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -133,24 +134,48 @@ class Observation {
   RunFunction run_;
 };
 
+struct Row {
+  float lo = HUGE_VALF, hi = -HUGE_VALF;
+  double sum = 0;
+};
+
+// In lanes, for vector instructions.
+Row row_of(std::span<const float> values) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> lo, hi, sum{};
+  lo.fill(HUGE_VALF), hi.fill(-HUGE_VALF);
+  size_t at = 0;
+  for (; at + kLanes <= values.size(); at += kLanes) {
+    for (size_t i = 0; i < kLanes; ++i) {
+      const float value = values[at + i];
+      lo[i] = value < lo[i] ? value : lo[i];
+      hi[i] = value > hi[i] ? value : hi[i];
+      sum[i] += value;
+    }
+  }
+  Row row{.lo = std::ranges::min(lo), .hi = std::ranges::max(hi), .sum = 0};
+  for (const float part : sum) row.sum += part;
+  for (; at < values.size(); ++at) {
+    row.lo = std::min(row.lo, values[at]), row.hi = std::max(row.hi, values[at]);
+    row.sum += values[at];
+  }
+  return row;
+}
+
 }  // namespace
 
 void ChannelStatistics::add(const Tensor& tensor) {
-  if (tensor.shape().size() < 2 || tensor.size() == 0) return;
-  const auto channels = static_cast<size_t>(tensor.shape()[1]);
-  const auto planes = static_cast<size_t>(tensor.shape()[0]) * channels;
+  if (tensor.size() == 0) return;
+  const size_t channels = tensor.shape().size() < 2 ? 1 : static_cast<size_t>(tensor.shape()[1]);
+  const size_t planes = tensor.shape().size() < 2 ? 1 : static_cast<size_t>(tensor.shape()[0]) * channels;
   const auto values = tensor.data<float>();
   const size_t area = values.size() / planes;
   if (lo.empty()) lo.assign(channels, HUGE_VALF), hi.assign(channels, -HUGE_VALF), sums.resize(channels);
   for (size_t plane = 0; plane < planes; ++plane) {
     const size_t channel = plane % channels;
-    float least = lo[channel], most = hi[channel];
-    double sum = 0;
-    for (const float value : values.subspan(plane * area, area)) {
-      least = std::min(least, value), most = std::max(most, value);
-      sum += value;
-    }
-    lo[channel] = least, hi[channel] = most, sums[channel] += sum;
+    const Row row = row_of(values.subspan(plane * area, area));
+    lo[channel] = std::min(lo[channel], row.lo), hi[channel] = std::max(hi[channel], row.hi);
+    sums[channel] += row.sum;
   }
   count += static_cast<int64_t>(planes / channels * area);
 }
@@ -172,19 +197,22 @@ Expected<Distributions> observe(Context& context, const Module& module, Symbol e
   }
   std::string not_finite;
   const auto widen = [&](Symbol name, VarId var, const Tensor& tensor) {
-    Range& range = found.ranges[name][index(var)];
-    for (const float value : tensor.data<float>()) {
-      if (!std::isfinite(value) && not_finite.empty()) {
-        not_finite = fmt::format("a value of %{} is {}", context.name(module.function(name)->info(var).name), value);
-      }
-      range.lo = range.observed ? std::min(range.lo, value) : value;
-      range.hi = range.observed ? std::max(range.hi, value) : value;
-      range.observed = true;
-    }
-    found.channels[name][index(var)].add(tensor);
+    ChannelStatistics& channels = found.channels[name][index(var)];
+    channels.add(tensor);
+    if (!not_finite.empty() || channels.is_finite()) return;
+    const auto values = tensor.data<float>();
+    const auto value = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
+    if (value == values.end()) return;  // the sum alone is not
+    not_finite = fmt::format("a value of %{} is {}", context.name(module.function(name)->info(var).name), *value);
   };
   TENON_TRY(observation->run(samples, "calibrating", widen));
   if (!not_finite.empty()) return error(not_finite + " during calibration", {}, "check the data and its normalization");
+  for (auto& [name, ranges] : found.ranges) {
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const ChannelStatistics& channels = found.channels[name][i];
+      if (channels.count > 0) ranges[i] = {std::ranges::min(channels.lo), std::ranges::max(channels.hi), true};
+    }
+  }
   if (options.method == Calibration::kMinMax) return found;
   for (const auto& [name, ranges] : found.ranges) found.histograms[name].resize(ranges.size());
   const auto count = [&](Symbol name, VarId var, const Tensor& tensor) {

@@ -59,11 +59,7 @@ class Quantizer {
   }
 
   Expected<Function> run() {
-    for (const VarId param : function_.params) {
-      const VarInfo& info = function_.info(param);
-      builder_.at(info.span);
-      values_[index(param)].real = builder_.param(info.type, context_.name(info.name));
-    }
+    declare_parameters();
     TENON_TRY(bindings(function_.body));
     TENON_TRY_ASSIGN(result, real(function_.body.result));
     builder_.finish(*result);
@@ -73,7 +69,57 @@ class Quantizer {
     return std::move(result_);
   }
 
+  // The function of isolated_errors(); `roots` receives the roots of its layers.
+  Expected<Function> run_isolated(std::vector<VarId>& roots) {
+    declare_parameters();
+    const Chains chains = calibrated_chains(function_.body);
+    Atoms errors;
+    for (size_t i = 0; i < function_.body.bindings.size(); ++i) {
+      if (chains.inner[i]) continue;
+      const VarId var = function_.body.bindings[i].var;
+      builder_.at(function_.info(var).span);
+      TENON_TRY_ASSIGN(quantized, isolated_layer(i, chains.at_root[i]));
+      const std::vector<size_t> alone{i};
+      for (const size_t member : chains.at_root[i] ? chains.at_root[i]->members : alone)
+        TENON_TRY(emit_real(function_.body.bindings[member]));
+      if (!*quantized) continue;
+      TENON_TRY_ASSIGN(difference, builder_.apply(ops::kSubtract, {**quantized, *values_[index(var)].real}));
+      errors.push_back(*difference);
+      roots.push_back(var);
+    }
+    TENON_TRY_ASSIGN(result, builder_.tuple(std::move(errors)));
+    builder_.finish(*result);
+    return std::move(result_);
+  }
+
  private:
+  void declare_parameters() {
+    for (const VarId param : function_.params) {
+      const VarInfo& info = function_.info(param);
+      builder_.at(info.span);
+      values_[index(param)].real = builder_.param(info.type, context_.name(info.name));
+    }
+  }
+
+  // The quantized result of a layer on float operands, as floats; nothing where the binding is no layer.
+  Expected<std::optional<Atom>> isolated_layer(size_t at, const std::optional<Chain>& chain) {
+    const Binding& binding = function_.body.bindings[at];
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    if (chain) {
+      TENON_TRY(emit_chain(*chain, binding.var));
+    } else if (apply && (apply->op->is(ops::kAdd) || apply->op->is(ops::kGlobalAvgPool))) {
+      for (const Atom& arg : apply->args) {
+        const auto* operand = std::get_if<VarId>(&arg);
+        if (operand && is_calibrated(*operand)) TENON_TRY(integer(*operand));
+      }
+      TENON_TRY(emit_integer(binding));
+    }
+    if (!values_[index(binding.var)].integer) return std::nullopt;
+    TENON_TRY_ASSIGN(result, real(binding.var));
+    values_[index(binding.var)] = {};
+    return *result;
+  }
+
   Status bindings(const Block& block) {
     const Chains chains = calibrated_chains(block);
     for (size_t i = 0; i < block.bindings.size(); ++i) {
@@ -179,31 +225,46 @@ class Quantizer {
 
   // Operators that keep the representation of their operand are applied to int8; all others run in float.
   Status emit(const Binding& binding) {
+    TENON_TRY_ASSIGN(is_integer, emit_integer(binding));
+    return *is_integer ? Status() : emit_real(binding);
+  }
+
+  // False where the binding has no integer form.
+  Expected<bool> emit_integer(const Binding& binding) {
+    const auto done = [](const Status& status) -> Expected<bool> {
+      if (!status) return std::unexpected(status.error());
+      return true;
+    };
     const auto* apply = std::get_if<Apply>(&binding.value);
     const auto* input = apply && !apply->args.empty() ? std::get_if<VarId>(&apply->args[0]) : nullptr;
     if (apply && input && values_[index(*input)].integer) {
       const Operator& op = *apply->op;
       if (op.is(ops::kFlatten) || op.is(ops::kReshape) || op.is(ops::kTranspose) || op.is(ops::kIdentity) ||
           op.is(ops::kMaxPool2d)) {
-        return keep(binding.var, builder_.apply(op, {*values_[index(*input)].integer}, apply->attrs, name(binding.var)),
-                    scale(*input));
+        return done(keep(binding.var,
+                         builder_.apply(op, {*values_[index(*input)].integer}, apply->attrs, name(binding.var)),
+                         scale(*input)));
       }
-      if (op.is(ops::kRelu) || op.is(ops::kClip)) return emit_clip(binding.var, *apply, *input);
-      if (op.is(ops::kGlobalAvgPool) && is_quantized(binding.var)) return emit_average(binding.var, *input);
+      if (op.is(ops::kRelu) || op.is(ops::kClip)) return done(emit_clip(binding.var, *apply, *input));
+      if (op.is(ops::kGlobalAvgPool) && is_quantized(binding.var)) return done(emit_average(binding.var, *input));
     }
     if (apply && apply->op->is(ops::kAdd) && is_quantized(binding.var) &&
         std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
         function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
-      return emit_add({.anchor = nullptr,
-                       .span = builder_.span(),
-                       .weights = {},
-                       .bias = {},
-                       .before = {},
-                       .residual = std::get<VarId>(apply->args[1]),
-                       .after = {},
-                       .members = {}},
-                      binding.var, std::get<VarId>(apply->args[0]));
+      return done(emit_add({.anchor = nullptr,
+                            .span = builder_.span(),
+                            .weights = {},
+                            .bias = {},
+                            .before = {},
+                            .residual = std::get<VarId>(apply->args[1]),
+                            .after = {},
+                            .members = {}},
+                           binding.var, std::get<VarId>(apply->args[0])));
     }
+    return false;
+  }
+
+  Status emit_real(const Binding& binding) {
     Value value = binding.value;
     Status status;
     for_each_operand(value, [&](Atom& atom) {
@@ -347,7 +408,32 @@ class Quantizer {
   Builder builder_{context_, to_, result_};
 };
 
+// The ranges of the function; an error where they are those of another one.
+Expected<const std::vector<Range>*> ranges_of(const Context& context, const Module& module, Symbol name,
+                                              const Ranges& ranges) {
+  const auto found = ranges.find(name);
+  if (found != ranges.end() && found->second.size() == module.function(name)->vars.size()) return &found->second;
+  return error(fmt::format("the ranges of @{} were calibrated on another function", context.name(name)), {},
+               "calibrate again after the last pass", Fault::kInternal);
+}
+
 }  // namespace
+
+Expected<Module> isolated_errors(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
+                                 const QuantizeOptions& options, std::vector<Layer>& layers) {
+  Module isolated{.globals = {}, .adts = module.adts, .constants = {}, .spans = module.spans};
+  for (const Symbol name : reachable_globals(module, entry)) isolated.globals.emplace(name, module.globals.at(name));
+  TENON_TRY_ASSIGN(found, ranges_of(context, module, entry, ranges));
+  Constants constants;
+  std::vector<VarId> roots;
+  TENON_TRY_ASSIGN(
+      made, Quantizer(context, module, isolated, constants, entry, **found, options, nullptr).run_isolated(roots));
+  *isolated.function(entry) = std::move(*made);
+  for (const Layer& layer : find_layers(context, module, entry)) {
+    if (layer.function == entry && std::ranges::find(roots, layer.root) != roots.end()) layers.push_back(layer);
+  }
+  return isolated;
+}
 
 Expected<Module> quantize(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
                           const QuantizeOptions& options, ValueScales* scales) {
@@ -361,14 +447,8 @@ Expected<Module> quantize(Context& context, const Module& module, Symbol entry, 
   }
   Constants constants;
   for (const Symbol name : functions) {
-    const Function& function = *module.function(name);
-    const auto found = ranges.find(name);
-    if (found == ranges.end() || found->second.size() != function.vars.size()) {
-      return error(fmt::format("the ranges of @{} were calibrated on another function", context.name(name)), {},
-                   "calibrate again after the last pass", Fault::kInternal);
-    }
-    TENON_TRY_ASSIGN(made,
-                     Quantizer(context, module, quantized, constants, name, found->second, options, scales).run());
+    TENON_TRY_ASSIGN(found, ranges_of(context, module, name, ranges));
+    TENON_TRY_ASSIGN(made, Quantizer(context, module, quantized, constants, name, **found, options, scales).run());
     *quantized.function(name) = std::move(*made);
   }
   return quantized;

@@ -8,6 +8,8 @@
 // fields of constructed values stay float, and so does code that no sample of the calibration reached.
 #pragma once
 
+#include <vector>
+
 #include "compiler/quantize/calibrate.h"
 #include "compiler/quantize/layers.h"
 #include "compiler/quantize/parameters.h"
@@ -20,6 +22,11 @@ struct QuantizeOptions {
   double weight_limit = 127;
   LayerSet keep = {};  // layers that stay in float
 };
+
+// The entry alone, which is straight-line code, with a tuple as its result: of each layer, what its quantization on
+// float operands adds to its float result. `layers` receives these layers, without those that the options keep.
+Expected<Module> isolated_errors(Context& context, const Module& module, Symbol entry, const Ranges& ranges,
+                                 const QuantizeOptions& options, std::vector<Layer>& layers);
 
 // The entry and all that it depends on, quantized; `ranges` are the results of calibrate() for the same module. Batch
 // norms should be folded before: the remaining ones run in float. `scales` receives those of the int8 values.
