@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "sim/timing/model.h"
@@ -116,6 +117,10 @@ class Machine {
   };
 
   void at(uint64_t time, Event::Kind kind, size_t index) { events_.push({time, kind, index, sequence_++}); }
+  // Tries the class in a later cycle, once: a class that waits for its unit is asked for again by every retirement.
+  void try_at(uint64_t time, size_t c) {
+    if (std::exchange(tried_[c], time) != time) at(time, Event::kTry, c);
+  }
   const spec::Instruction& instruction(size_t i) const { return stream_[i].instruction; }
   size_t width() const { return launch_.profile == spec::Profile::kNative ? 2 : 1; }
   static uint64_t cycles(int c) { return static_cast<uint64_t>(c); }
@@ -157,7 +162,8 @@ class Machine {
   std::vector<uint64_t> due_;         // the scheduled end of each instruction
   std::array<uint64_t, 3> handed_{};  // the cycle of each load unit's last command
   std::array<uint64_t, spec::kEngines> started_{};
-  std::deque<uint64_t> outstanding_;  // the ends of the bursts in the memory
+  std::array<uint64_t, spec::kEngines> tried_{};  // the cycle of each class's last event kTry
+  std::deque<uint64_t> outstanding_;              // the ends of the bursts in the memory
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   uint64_t sequence_ = 0, now_ = 0, last_ = 0, address_free_ = 0, data_free_ = 0;
   uint64_t dispatch_at_ = 0, dispatched_at_ = 0, fetched_beats_ = 0, released_ = 0;

@@ -42,7 +42,7 @@ void Machine::dispatch() {
   if (classes_[c].queue.size() == static_cast<size_t>(config_.queue_depth)) return;  // a start dispatches again
   classes_[c].queue.push_back(next_++);
   dispatched_at_ = now_;
-  at(now_ + 1, Event::kTry, c);
+  try_at(now_ + 1, c);
   at(now_ + 1, Event::kDispatch, 0);
   // The beats of dispatched instructions leave the fetcher's FIFO.
   const uint64_t used = next_ * width() * spec::kSlotBytes / static_cast<uint64_t>(config_.axi_bytes());
@@ -97,7 +97,7 @@ void Machine::ask(size_t reader) {
     r.used = std::max(end + cycles(p_.beat), begin + next.burst.work);
     r.held.push_back({next.burst.beats, begin, r.used});
     if (next.last) finish_at(r.used + next.tail + 1, next.instruction), r.used += next.tail;
-    if (r.pending.size() == r.last_row) at(now_ + 1, Event::kTry, class_of(next.instruction));
+    if (r.pending.size() == r.last_row) try_at(now_ + 1, class_of(next.instruction));
   }
   schedule(reader, now_ + 1);
 }

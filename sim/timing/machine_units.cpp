@@ -34,11 +34,11 @@ void Machine::try_class(size_t c) {
       if (unit != Unit::kNone && unit != stays && !loads) return;
     }
     if (!unit_ready(unit)) {
-      if (n(unit) >= n(Unit::kGemm)) at(std::max(unit_free_[n(unit)], now_ + 1), Event::kTry, c);
-      else if (handed_[n(unit)] >= now_) at(handed_[n(unit)] + 1, Event::kTry, c);
+      if (n(unit) >= n(Unit::kGemm)) try_at(std::max(unit_free_[n(unit)], now_ + 1), c);
+      else if (handed_[n(unit)] >= now_) try_at(handed_[n(unit)] + 1, c);
       return;
     }
-    if (started_[c] == now_ && now_ != 0) return at(now_ + 1, Event::kTry, c);  // one start per cycle
+    if (started_[c] == now_ && now_ != 0) return try_at(now_ + 1, c);  // one start per cycle
     started_[c] = now_;
     tokens_.take(c, masks.wait);
     k.queue.pop_front();
@@ -140,7 +140,7 @@ void Machine::retire(size_t c) {
     k.flights.pop_front();
     last_ = std::max(last_, now_);
     for (size_t other = 0; other < spec::kEngines; ++other) {
-      if (other == c || ((masks.signal >> other) & 1) != 0) at(now_ + 1, Event::kTry, other);
+      if (other == c || ((masks.signal >> other) & 1) != 0) try_at(now_ + 1, other);
     }
   }
 }
