@@ -22,6 +22,9 @@ while (<$list>) {
   $usual{$word} = [map { qr/$_/i } grep { length } split /\s+\|\s+/, $phrases // ''];
 }
 
+my $any = join '|', map { quotemeta } @words;
+my $any_word = qr/\b(?:$any)(?:e?s)?\b/i;
+
 my @kinds = qw(identifiers comments messages documents);
 my (%count, @found);
 
@@ -33,6 +36,7 @@ sub look {  # text of one kind at one line
     $plain =~ s/\bk([A-Z])/$1/g;
     $plain =~ s/_/ /g;
   }
+  return unless $plain =~ $any_word;
   for my $word (@words) {
     my $remaining = $plain;
     next unless $remaining =~ /\b$word(e?s)?\b/i;
@@ -48,15 +52,16 @@ sub sources {  # splits code into comments, string literals and the remaining te
   my ($file, $text, $comment) = @_;
   my ($line, $code) = (1, '');
   my $flush = sub { look($file, $line, 'identifiers', $code) if $code =~ /\w/; $code = '' };
-  while (length $text) {
-    if ($comment eq '//' && $text =~ s{^//([^\n]*)}{}) { look($file, $line, 'comments', $1) }
-    elsif ($comment eq '//' && $text =~ s{^R"(\w*)\((.*?)\)\1"}{}s) { my $s = $2; look($file, $line, 'messages', $s); $line += ($s =~ tr/\n//) }
-    elsif ($comment eq '#' && $text =~ s{^\#([^\n]*)}{}) { look($file, $line, 'comments', $1) }
-    elsif ($text =~ s{^"((?:[^"\\\n]|\\.)*)"}{}) { my $s = $1; look($file, $line, 'messages', $s) unless $code =~ /^\s*#include/ }
-    elsif ($comment eq '//' && $text =~ s{^'(?:[^'\\\n]|\\.)'}{}) { }
-    elsif ($text =~ s{^\n}{}) { $flush->(); $line++ }
-    elsif ($text =~ s{^(\w+)}{}) { $code .= $1 }
-    else { $text =~ s{^(.)}{}s; $code .= $1 }
+  pos($text) = 0;
+  while (pos($text) < length $text) {
+    if ($comment eq '//' && $text =~ m{\G//([^\n]*)}gc) { look($file, $line, 'comments', $1) }
+    elsif ($comment eq '//' && $text =~ m{\GR"(\w*)\((.*?)\)\1"}gcs) { my $s = $2; look($file, $line, 'messages', $s); $line += ($s =~ tr/\n//) }
+    elsif ($comment eq '#' && $text =~ m{\G\#([^\n]*)}gc) { look($file, $line, 'comments', $1) }
+    elsif ($text =~ m{\G"((?:[^"\\\n]|\\.)*)"}gc) { my $s = $1; look($file, $line, 'messages', $s) unless $code =~ /^\s*#include/ }
+    elsif ($comment eq '//' && $text =~ m{\G'(?:[^'\\\n]|\\.)'}gc) { }
+    elsif ($text =~ m{\G\n}gc) { $flush->(); $line++ }
+    elsif ($text =~ m{\G(\w+|[ ;,.(){}<>=+*&|!?:\[\]-]+)}gc) { $code .= $1 }
+    else { $text =~ m{\G(.)}gcs; $code .= $1 }
   }
   $flush->();
 }
