@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -48,11 +49,18 @@ Expected<std::string> read_text(const std::filesystem::path& path) {
 }
 
 Status write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  return write_file(path, std::span(&bytes, 1));
+}
+
+Status write_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
   std::filesystem::path partial = path;
   partial += fmt::format(".{}.part", getpid());
   File file(std::fopen(partial.c_str(), "wb"));
   if (!file) return system_error("write the file", path, errno);
-  bool ok = std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size() && std::fflush(file.get()) == 0;
+  bool ok = std::ranges::all_of(parts, [&](std::span<const std::byte> part) {
+    return std::fwrite(part.data(), 1, part.size(), file.get()) == part.size();
+  });
+  ok = ok && std::fflush(file.get()) == 0;
   int code = errno;
   file.reset();
   if (ok && std::rename(partial.c_str(), path.c_str()) == 0) return {};

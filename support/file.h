@@ -17,6 +17,7 @@ Expected<std::string> read_text(const std::filesystem::path& path);
 
 // Writes to a temporary file in the same folder and renames it, so that no reader sees a partial file.
 Status write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+Status write_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);  // in turn
 Status write_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace tenon

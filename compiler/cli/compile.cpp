@@ -1,6 +1,7 @@
 // tenon compile: a model into an executable file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 
 #include <algorithm>
 
@@ -15,6 +16,13 @@
 
 namespace tenon::cli {
 namespace {
+
+// Tensors are large blocks of memory, which the allocator returns to the system as soon as they are freed: it would
+// keep blocks of the sizes that it has seen.
+void return_freed_memory() {
+  constexpr int kLargeBlock = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+}
 
 struct CompileCommand {
   ModelOptions model;
@@ -37,7 +45,7 @@ struct CompileCommand {
     return {};
   }
 
-  Status run() const {
+  Status run() {
     if (json && (explain || !print.empty() || passes.prints())) {
       return error("--json prints figures only, the options that print modules and reasons print text", {},
                    "give one of them", Fault::kUsage);
@@ -52,7 +60,9 @@ struct CompileCommand {
       TENON_TRY_ASSIGN(found, spec::load_config(config));
       accelerator = std::move(*found);
     }
+    return_freed_memory();
     TENON_TRY_ASSIGN(loaded, load(model, *watch));
+    model.executable_only = print.empty();
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, *watch));
     if (!print.empty()) {
       const compiler::Module& module = print == "model"         ? loaded->model.module

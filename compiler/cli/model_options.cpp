@@ -110,7 +110,7 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
   return loaded;
 }
 
-Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
+Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes) {
   TENON_TRY_ASSIGN(method, compiler::parse_calibration(options.method));
   const std::vector<std::string> targets = split(options.targets), known = compiler::target_names();
@@ -175,7 +175,9 @@ Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOp
     if (done == 0) bar.emplace(fmt::format("{}: {}", loaded.model.name, step), total, options.quiet);
     else bar->step();
   };
-  TENON_TRY_ASSIGN(compiled, compiler::compile(loaded.model, compile_options));
+  auto compiled = options.executable_only ? compiler::compile(std::move(loaded.model), compile_options)
+                                          : compiler::compile(std::as_const(loaded.model), compile_options);
+  if (!compiled) return compiled;
   bar.reset(), line.reset();
   if (!options.quiet) fmt::print(stderr, "{}", compiled->notes);
   return compiled;

@@ -30,7 +30,8 @@ struct ModelOptions {
   std::vector<std::string> libraries;  // with functions that the model calls
   std::string target, levels;          // of the machine that runs the executable, for cross compilation
 
-  bool quiet = false;  // no line about the stage of compilation
+  bool executable_only = false;  // constants of the model and of the stages are freed once they are lowered
+  bool quiet = false;            // no line about the stage of compilation
   enum class Records : uint8_t { kMayBe, kNeeded };
   void declare(Options& options, Records kind = Records::kMayBe);
 };
@@ -47,7 +48,7 @@ struct LoadedModel {
   compiler::Samples calibration;
 };
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes = {});
-Expected<compiler::Compilation> compile(const LoadedModel& loaded, const ModelOptions& options,
+Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes = {});
 
 // The inputs of a model that is run on samples: an error where one is no tensor, or where `sizes` wants static shapes

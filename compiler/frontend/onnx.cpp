@@ -8,10 +8,9 @@
 #include <set>
 
 #include "compiler/frontend/onnx_check.h"
+#include "compiler/frontend/onnx_model.h"
 #include "compiler/frontend/onnx_node.h"
-#include "compiler/frontend/onnx_types.h"
 #include "compiler/ir/rewrite.h"
-#include "support/file.h"
 
 namespace tenon::compiler {
 namespace {
@@ -115,8 +114,8 @@ class Importer : public OnnxImport {
     return std::move(module_);
   }
 
-  // `types` are those of results, which stand in for the results of nodes that are not supported.
-  Expected<OnnxCheck> check(const std::map<std::string, OnnxType>& types) {
+  // The types that the model states stand in for the results of nodes that are not supported.
+  Expected<OnnxCheck> check() {
     TENON_TRY(inputs());
     initializers(model_.graph, scope_);
     OnnxCheck check;
@@ -131,9 +130,9 @@ class Importer : public OnnxImport {
       if (status) continue;
       (blocked ? check.unexamined : check.problems).push_back({node.name, qualified(node), status.error()});
       for (const std::string& name : node.outputs) {
-        const auto stated = types.find(name);
+        const auto stated = model_.types.find(name);
         if (name.empty() || scope_.names.contains(name)) continue;
-        const auto type = stated == types.end() ? error("") : parameter_type({name, stated->second});
+        const auto type = stated == model_.types.end() ? error("") : parameter_type({name, stated->second});
         if (type) scope_.names.emplace(name, builder_.param(*type, name));
         else unknown.insert(name);
       }
@@ -411,16 +410,14 @@ Expected<Module> import_onnx(Context& context, std::span<const std::byte> bytes,
 
 Expected<Module> load_onnx(Context& context, const std::filesystem::path& path,
                            const std::map<std::string, int64_t>& shapes) {
-  TENON_TRY_ASSIGN(bytes, read_file(path));
-  return import_onnx(context, *bytes, {path.filename().string(), shapes, path.parent_path()});
+  TENON_TRY_ASSIGN(model, read_onnx(path));
+  return Importer(context, *model, {path.filename().string(), shapes}).run();
 }
 
 Expected<OnnxCheck> check_onnx(Context& context, const std::filesystem::path& path,
                                const std::map<std::string, int64_t>& shapes) {
-  TENON_TRY_ASSIGN(bytes, read_file(path));
-  const ImportOptions options{path.filename().string(), shapes, path.parent_path()};
-  TENON_TRY_ASSIGN(model, read_onnx(*bytes, options.file, options.folder));
-  return Importer(context, *model, options).check(read_onnx_types(*bytes));
+  TENON_TRY_ASSIGN(model, read_onnx(path));
+  return Importer(context, *model, {path.filename().string(), shapes}).check();
 }
 
 Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text) {

@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/frontend/onnx_external.h"
 #include "compiler/frontend/onnx_packed.h"
-#include "compiler/frontend/onnx_types.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -26,40 +27,23 @@ class Reader {
 
   Expected<OnnxModel> run(std::span<const std::byte> bytes) {
     onnx::ModelProto model;
-    if (bytes.size() > INT32_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      return error("this is not an ONNX model, or it is corrupt or truncated", file_,
-                   "compare its size with the original's");
-    }
-    if (!model.has_graph() || (model.graph().node_size() == 0 && model.graph().output_size() == 0)) {
-      return error("the model has no graph", file_, "check that this is an ONNX model");
-    }
-    OnnxModel result;
-    TENON_TRY_ASSIGN(opsets, this->opsets(model.opset_import()));
-    result.opsets = std::move(*opsets);
-    if (result.opsets.empty()) {
-      return error("the model does not state its opset", file_, "export it again, or set its opset_import");
-    }
-    for (const auto& function : model.functions()) {
-      TENON_TRY_ASSIGN(read, this->function(function));
-      result.functions.push_back(std::move(*read));
-    }
-    TENON_TRY_ASSIGN(graph, this->graph(model.graph(), true));
-    result.graph = std::move(*graph);
-    return result;
+    if (bytes.size() > INT32_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+      return corrupt();
+    return this->model(std::move(model));
   }
 
-  std::map<std::string, OnnxType> run_types(std::span<const std::byte> bytes) {
-    std::map<std::string, OnnxType> types;
-    onnx::ModelProto model;
-    if (bytes.size() > INT32_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return types;
-    const auto add = [&](const auto& values) {
-      for (const auto& value : values) {
-        if (auto type = this->type(value.type(), value.name())) types.emplace(value.name(), std::move(*type));
-      }
+  Expected<OnnxModel> run(const std::filesystem::path& path) {
+    const auto failed = [&](std::string_view action) {
+      return error(fmt::format("cannot {} the file: {}", action, std::strerror(errno)), path.string());
     };
-    add(model.graph().value_info());
-    add(model.graph().output());
-    return types;
+    errno = 0;
+    std::ifstream in(path, std::ios::binary);
+    if (!in) return failed("open");
+    onnx::ModelProto model;
+    const bool parsed = model.ParseFromIstream(&in);
+    if (in.bad()) return failed("read");
+    if (!parsed) return corrupt();
+    return this->model(std::move(model));
   }
 
   Expected<runtime::Tensor> run_tensor(std::span<const std::byte> bytes) {
@@ -71,6 +55,38 @@ class Reader {
   }
 
  private:
+  std::unexpected<Diagnostic> corrupt() const {
+    return error("this is not an ONNX model, or it is corrupt or truncated", file_,
+                 "compare its size with the original's");
+  }
+
+  // The tensors of the message are freed one by one, as each is converted: a large model is not in memory twice.
+  Expected<OnnxModel> model(onnx::ModelProto model) {
+    if (!model.has_graph() || (model.graph().node_size() == 0 && model.graph().output_size() == 0)) {
+      return error("the model has no graph", file_, "check that this is an ONNX model");
+    }
+    OnnxModel result;
+    TENON_TRY_ASSIGN(opsets, this->opsets(model.opset_import()));
+    result.opsets = std::move(*opsets);
+    if (result.opsets.empty()) {
+      return error("the model does not state its opset", file_, "export it again, or set its opset_import");
+    }
+    for (auto& function : *model.mutable_functions()) {
+      TENON_TRY_ASSIGN(read, this->function(function));
+      result.functions.push_back(std::move(*read));
+    }
+    TENON_TRY_ASSIGN(graph, this->graph(*model.mutable_graph(), true));
+    result.graph = std::move(*graph);
+    const auto add = [&](const auto& values) {
+      for (const auto& value : values) {
+        if (auto type = this->type(value.type(), value.name())) result.types.emplace(value.name(), std::move(*type));
+      }
+    };
+    add(model.graph().value_info());
+    add(model.graph().output());
+    return result;
+  }
+
   Expected<OnnxOpsets> opsets(const auto& imports) {
     OnnxOpsets opsets;
     for (const auto& import : imports) {
@@ -86,10 +102,11 @@ class Reader {
   }
 
   // The types of inputs matter in the main graph alone: those of an inner graph follow from its use.
-  Expected<OnnxGraph> graph(const onnx::GraphProto& graph, bool main) {
+  Expected<OnnxGraph> graph(onnx::GraphProto& graph, bool main) {
     OnnxGraph result;
     if (graph.sparse_initializer_size() > 0) return error("sparse initializers are not supported", file_);
-    for (const auto& initializer : graph.initializer()) {
+    for (auto& message : *graph.mutable_initializer()) {
+      const auto initializer = taken(message);
       TENON_TRY_ASSIGN(tensor, this->tensor(initializer, "initializer '" + initializer.name() + "'"));
       if (!result.initializers.emplace(initializer.name(), std::move(*tensor)).second) {
         return error(fmt::format("initializer '{}' is defined twice", initializer.name()), file_);
@@ -103,29 +120,39 @@ class Reader {
       result.inputs.back().type = std::move(*type);
     }
     for (const auto& output : graph.output()) result.outputs.push_back(output.name());
-    TENON_TRY_ASSIGN(nodes, this->nodes(graph.node()));
+    TENON_TRY_ASSIGN(nodes, this->nodes(*graph.mutable_node()));
     result.nodes = std::move(*nodes);
     return result;
   }
 
-  Expected<OnnxFunction> function(const onnx::FunctionProto& proto) {
+  Expected<OnnxFunction> function(onnx::FunctionProto& proto) {
     OnnxFunction function{.domain = onnx_domain(proto.domain()), .name = proto.name()};
     TENON_TRY_ASSIGN(opsets, this->opsets(proto.opset_import()));
     function.opsets = std::move(*opsets);
     function.inputs.assign(proto.input().begin(), proto.input().end());
     function.outputs.assign(proto.output().begin(), proto.output().end());
     function.attributes.assign(proto.attribute().begin(), proto.attribute().end());
-    TENON_TRY_ASSIGN(defaults, attributes(proto.attribute_proto(), fmt::format("function '{}'", proto.name())));
+    TENON_TRY_ASSIGN(defaults,
+                     attributes(*proto.mutable_attribute_proto(), fmt::format("function '{}'", proto.name())));
     function.defaults = std::move(*defaults);
-    TENON_TRY_ASSIGN(nodes, this->nodes(proto.node()));
+    TENON_TRY_ASSIGN(nodes, this->nodes(*proto.mutable_node()));
     function.nodes = std::move(*nodes);
     return function;
   }
 
-  Expected<std::vector<OnnxNode>> nodes(const auto& protos) {
+  // The message, which leaves an empty one: its memory is freed at the end of the scope.
+  template <class Message>
+  static Message taken(Message& message) {
+    Message result;
+    result.Swap(&message);
+    return result;
+  }
+
+  Expected<std::vector<OnnxNode>> nodes(auto& protos) {
     std::vector<OnnxNode> nodes;
     nodes.reserve(static_cast<size_t>(protos.size()));
-    for (const auto& proto : protos) {
+    for (auto& message : protos) {
+      auto proto = taken(message);
       TENON_TRY_ASSIGN(node, this->node(proto));
       nodes.push_back(std::move(*node));
     }
@@ -311,26 +338,26 @@ class Reader {
     return type;
   }
 
-  Expected<OnnxNode> node(const onnx::NodeProto& proto) {
+  Expected<OnnxNode> node(onnx::NodeProto& proto) {
     OnnxNode node{proto.op_type(), onnx_domain(proto.domain()), proto.name(), {}, {}, {}};
     node.inputs.assign(proto.input().begin(), proto.input().end());
     node.outputs.assign(proto.output().begin(), proto.output().end());
     if (node.name.empty() && !node.outputs.empty()) node.name = node.outputs[0];
-    TENON_TRY_ASSIGN(attrs, attributes(proto.attribute(), fmt::format("{} '{}'", node.op, node.name)));
+    TENON_TRY_ASSIGN(attrs, attributes(*proto.mutable_attribute(), fmt::format("{} '{}'", node.op, node.name)));
     node.attrs = std::move(*attrs);
     return node;
   }
 
-  Expected<OnnxAttrs> attributes(const auto& protos, const std::string& of) {
+  Expected<OnnxAttrs> attributes(auto& protos, const std::string& of) {
     OnnxAttrs attrs;
-    for (const auto& proto : protos) {
+    for (auto& proto : protos) {
       TENON_TRY_ASSIGN(value, attribute(proto, fmt::format("{}: attribute '{}'", of, proto.name())));
       attrs.insert_or_assign(proto.name(), std::move(*value));
     }
     return attrs;
   }
 
-  Expected<OnnxAttr> attribute(const onnx::AttributeProto& attr, const std::string& what) {
+  Expected<OnnxAttr> attribute(onnx::AttributeProto& attr, const std::string& what) {
     if (!attr.ref_attr_name().empty()) return OnnxReference{attr.ref_attr_name()};
     switch (attr.type()) {
       case onnx::AttributeProto::INT: return attr.i();
@@ -357,7 +384,7 @@ class Reader {
       }
       case onnx::AttributeProto::GRAPH: {
         std::vector<OnnxGraph> graphs;
-        TENON_TRY_ASSIGN(graph, this->graph(attr.g(), false));
+        TENON_TRY_ASSIGN(graph, this->graph(*attr.mutable_g(), false));
         graphs.push_back(std::move(*graph));
         return graphs;
       }
@@ -380,8 +407,10 @@ Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::strin
   return Reader(file, folder).run(bytes);
 }
 
-std::map<std::string, OnnxType> read_onnx_types(std::span<const std::byte> bytes) {
-  return Reader({}, {}).run_types(bytes);
+Expected<OnnxModel> read_onnx(const std::filesystem::path& path) {
+  const std::string file = path.filename().string();
+  const std::optional<std::filesystem::path> folder = path.parent_path();
+  return Reader(file, folder).run(path);
 }
 
 Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file) {

@@ -72,12 +72,16 @@ struct OnnxModel {
   OnnxOpsets opsets;
   OnnxGraph graph;
   std::vector<OnnxFunction> functions;
+  // Of intermediate values and outputs of the main graph, as far as they are stated and supported.
+  std::map<std::string, OnnxType> types;
 };
 
 // The bytes are not trusted: every size is checked against the data before memory is allocated. `folder`: where tensors
 // in external files are, which must lie below it; none: such tensors are refused.
 Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::string& file,
                               const std::optional<std::filesystem::path>& folder = {});
+// The same of a file, which is never in memory as a whole beside its tensors; its external files are in its folder.
+Expected<OnnxModel> read_onnx(const std::filesystem::path& path);
 
 // A TensorProto alone, as ONNX's test data are stored.
 Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file);

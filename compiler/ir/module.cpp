@@ -67,13 +67,7 @@ SpanId Module::add_span(Span span) {
   return static_cast<SpanId>(spans.size() - 1);
 }
 
-Module clone(const Module& module) {
-  Module copy = module;
-  for (runtime::Tensor& constant : copy.constants) {
-    if (constant) constant = constant.clone();
-  }
-  return copy;
-}
+Module clone(const Module& module) { return module; }
 
 std::vector<uint32_t> use_counts(const Function& function) {
   std::vector<uint32_t> counts(function.vars.size(), 0);

@@ -6,7 +6,7 @@
 // captures the variables and sizes from around it that its body uses. References are cells with identity; all other
 // values are immutable. A binding may have an effect (effects.h): bindings without an effect may be reordered along
 // data edges and removed when unused, bindings with an effect keep their order. Every variable has a single binding in
-// its function, across all nested blocks. Modules move through passes and share nothing; `clone` is explicit. Equality
+// its function, across all nested blocks. Modules move through passes; `clone` shares constants alone. Equality
 // (`equal`) ignores spans, local names and the numbering of variables and constants; constants compare by content.
 #pragma once
 
@@ -254,7 +254,7 @@ void for_each_function(M& module, F&& visit) {
   }
 }
 
-// A copy that shares nothing with the original.
+// A copy, which shares the elements of constants alone: they never change.
 Module clone(const Module& module);
 
 // Equality except for spans, local names and numbering. Both modules must use the same Context.

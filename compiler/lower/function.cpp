@@ -20,14 +20,6 @@ namespace {
 using runtime::Register;
 using runtime::Registers;
 
-size_t width(Type type) {
-  const TupleType* tuple = type.tuple();
-  if (!tuple) return 1;
-  size_t sum = 0;
-  for (const Type field : tuple->fields) sum += width(field);
-  return sum;
-}
-
 }  // namespace
 
 FunctionLowering::FunctionLowering(FunctionLowering& parent, const Lambda& lambda, VarId self)
@@ -752,6 +744,7 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
         origin(binding.var));
   }
   TENON_TRY_ASSIGN(kernel, target->generate(program_.context, program_.module, name, callee));
+  program_.made_kernel(callee);
   if (auto* bound = std::get_if<BoundKernel>(&*kernel)) {
     if (!program_.options.cpu.native)
       return error(fmt::format("target {} requires native kernels, which are off", target->name), origin(binding.var));
@@ -782,6 +775,7 @@ Expected<bool> FunctionLowering::call_group(const Binding& binding, const Call& 
   if (!program_.options.cpu.native || callee.composite != "fused") return false;
   const auto native = program_.natives.group(program_.context.name(name), callee);
   if (!native) return false;
+  program_.made_kernel(callee);
   TENON_TRY(call_native(*native, call.args, binding));
   const Function* caller = std::exchange(function_, &callee);
   for (const Binding& inner : callee.body.bindings) {

@@ -20,7 +20,9 @@ constexpr size_t kMaxCopies =
 
 }  // namespace
 
-Status ProgramLowering::run(Symbol entry) {
+Status ProgramLowering::run(Symbol entry, Module* consumed) {
+  consumed_ = consumed;
+  if (consumed) uses_.emplace(module, entry);
   const Function& function = *module.function(entry);
   const uint32_t index = add_function();
   TENON_TRY(
@@ -35,6 +37,10 @@ Status ProgramLowering::run(Symbol entry) {
   TENON_TRY_ASSIGN(code, natives.compile());
   if (*code) out.natives.push_back(std::move(**code));
   return {};
+}
+
+void ProgramLowering::made_kernel(const Function& function) {
+  if (consumed_) uses_->free_used_by(*consumed_, function);
 }
 
 // An arena of a function that its own calls enter again would be needed for each frame, also of results that are dead.
@@ -140,7 +146,9 @@ bool ProgramLowering::inlines(Symbol name, const Function& function) {
   return entry->second && ++copies_[name] <= kMaxCopies;
 }
 
-Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry,
+namespace {
+
+Expected<runtime::Executable> lower(Context& context, const Module& module, Module* consumed, Symbol entry,
                                     std::span<const Target> targets, const LowerOptions& options) {
   const Function* function = module.function(entry);
   if (!function)
@@ -148,9 +156,22 @@ Expected<runtime::Executable> lower(Context& context, const Module& module, Symb
   runtime::Executable executable;
   executable.name = options.name;
   executable.facts = options.facts;
-  TENON_TRY(ProgramLowering(context, module, targets, options, executable).run(entry));
+  TENON_TRY(ProgramLowering(context, module, targets, options, executable).run(entry, consumed));
   executable.graph = make_graph(context, module, *function);
   return executable;
+}
+
+}  // namespace
+
+Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry,
+                                    std::span<const Target> targets, const LowerOptions& options) {
+  return lower(context, module, nullptr, entry, targets, options);
+}
+
+Expected<runtime::Executable> lower(Context& context, Module&& module, Symbol entry, std::span<const Target> targets,
+                                    const LowerOptions& options) {
+  Module consumed = std::move(module);
+  return lower(context, consumed, &consumed, entry, targets, options);
 }
 
 }  // namespace tenon::compiler

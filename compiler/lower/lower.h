@@ -50,5 +50,8 @@ struct LowerOptions {
 // "memory".
 Expected<runtime::Executable> lower(Context& context, const Module& module, Symbol entry,
                                     std::span<const Target> targets, const LowerOptions& options);
+// The same, and frees each constant of the module as soon as the kernel is made that alone uses it.
+Expected<runtime::Executable> lower(Context& context, Module&& module, Symbol entry, std::span<const Target> targets,
+                                    const LowerOptions& options);
 
 }  // namespace tenon::compiler

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
+#include "compiler/lower/constants.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/native.h"
 
@@ -26,8 +28,10 @@ class ProgramLowering {
         natives(context, module, options.cpu),
         out(out) {}
 
-  // Lowers the entry, and all functions that it uses.
-  Status run(Symbol entry);
+  // Lowers the entry, and all functions that it uses. `consumed`: the module, whose constants may be freed.
+  Status run(Symbol entry, Module* consumed = nullptr);
+  // After the kernel of a function has been made.
+  void made_kernel(const Function& function);
 
   uint32_t add_function();
   // The index of the callee of a direct call: one word for each parameter and each hidden size.
@@ -63,6 +67,8 @@ class ProgramLowering {
   std::map<Symbol, size_t> copies_;  // of a function that is lowered at its calls
   std::deque<Function> made_;        // functions that call a global, for its use as a value
   std::vector<Work> work_;
+  Module* consumed_ = nullptr;
+  std::optional<LoweredConstants> uses_;                         // of a consumed module
   std::unordered_map<size_t, std::vector<uint32_t>> constants_;  // by their bytes' hash
 };
 

@@ -1,6 +1,7 @@
 // Constant folding: evaluates operators whose operands are all constants.
 #include <algorithm>
 
+#include "compiler/passes/constant_uses.h"
 #include "compiler/passes/passes.h"
 
 namespace tenon::compiler {
@@ -37,8 +38,11 @@ std::optional<Atom> fold(Builder& builder, const Value& value, int64_t max_bytes
 }
 
 Expected<Module> fold_constants(Context& context, Module module) {
-  return rewrite(context, std::move(module), [](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
-    return fold(builder, binding.value, kSmallBytes);
+  ConstantUses uses(module);
+  return rewrite(context, std::move(module), [&](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
+    const std::optional<Atom> folded = fold(builder, binding.value, kSmallBytes);
+    if (folded) for_each_operand(binding.value, [&](const Atom& atom) { uses.remove(builder.module(), atom); });
+    return folded;
   });
 }
 

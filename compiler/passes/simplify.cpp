@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/passes/constant_uses.h"
 #include "compiler/passes/passes.h"
 #include "support/try.h"
 
@@ -14,8 +15,8 @@ using Outcome = Expected<std::optional<Atom>>;
 
 class Simplifier {
  public:
-  Simplifier(Context& context, Builder& builder, Binding& binding)
-      : context_(context), builder_(builder), function_(builder.function()), binding_(binding) {}
+  Simplifier(Context& context, Builder& builder, ConstantUses& uses, Binding& binding)
+      : context_(context), builder_(builder), function_(builder.function()), uses_(uses), binding_(binding) {}
 
   // Simplifies the binding; a returned atom replaces it.
   Outcome run() {
@@ -180,6 +181,7 @@ class Simplifier {
     if (!weights || weights->shape().size() != 2 || type->rank() != 2) return std::nullopt;
     auto transposed = context_.op(ops::kTranspose).reference({{"axes", Ints{1, 0}}}, std::span(weights, 1));
     if (!transposed) return std::nullopt;
+    uses_.remove(builder_.module(), apply.args[1]);
     TENON_TRY_ASSIGN(dense, make(ops::kDense, {apply.args[0], builder_.constant(std::move(transposed->front()))}, {}));
     binding_.value = std::move(*dense);
     return std::nullopt;
@@ -225,13 +227,15 @@ class Simplifier {
   Context& context_;
   Builder& builder_;
   const Function& function_;
+  ConstantUses& uses_;
   Binding& binding_;
 };
 
 }  // namespace
 
 Expected<Module> simplify(Context& context, Module module) {
-  auto step = [&](Builder& builder, Binding& binding) { return Simplifier(context, builder, binding).run(); };
+  ConstantUses uses(module);
+  auto step = [&](Builder& builder, Binding& binding) { return Simplifier(context, builder, uses, binding).run(); };
   TENON_TRY_ASSIGN(simple, rewrite(context, std::move(module), step));
   return dead_code(context, std::move(*simple));
 }

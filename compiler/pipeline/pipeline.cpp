@@ -127,7 +127,13 @@ std::vector<std::string> target_names() {
   return names;
 }
 
-Expected<Compilation> compile(const Model& model, const CompileOptions& options) {
+namespace {
+
+// Leaves the constants to another module.
+void forget_constants(Module& module) { std::ranges::fill(module.constants, runtime::Tensor()); }
+
+// `consumed` is the model, or null.
+Expected<Compilation> compile(const Model& model, Model* consumed, const CompileOptions& options) {
   Context& context = *model.context;
   Compilation result;
   std::string numeric_types = "as in the model";
@@ -187,10 +193,23 @@ Expected<Compilation> compile(const Model& model, const CompileOptions& options)
   lowering.cpu = options.cpu;
   lowering.placements = &on_cpu;
   begin(targets.empty() ? "generating code" : "scheduling and generating code");
-  TENON_TRY_ASSIGN(executable, lower(context, result.kernels, model.entry, targets, lowering));
+  if (consumed) {
+    for (Module* module : {&consumed->module, &result.quantized, &result.partitioned}) forget_constants(*module);
+  }
+  TENON_TRY_ASSIGN(executable, consumed
+                                   ? lower(context, std::move(result.kernels), model.entry, targets, lowering)
+                                   : lower(context, std::as_const(result.kernels), model.entry, targets, lowering));
   result.executable = std::move(*executable);
   name_kernels(result.placements, on_cpu);
   return result;
 }
+
+}  // namespace
+
+Expected<Compilation> compile(const Model& model, const CompileOptions& options) {
+  return compile(model, nullptr, options);
+}
+
+Expected<Compilation> compile(Model&& model, const CompileOptions& options) { return compile(model, &model, options); }
 
 }  // namespace tenon::compiler

@@ -72,5 +72,8 @@ struct Compilation {
 
 // The model outlives the compilation.
 Expected<Compilation> compile(const Model& model, const CompileOptions& options);
+// The same where only the executable, the placements and their explanation are needed: the constants of the model and
+// of all stages are freed as soon as their kernels are made, so that large weights are not in memory twice.
+Expected<Compilation> compile(Model&& model, const CompileOptions& options);
 
 }  // namespace tenon::compiler

@@ -1,5 +1,5 @@
 // Writes an executable.
-#include <cstring>
+#include <array>
 #include <type_traits>
 
 #include "executable_generated.h"
@@ -14,9 +14,12 @@ namespace {
 
 namespace fb = flatbuffers;
 
+using Parts = std::vector<std::span<const std::byte>>;
+
 class Writer {
  public:
-  std::vector<std::byte> write(const Executable& executable) {
+  // The file as consecutive parts, which are in the writer's and the executable's memory.
+  Parts write(const Executable& executable) {
     // Offsets depend on the header's size, and the header's size does not depend on offsets: build it twice.
     for (const Tensor& constant : executable.constants) section(constant.bytes());
     for (const auto& program : executable.programs) {
@@ -29,18 +32,19 @@ class Writer {
     uint64_t end = lay_out(sizeof(Preface) + header_bytes);
     auto head = header(executable);
 
-    Preface preface;
-    preface.version = kExecutableVersion;
-    preface.header_bytes = head.size();
-    preface.file_bytes = end;
-    preface.header_hash = sha256(std::as_bytes(head));
-    std::vector<std::byte> file(end);
-    std::memcpy(file.data(), &preface, sizeof(preface));
-    std::memcpy(file.data() + sizeof(preface), head.data(), head.size());
+    preface_.version = kExecutableVersion;
+    preface_.header_bytes = head.size();
+    preface_.file_bytes = end;
+    preface_.header_hash = sha256(std::as_bytes(head));
+    Parts parts{std::as_bytes(std::span(&preface_, 1)), std::as_bytes(head)};
+    uint64_t at = sizeof(Preface) + head.size();
+    static constexpr std::array<std::byte, kSectionAlignment> kZeros{};
     for (size_t i = 0; i < data_.size(); ++i) {
-      if (!data_[i].empty()) std::memcpy(file.data() + sections_[i].offset(), data_[i].data(), data_[i].size());
+      parts.push_back(std::span(kZeros).first(sections_[i].offset() - at));
+      parts.push_back(data_[i]);
+      at = sections_[i].offset() + data_[i].size();
     }
-    return file;
+    return parts;
   }
 
  private:
@@ -280,6 +284,7 @@ class Writer {
     return {builder_.GetBufferPointer(), builder_.GetSize()};
   }
 
+  Preface preface_;
   fb::FlatBufferBuilder builder_;
   std::vector<std::span<const std::byte>> data_;
   std::vector<Sha256> hashes_;
@@ -290,12 +295,17 @@ class Writer {
 
 Expected<std::vector<std::byte>> serialize(const Executable& executable) {
   TENON_TRY(verify(executable, executable.name));
-  return Writer().write(executable);
+  Writer writer;
+  std::vector<std::byte> file;
+  for (const std::span<const std::byte> part : writer.write(executable))
+    file.insert(file.end(), part.begin(), part.end());
+  return file;
 }
 
 Status save(const Executable& executable, const std::filesystem::path& path) {
-  TENON_TRY_ASSIGN(file, serialize(executable));
-  return write_file(path, *file);
+  TENON_TRY(verify(executable, executable.name));
+  Writer writer;
+  return write_file(path, writer.write(executable));
 }
 
 }  // namespace tenon::runtime
