@@ -35,8 +35,13 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.repeated(
       calibration_data, "--calibrate", "[NAME=]FILE",
       "quantize to int8 with these samples: FILE.npy or FILE.npz:MEMBER; NAME=FILE for each of several inputs");
-  options.choice(method, "--calibration", {"minmax", "percentile", "kl", "mse", "measured"},
-                 "method that takes ranges from the samples; measured: the one with the least error of the results");
+  options.choice(
+      method, "--calibration", {"minmax", "percentile", "kl", "mse", "measured"},
+      "method that takes ranges from the samples; measured: the one with the least error of the results, with "
+      "--correct-biases and --equalize where they lessen it");
+  options.flag(correct_biases, "--correct-biases",
+               "subtract from each bias of a layer what the rounding of the weights adds to the mean of its results");
+  options.flag(equalize, "--equalize", "scale channels between layers so that their ranges are alike");
   options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps");
   options.repeated(keep, "--keep", "NODE",
                    "the layer of this node of the model stays in float, all others are quantized; may be repeated");
@@ -154,7 +159,10 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
       .targets = targets,
       .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
-      .calibrate = {.method = *method, .percentile = options.percentile},
+      .calibrate = {.method = *method,
+                    .percentile = options.percentile,
+                    .correct_biases = options.correct_biases,
+                    .equalize = options.equalize},
       .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64.0 : 127.0},
       .keep = options.keep,
       .accuracy = {.least = options.accuracy, .agreement = *agreement},

@@ -17,6 +17,7 @@ struct ModelOptions {
   std::vector<std::string> calibration_data;  // "[NAME=]FILE" of each input
   std::string method = "minmax";
   double percentile = 0.9999;
+  bool correct_biases = false, equalize = false;
   bool symmetric = false;
   std::vector<std::string> keep;  // nodes that stay in float
   double accuracy = 0;            // required of the quantized model; 0: none

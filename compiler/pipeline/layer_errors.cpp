@@ -85,7 +85,8 @@ Status LayerErrors::add(std::span<const Tensor> inputs) {
       values.insert_or_assign(std::string(model_->context->name(function.info(var).name)), value.tensor());
     };
   };
-  TENON_TRY(interpret(*model_->context, model_->module, model_->entry, inputs, into(real_)));
+  const Module& real = compilation_->equalized ? *compilation_->equalized : model_->module;
+  TENON_TRY(interpret(*model_->context, real, model_->entry, inputs, into(real_)));
   const auto keep = into(integers_);
   const auto keep_bytes = [&](const Function& function, VarId var, const RunValue& value) {
     if (value.tensor() && value.tensor().dtype() == DType::kI8) keep(function, var, value);

@@ -77,6 +77,31 @@ void name_kernels(std::span<Placement> placements, std::span<const CpuPlacement>
   }
 }
 
+// Calibrates and quantizes the model, into `result`.
+Expected<MeasuredWay> quantize_model(const Model& model, const CompileOptions& options, Compilation& result) {
+  Context& context = *model.context;
+  const Samples& samples = *options.calibration;
+  QuantizeOptions quantization = options.quantize;
+  TENON_TRY_ASSIGN(kept, layers_named(context, model.module, model.entry, options.keep));
+  quantization.keep.merge(*kept);
+  CalibrationOptions calibration = options.calibrate;
+  if (options.cpu.native && !calibration.runner) calibration.runner = native_runner(context);
+  TENON_TRY_ASSIGN(found, calibrate_by_error(context, model.module, model.entry, samples, calibration, quantization));
+  result.notes = report(*found);
+  quantization.means = std::move(found->means);
+  result.equalized = std::move(found->equalized);
+  const Module& source = result.equalized ? *result.equalized : model.module;
+  if (options.accuracy.least != 0) {
+    TENON_TRY_ASSIGN(precision, choose_precision(context, source, model.entry, samples, found->ranges, options.accuracy,
+                                                 quantization, calibration));
+    quantization.keep = std::move(precision->keep);
+    result.notes += report(*precision, options.accuracy, samples.size());
+  }
+  TENON_TRY_ASSIGN(quantized, quantize(context, source, model.entry, found->ranges, quantization, &result.scales));
+  result.quantized = std::move(*quantized);
+  return found->way;
+}
+
 }  // namespace
 
 Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
@@ -142,24 +167,8 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   };
   if (options.calibration) {
     begin("calibrating");
-    QuantizeOptions quantization = options.quantize;
-    TENON_TRY_ASSIGN(kept, layers_named(context, model.module, model.entry, options.keep));
-    quantization.keep.merge(*kept);
-    CalibrationOptions calibration = options.calibrate;
-    if (options.cpu.native && !calibration.runner) calibration.runner = native_runner(context);
-    TENON_TRY_ASSIGN(
-        found, calibrate_by_error(context, model.module, model.entry, *options.calibration, calibration, quantization));
-    if (options.accuracy.least != 0) {
-      TENON_TRY_ASSIGN(precision, choose_precision(context, model.module, model.entry, *options.calibration,
-                                                   found->ranges, options.accuracy, quantization, calibration));
-      quantization.keep = precision->keep;
-      result.notes += report(*precision, options.accuracy, options.calibration->size());
-    }
-    TENON_TRY_ASSIGN(quantized,
-                     quantize(context, model.module, model.entry, found->ranges, quantization, &result.scales));
-    result.quantized = std::move(*quantized);
-    numeric_types =
-        fmt::format("int8, calibrated on {} samples by {}", options.calibration->size(), name(found->method));
+    TENON_TRY_ASSIGN(way, quantize_model(model, options, result));
+    numeric_types = fmt::format("int8, calibrated on {} samples by {}", options.calibration->size(), describe(*way));
   } else {
     // The requantizations of a model that comes quantized are as the accelerator has them only where one computes them.
     Module module = clone(model.module);

@@ -61,7 +61,9 @@ struct CompileOptions {
 };
 
 struct Compilation {
-  Module quantized;    // the executed function before partitioning; the model itself where it is not quantized
+  Module quantized;  // the executed function before partitioning; the model itself where it is not quantized
+  // The float function that was quantized, where its layers were equalized; its results are the model's.
+  std::optional<Module> equalized;
   std::string notes;   // for people: what was measured to quantize the model; lines, or empty
   ValueScales scales;  // of the int8 values of `quantized`
   Module partitioned;

@@ -18,14 +18,18 @@ enum class Calibration : uint8_t {
   kPercentile,    // all but the outermost (1 - percentile) / 2 on each side, by a histogram
   kDivergence,    // the least divergence of the int8 values' distribution from that of the floats, by a histogram
   kSquaredError,  // the least mean squared error of the int8 values, by a histogram
-  kMeasured,      // the one of these whose int8 function differs least from the float one (measured.h)
+  // The one of these whose int8 function differs least from the float one, with corrected biases and equalized layers
+  // where these lessen the difference (measured.h).
+  kMeasured,
 };
 std::string_view name(Calibration method);                       // "minmax", "percentile", "kl", "mse", "measured"
 Expected<Calibration> parse_calibration(std::string_view text);  // of a name
 
 struct CalibrationOptions {
   Calibration method = Calibration::kMinMax;
-  double percentile = 0.9999;  // 0.5 .. 1
+  double percentile = 0.9999;   // 0.5 .. 1
+  bool correct_biases = false;  // QuantizeOptions::means; kMeasured tries both
+  bool equalize = false;        // equalize.h; kMeasured tries both
   // Runs the function; empty: the interpreter, which functions with control flow need in any case.
   Runner runner = {};
   // Called before and after each sample of a step of the calibration.

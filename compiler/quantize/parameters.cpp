@@ -74,6 +74,20 @@ QuantizedWeights quantize_weights(std::span<const float> weights, size_t channel
   return result;
 }
 
+std::vector<double> mean_errors(const runtime::Tensor& weights, const QuantizedWeights& quantized, int64_t groups,
+                                std::span<const double> input_means) {
+  const auto channels = static_cast<size_t>(weights.shape()[0]), inputs = static_cast<size_t>(weights.shape()[1]);
+  const size_t per_channel = quantized.values.size() / channels, kernel = per_channel / inputs;
+  const auto real = weights.data<float>();
+  std::vector<double> errors(channels);
+  for (size_t i = 0; i < quantized.values.size(); ++i) {
+    const size_t channel = i / per_channel, group = channel / (channels / static_cast<size_t>(groups));
+    const double mean = input_means[group * inputs + i % per_channel / kernel];
+    errors[channel] += (quantized.values[i] * quantized.scales[channel] - double{real[i]}) * mean;
+  }
+  return errors;
+}
+
 spec::ChannelParameters requantize_ratio(double ratio) {
   const Normalized n = normalize(ratio);
   const int shift = n.shift - 8;

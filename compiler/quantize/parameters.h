@@ -50,6 +50,11 @@ struct QuantizedWeights {
 QuantizedWeights quantize_weights(std::span<const float> weights, size_t channels, std::span<const float> bias,
                                   double input_scale, double limit = 127);
 
+// What the errors of the quantized weights add to the mean of each output channel, where the channels of the input have
+// these means; weights [channels][input channels of a group][kernel]. Padding counts as the means.
+std::vector<double> mean_errors(const runtime::Tensor& weights, const QuantizedWeights& quantized, int64_t groups,
+                                std::span<const double> input_means);
+
 // multiplier and shift with multiplier * 2^-(shift + 8) nearest to `ratio` > 0: 16 bits, normalized. Ratios outside
 // the fields' range become 0 (less than an output step) or the largest value (the result saturates anyway).
 spec::ChannelParameters requantize_ratio(double ratio);

@@ -346,11 +346,17 @@ class Quantizer {
     TENON_TRY_ASSIGN(
         acc, builder_.apply(*chain.anchor->op, {*x, builder_.constant(Tensor::of<int8_t>(weights.shape(), q.values))},
                             std::move(attrs), name(root)));
+    const auto means = options_.means.find({self_, *input});
+    const std::vector<double> added =
+        means == options_.means.end()
+            ? std::vector<double>(channels)
+            : mean_errors(weights, q, chain.anchor->op->is(ops::kConv2d) ? int_attr(chain.anchor->attrs, "groups") : 1,
+                          means->second);
     std::vector<spec::ChannelParameters> parameters(channels);
     for (size_t c = 0; c < channels; ++c) {
       const double step = in.scale * q.scales[c];
       parameters[c] = requantize_ratio(step / out.scale);
-      const double real_bias = bias ? static_cast<double>(bias_values[c]) / step : 0;
+      const double real_bias = ((bias ? static_cast<double>(bias_values[c]) : 0) - added[c]) / step;
       const double total = std::nearbyint(real_bias) - static_cast<double>(in.zero) * static_cast<double>(q.sums[c]);
       constexpr double kLimit = std::numeric_limits<int32_t>::max();
       parameters[c].bias = static_cast<int32_t>(std::clamp(total, -kLimit - 1, kLimit));

@@ -8,6 +8,8 @@
 // fields of constructed values stay float, and so does code that no sample of the calibration reached.
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "compiler/quantize/calibrate.h"
@@ -16,11 +18,17 @@
 
 namespace tenon::compiler {
 
+// The means of a value's channels in calibration.
+using ChannelMeans = std::map<std::pair<Symbol, VarId>, std::vector<double>>;
+
 struct QuantizeOptions {
   bool symmetric = false;  // activations: zero points are 0
   // The largest weight. With 64, sums of two products fit into 16 bits, which processors without dot products use.
   double weight_limit = 127;
   LayerSet keep = {};  // layers that stay in float
+  // Of the inputs of chains. What the rounding of weights adds to the mean of a result, which is the sum of their
+  // errors times these means, is subtracted from the bias (Nagel et al. 2019, section 4.2). Empty: nothing is.
+  ChannelMeans means = {};
 };
 
 // The entry alone, which is straight-line code, with a tuple as its result: of each layer, what its quantization on

@@ -256,15 +256,16 @@ TEST_F(QuantizeTest, MeasuredCalibrationTakesTheMethodWithTheLeastError) {
   sample.data<float>()[17] = 1000;
   const auto found = calibrate_by_error(context_, module_, main_, {{sample}}, {.method = Calibration::kMeasured});
   ASSERT_TRUE(found) << found.error().str();
-  ASSERT_EQ(found->errors.size(), 4u);
-  const auto least = std::ranges::min_element(found->errors, {}, &std::pair<Calibration, double>::second);
-  EXPECT_EQ(found->method, least->first);
-  EXPECT_NE(found->method, Calibration::kMinMax);  // whose steps are 1000 / 255
+  ASSERT_EQ(found->tried.size(), 6u);
+  const auto least = std::ranges::min_element(found->tried, {}, &MeasuredWay::error);
+  EXPECT_EQ(describe(found->way), describe(*least));
+  EXPECT_NE(report(*found).find(describe(*least)), std::string::npos);
+  EXPECT_NE(found->way.method, Calibration::kMinMax);  // whose steps are 1000 / 255
   EXPECT_LT(found->ranges.at(main_)[0].hi, 1000);
   const auto given = calibrate_by_error(context_, module_, main_, {{sample}});
   ASSERT_TRUE(given) << given.error().str();
   EXPECT_EQ(given->ranges.at(main_)[0].hi, 1000);
-  EXPECT_TRUE(given->errors.empty());
+  EXPECT_TRUE(given->tried.empty() && report(*given).empty());
 }
 
 // Of two convolutions, each with its bias and its ReLU, the first one stays in float.
