@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cassert>
+#include <functional>
 #include <mutex>
 
 #include "runtime/native/fault.h"
@@ -40,7 +41,7 @@ int32_t parallel(tn_call* base, tn_task task, void* data, int64_t count) {
   std::mutex mutex;
   int64_t first = INT64_MAX;  // the smallest index that failed, and its fault
   std::optional<Failure> fault;
-  const int64_t failed = call.pool->run(count, [&](Arena& arena, int64_t index) {
+  const auto run_task = [&](Arena& arena, int64_t index) {
     Call task_call = call;
     task_call.arena = &arena;
     task_call.pool = nullptr;
@@ -49,7 +50,8 @@ int32_t parallel(tn_call* base, tn_task task, void* data, int64_t count) {
     const std::lock_guard lock(mutex);
     if (index < first) first = index, fault = task_call.fault;
     return false;
-  });
+  };
+  const int64_t failed = call.pool->run(count, std::ref(run_task));  // as in NativeLibrary::run()
   if (failed < 0) return 0;
   if (fault && !call.fault) call.fault = fault;
   return 1;

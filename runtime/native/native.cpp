@@ -12,6 +12,8 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <memory_resource>
 
 #include "runtime/native/call.h"
 #include "support/try.h"
@@ -163,20 +165,22 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
   return NativeLibrary(std::move(state));
 }
 
-Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool,
-                                                  std::span<const Storage> storage) const {
+Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const Tensor> params,
+                                                  ThreadPool& pool) const {
+  CallMemory memory;
+  std::vector<Tensor> results;
+  TENON_TRY(call(kernel, params, results, memory, pool));
+  return results;
+}
+Status NativeLibrary::call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
+                           CallMemory& memory, ThreadPool& pool) const {
   assert(kernel < state_->code->kernels.size());
   const auto& [name, signature] = state_->code->kernels[kernel];
-  auto named = [&](auto& failed) {
-    if (failed.error().where.empty()) failed.error().where = "@" + name;
-    return std::unexpected(std::move(failed.error()));
-  };
-  auto dims = bind_dims(signature, params);
-  if (!dims) return named(dims);
-  auto results = make_results(signature, *dims, params, storage);
-  if (!results) return named(results);
-  TENON_TRY(run(kernel, params, *results, *dims, pool));
-  return results;
+  Status status = bind_dims(signature, params, memory);
+  if (status) status = make_results(signature, params, memory, results);
+  if (status) return run(kernel, params, results, memory.dims, pool);
+  if (status.error().where.empty()) status.error().where = "@" + name;
+  return status;
 }
 Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
                                 ThreadPool& pool) const {
@@ -186,16 +190,20 @@ Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, s
 }
 Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
                           std::span<const int64_t> dims, ThreadPool& pool) const {
-  std::vector<void*> buffers;
+  std::array<std::byte, 1024> bytes;
+  std::pmr::monotonic_buffer_resource memory(bytes.data(), bytes.size());
+  std::pmr::vector<void*> buffers(&memory);
+  buffers.reserve(params.size() + results.size());
   for (const Tensor& param : params) buffers.push_back(const_cast<std::byte*>(param.bytes().data()));
   for (Tensor& result : results) buffers.push_back(result.bytes().data());
   Call call = make_call(buffers.data(), dims.data(), pool);
   call.functions = state_->functions;
   int32_t failed = 0;
-  pool.with_arena([&](Arena& arena) {
+  const auto run_kernel = [&](Arena& arena) {
     call.arena = &arena;
     failed = state_->variant->kernels[kernel](&call);
-  });
+  };
+  pool.with_arena(std::ref(run_kernel));  // a reference, since a function object of this size would be on the heap
   if (failed == 0) return {};
   std::string where = "@" + state_->code->kernels[kernel].name;
   std::string what = explain(call, *state_->library, where);

@@ -51,10 +51,11 @@ class NativeLibrary {
   std::string_view level() const;
 
   // The kernel's results for these tensors, computed by the pool's threads. Errors: tensors that do not match the
-  // signature, and faults of the kernel, whose messages name the loop function and the stage. `storage` is that of
-  // make_results().
-  Expected<std::vector<Tensor>> call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool,
-                                     std::span<const Storage> storage = {}) const;
+  // signature, and faults of the kernel, whose messages name the loop function and the stage.
+  Expected<std::vector<Tensor>> call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool) const;
+  // The same with memory of the caller; `results` is replaced.
+  Status call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results, CallMemory& memory,
+              ThreadPool& pool) const;
   // The same, into existing tensors: they have the types and shapes of the signature (asserted), and none of them is a
   // parameter.
   Status call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, ThreadPool& pool) const;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
+#include <array>
+#include <memory_resource>
+#include <utility>
 
 #include "support/try.h"
 
@@ -11,7 +13,17 @@ namespace tenon::runtime {
 namespace {
 
 using Op = SizeStep::Op;
-using Indices = std::vector<int64_t>;
+using Indices = std::pmr::vector<int64_t>;
+
+// Memory on the stack for short vectors; longer ones are on the heap.
+class ShortMemory {
+ public:
+  std::pmr::memory_resource* resource() { return &resource_; }
+
+ private:
+  std::array<std::byte, 1024> bytes_;
+  std::pmr::monotonic_buffer_resource resource_{bytes_.data(), bytes_.size()};
+};
 
 constexpr int64_t kMaxElements = int64_t{1} << 48;  // the limit of every tensor
 
@@ -43,7 +55,9 @@ class Sizes {
       : signature_(signature), params_(params), dims_(dims) {}
 
   Expected<int64_t> value(const Size& size, const Indices& indices) {
-    Indices stack;
+    ShortMemory memory;
+    Indices stack(memory.resource());
+    stack.reserve(16);
     auto pop = [&] {
       const int64_t top = stack.back();
       stack.pop_back();
@@ -74,24 +88,27 @@ class Sizes {
     return stack.back();
   }
 
-  Expected<Shape> shape(const SignatureBuffer& buffer) {
+  // Appends the sizes of the buffer's tensor to `shape`, which is empty.
+  template <class Sizes>
+  Status shape(const SignatureBuffer& buffer, Sizes& shape) {
     const size_t packed = packed_axes(buffer);
-    Shape shape;
-    Indices indices(packed, 0);
+    ShortMemory memory;
+    Indices indices(packed, 0, memory.resource());
+    indices.reserve(buffer.axes.size());
     for (size_t axis = packed; axis < buffer.axes.size(); ++axis) {
       TENON_TRY_ASSIGN(extent, this->extent(buffer, axis, indices));
       shape.push_back(*extent);
       indices.push_back(0);
     }
     if (packed > 0) {
-      Indices prefix;
+      Indices prefix(memory.resource());
       const bool empty = std::ranges::find(shape, 0) != shape.end();
       TENON_TRY_ASSIGN(rows, empty ? Expected<int64_t>(0) : this->rows(buffer, packed, prefix));
       shape.insert(shape.begin(), *rows);
     }
     if (!checked_bytes(buffer.dtype, shape))
       return error(fmt::format("'{}' would be a {} of {}", buffer.name, to_string(shape), name(buffer.dtype)));
-    return shape;
+    return {};
   }
 
  private:
@@ -99,7 +116,8 @@ class Sizes {
     const Tensor& tensor = params_[param];
     int64_t offset = 0;
     const auto rank = static_cast<std::ptrdiff_t>(tensor.shape().size());
-    const Indices indices(stack.end() - rank, stack.end());
+    ShortMemory memory;
+    const Indices indices(stack.end() - rank, stack.end(), memory.resource());
     stack.resize(stack.size() - static_cast<size_t>(rank));
     for (size_t axis = 0; axis < indices.size(); ++axis) {
       if (indices[axis] < 0 || indices[axis] >= tensor.shape()[axis])
@@ -226,7 +244,9 @@ bool is_sound(const Size& size, size_t dims) {
 }
 
 std::optional<int64_t> evaluate(const Size& size, std::span<const std::optional<int64_t>> dims) {
-  Indices stack;
+  ShortMemory memory;
+  Indices stack(memory.resource());
+  stack.reserve(16);
   for (const auto& [op, operand] : size) {
     if (op == Op::kConstant) {
       stack.push_back(operand);
@@ -247,7 +267,16 @@ std::optional<int64_t> evaluate(const Size& size, std::span<const std::optional<
 
 Status verify(const Signature& signature, std::string_view where) { return Verifier(signature, where).run(); }
 
+Storage CallMemory::storage(size_t /*result*/, size_t bytes) { return Storage::allocate(bytes); }
+Shape CallMemory::shape() { return {}; }
+
 Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<const Tensor> params) {
+  CallMemory memory;
+  TENON_TRY(bind_dims(signature, params, memory));
+  return std::move(memory.dims);
+}
+
+Status bind_dims(const Signature& signature, std::span<const Tensor> params, CallMemory& memory) {
   if (params.size() != signature.params.size())
     return error(fmt::format("takes {} parameters, {} are given", signature.params.size(), params.size()));
   for (size_t i = 0; i < params.size(); ++i) {
@@ -259,7 +288,8 @@ Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<c
     if (params[i].shape().size() != rank)
       return error(fmt::format("'{}' has {} axes in its tensor, not {}", buffer.name, rank, params[i].shape().size()));
   }
-  std::vector<int64_t> dims;
+  std::vector<int64_t>& dims = memory.dims;
+  dims.clear();
   for (const SignatureDim& dim : signature.dims) {
     TENON_TRY_ASSIGN(offset, Sizes(signature, params, dims).value(dim.offset, {}));
     const int64_t size = params[dim.param].shape()[dim.axis], multiple = size - *offset;
@@ -270,28 +300,39 @@ Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<c
   }
   Sizes sizes(signature, params, dims);
   for (size_t i = 0; i < params.size(); ++i) {
-    TENON_TRY_ASSIGN(shape, sizes.shape(signature.params[i]));
-    if (*shape != params[i].shape())
-      return error(fmt::format("'{}' is a {}, not a {}", signature.params[i].name, to_string(*shape),
+    ShortMemory short_memory;
+    Indices shape(short_memory.resource());
+    shape.reserve(params[i].shape().size() + 1);
+    TENON_TRY(sizes.shape(signature.params[i], shape));
+    if (!std::ranges::equal(shape, params[i].shape()))
+      return error(fmt::format("'{}' is a {}, not a {}", signature.params[i].name, to_string(shape),
                                to_string(params[i].shape())));
   }
-  return dims;
+  return {};
 }
 
 Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,
-                                           std::span<const Tensor> params, std::span<const Storage> storage) {
+                                           std::span<const Tensor> params) {
+  CallMemory memory;
+  memory.dims.assign(dims.begin(), dims.end());
   std::vector<Tensor> results;
-  Sizes sizes(signature, params, dims);
+  TENON_TRY(make_results(signature, params, memory, results));
+  return results;
+}
+
+Status make_results(const Signature& signature, std::span<const Tensor> params, CallMemory& memory,
+                    std::vector<Tensor>& results) {
+  results.clear();
+  Sizes sizes(signature, params, memory.dims);
   for (size_t i = 0; i < signature.results.size(); ++i) {
     const SignatureBuffer& buffer = signature.results[i];
-    TENON_TRY_ASSIGN(shape, sizes.shape(buffer));
-    const auto size = static_cast<size_t>(*checked_bytes(buffer.dtype, *shape));
-    const bool fits = i < storage.size() && storage[i].memory && storage[i].bytes >= size;
-    Storage memory = fits ? storage[i] : Storage::allocate(size);
-    if (!memory.memory) return error(fmt::format("not enough memory for '{}'", buffer.name));
-    results.push_back(Tensor::in(std::move(memory), buffer.dtype, std::move(*shape)));
+    Shape shape = memory.shape();
+    TENON_TRY(sizes.shape(buffer, shape));
+    Storage storage = memory.storage(i, static_cast<size_t>(*checked_bytes(buffer.dtype, shape)));
+    if (!storage.memory) return error(fmt::format("not enough memory for '{}'", buffer.name));
+    results.push_back(Tensor::in(std::move(storage), buffer.dtype, std::move(shape)));
   }
-  return results;
+  return {};
 }
 
 }  // namespace tenon::runtime

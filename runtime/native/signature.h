@@ -69,9 +69,27 @@ Status verify(const Signature& signature, std::string_view where);
 
 // The values of the dims for these parameters; an error if their shapes or types do not match the signature.
 Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<const Tensor> params);
-// Tensors for the results, with unknown contents. `storage` is empty or has one entry a result: the memory of that
-// result; where it is missing or too small, the result has memory of its own.
+// Tensors for the results, with unknown contents.
 Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,
-                                           std::span<const Tensor> params, std::span<const Storage> storage = {});
+                                           std::span<const Tensor> params);
+
+// What calls of kernels take memory from. A caller that keeps it from call to call lets them reuse its memory.
+class CallMemory {
+ public:
+  CallMemory() = default;
+  CallMemory(const CallMemory&) = delete;
+  CallMemory& operator=(const CallMemory&) = delete;
+  virtual ~CallMemory() = default;
+  // The memory of a result, by its index in the signature; no memory if there is not enough.
+  virtual Storage storage(size_t result, size_t bytes);
+  // An empty shape, which may have capacity.
+  virtual Shape shape();
+
+  std::vector<int64_t> dims;  // of the current call
+};
+// The same two functions with memory of the caller: the dims go into `memory.dims`, and `results` is replaced.
+Status bind_dims(const Signature& signature, std::span<const Tensor> params, CallMemory& memory);
+Status make_results(const Signature& signature, std::span<const Tensor> params, CallMemory& memory,
+                    std::vector<Tensor>& results);
 
 }  // namespace tenon::runtime

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cassert>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -163,13 +165,14 @@ int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)
   State& state = *state_;
   if (inside || state.busy.exchange(true, std::memory_order_acquire)) {
     int64_t failed = -1;
-    with_arena([&](Arena& arena) {
+    const auto run_all = [&](Arena& arena) {
       const Inside now;
       for (int64_t i = 0; i < count && failed < 0; ++i) {
         if (!task(arena, i)) failed = i;
         arena.reset(0);
       }
-    });
+    };
+    with_arena(std::ref(run_all));
     return failed;
   }
   state.next = 0;
@@ -196,7 +199,7 @@ int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)
 }
 
 void ThreadPool::with_arena(const std::function<void(Arena&)>& use) {
-  Arena arena;
+  std::optional<Arena> arena;
   {
     const std::lock_guard lock(state_->mutex);
     if (!state_->idle.empty()) {
@@ -204,10 +207,11 @@ void ThreadPool::with_arena(const std::function<void(Arena&)>& use) {
       state_->idle.pop_back();
     }
   }
-  use(arena);
-  arena.reset(0);
+  if (!arena) arena.emplace();
+  use(*arena);
+  arena->reset(0);
   const std::lock_guard lock(state_->mutex);
-  state_->idle.push_back(std::move(arena));
+  state_->idle.push_back(std::move(*arena));
 }
 
 }  // namespace tenon::runtime

@@ -5,19 +5,16 @@
 #include <new>
 #include <utility>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TENON_HEAP_POOLS 0  // so that the sanitizer sees each object
-#endif
-#endif
-#ifndef TENON_HEAP_POOLS
-#define TENON_HEAP_POOLS 1
-#endif
-
 namespace tenon::runtime {
 namespace {
 
 constexpr size_t kChunk = size_t{1} << 16, kUnit = 16;
+
+const Tensor kNoTensor;
+constexpr size_t kMaxSpares = 4096, kSpareRank = 8;
+
+// The shape of a tensor without a buffer, to be changed.
+Shape& spare_shape(Tensor& empty) { return const_cast<Shape&>(empty.shape()); }  // NOLINT: the tensor is not constant
 
 size_t bytes_of(const Object& object) {
   return object.kind == Tag::kTensor ? sizeof(TensorObject) : sizeof(Object) + object.length * sizeof(Word);
@@ -51,7 +48,7 @@ bool Heap::charge(uint64_t bytes) {
 
 void* Heap::allocate(size_t bytes) {
   const size_t units = (bytes + kUnit - 1) / kUnit;
-  if (!TENON_HEAP_POOLS || units >= kClasses) return std::malloc(bytes);
+  if (!kPoolsMemory || units >= kClasses) return std::malloc(bytes);
   Object*& idle = idle_[units];
   if (!idle) {
     auto* chunk = static_cast<std::byte*>(std::malloc(kChunk));
@@ -71,7 +68,7 @@ void Heap::free(Object* object) {
   const size_t bytes = bytes_of(*object), units = (bytes + kUnit - 1) / kUnit;
   bytes_ -= bytes;
   --live_;
-  if (!TENON_HEAP_POOLS || units >= kClasses) return std::free(object);
+  if (!kPoolsMemory || units >= kClasses) return std::free(object);
   object->link = std::exchange(idle_[units], object);
 }
 
@@ -99,6 +96,7 @@ Word Heap::tensor(Tensor tensor, bool own) {
   if (tensor.shape().empty()) {
     Word word(Tag::kScalar, static_cast<uint8_t>(tensor.dtype()));
     std::ranges::copy(tensor.bytes(), reinterpret_cast<std::byte*>(&word.bits));
+    drop(std::move(tensor));
     return word;
   }
   const uint64_t counted = own ? tensor.bytes().size() : 0;
@@ -119,6 +117,33 @@ Word Heap::tensor(Tensor tensor, bool own) {
   return Word(Tag::kTensor, 0, static_cast<Object*>(object));
 }
 
+Tensor Heap::take_spare() {
+  if (spares_.empty()) {
+    Tensor tensor;
+    spare_shape(tensor).reserve(kSpareRank);
+    return tensor;
+  }
+  Tensor tensor = std::move(spares_.back());
+  spares_.pop_back();
+  return tensor;
+}
+
+Tensor Heap::share(const Tensor& tensor) {
+  Tensor handle = take_spare();
+  handle = tensor;
+  return handle;
+}
+
+void Heap::drop(Tensor&& handle) {
+  handle = kNoTensor;  // the assignment of a copy, which leaves the shape its capacity
+  if (spares_.size() < kMaxSpares && handle.shape().capacity() >= kSpareRank) spares_.push_back(std::move(handle));
+}
+
+Shape Heap::shape() {
+  Tensor tensor = take_spare();
+  return std::move(spare_shape(tensor));
+}
+
 void Heap::destroy(Object* dead) {
   dead->link = nullptr;
   while (dead) {
@@ -127,6 +152,7 @@ void Heap::destroy(Object* dead) {
     if (object->kind == Tag::kTensor) {
       auto* tensor = static_cast<TensorObject*>(object);
       tensor_bytes_ -= tensor->counted;
+      drop(std::move(tensor->tensor));
       tensor->tensor.~Tensor();
     }
     for (const Word& word : std::span(object->words(), object->length)) {

@@ -76,6 +76,19 @@ struct TensorObject : Object {
   uint64_t counted = 0;  // bytes of memory of its own, in Heap::tensor_bytes
 };
 
+// Whether freed memory of objects and tensors is kept for later ones; not where a sanitizer looks for its uses.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TENON_ADDRESS_SANITIZED
+#endif
+#endif
+#ifdef TENON_ADDRESS_SANITIZED
+inline constexpr bool kPoolsMemory = false;
+#undef TENON_ADDRESS_SANITIZED
+#else
+inline constexpr bool kPoolsMemory = true;
+#endif
+
 class Heap {
  public:
   // `max_bytes`: of all objects and of the memory that tensors have of their own; 0: no limit.
@@ -90,6 +103,10 @@ class Heap {
   // A word that owns the tensor. `own`: no other value shares its memory, which counts as an allocation of the run.
   // Empty beyond the limit.
   Word tensor(Tensor tensor, bool own);
+  // A handle to the same tensor, and an empty shape: both reuse the memory that shapes of dropped handles had.
+  Tensor share(const Tensor& tensor);
+  Shape shape();
+  void drop(Tensor&& handle);
 
   static void retain(const Word& word) {
     if (word.is_object() && word.object->count != Object::kImmortal) ++word.object->count;
@@ -115,11 +132,13 @@ class Heap {
   void free(Object* object);
   void destroy(Object* dead);
   bool charge(uint64_t bytes);
+  Tensor take_spare();
 
   uint64_t max_bytes_ = 0, bytes_ = 0, tensor_bytes_ = 0, allocations_ = 0, live_ = 0;
   std::array<Object*, kClasses> idle_{};
   std::vector<std::byte*> chunks_;
   std::vector<Object*> references_;
+  std::vector<Tensor> spares_;  // empty tensors whose shapes have capacity
   size_t collect_at_ = 1024;
   uint32_t epoch_ = 0;
 };

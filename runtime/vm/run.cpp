@@ -20,6 +20,7 @@ namespace {
 constexpr uint64_t kSlice = 1 << 14;                 // instructions between two checks of the limits
 constexpr size_t kMaxCallRecords = size_t{1} << 20;  // of a profile; a loop would fill the memory with them
 constexpr size_t kFirstWords = 1024;
+const Tensor kReleasedTensor;
 
 Register register_of(uint32_t operand) { return operand & ~kLastUse; }
 
@@ -32,6 +33,18 @@ Run::Run(Session::State& session)
       arenas_(session.executable) {}
 
 Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
+  finished_tensors_ = nullptr;
+  TENON_TRY(run_entry(inputs));
+  return std::move(finished_);
+}
+
+Status Run::run(std::span<const Tensor> inputs, std::vector<Tensor>& results) {
+  finished_tensors_ = &results;
+  return run_entry(inputs);
+}
+
+template <class Input>
+Status Run::run_entry(std::span<const Input> inputs) {
   const SessionOptions& options = session_.options;
   left_ = options.max_steps == 0 ? UINT64_MAX : options.max_steps;
   budget_ = 1;  // the first instruction checks the limits
@@ -45,11 +58,15 @@ Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
   located_ = false;
   const Words& main = session_.code[executable_.entry];
   Status status = reserve(main, 0);
-  if (!status) return std::unexpected(std::move(status.error()));
+  if (!status) return status;
   for (size_t i = 0; i < inputs.size() && status; ++i) {
     auto word = import(inputs[i]);
     if (word) words_[i] = *word;
     else status = std::unexpected(std::move(word.error()));
+  }
+  if (finished_tensors_) {
+    finished_tensors_->resize(main.function->results.size());
+    for (Tensor& result : *finished_tensors_) result = kReleasedTensor;  // leaves the shape its capacity
   }
   if (status) status = enter(main, nullptr, 0);
   if (status) status = options.hook ? loop<true>() : loop<false>();
@@ -65,10 +82,10 @@ Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
   while (!frames_.empty()) leave_frame();
   clear(0, std::min<size_t>(words_.size(), main.function->registers));
   heap_.collect({});
-  if (!status) return std::unexpected(std::move(status.error()));
+  if (!status) return status;
   ++profile_.runs;
   profile_.memory.allocations = heap_.allocations();
-  return std::move(finished_);
+  return {};
 }
 
 // Messages.
@@ -276,6 +293,7 @@ Status Run::tail_call(uint32_t function, const Word* closure, const uint32_t* ar
 
 // The entry returns.
 Status Run::finish(const uint32_t* values, uint32_t count) {
+  if (finished_tensors_) return finish_tensors(values, count);
   Given made;
   for (uint32_t i = 0; i < count; ++i) {
     const Word& word = at(values[i]);
@@ -285,6 +303,25 @@ Status Run::finish(const uint32_t* values, uint32_t count) {
     if (port.is_tensor() && !port.accepts(value.tensor()))
       return error(fmt::format("result {} became {}", to_string(port), describe(executable_, value)));
     finished_.push_back(std::move(value));
+  }
+  return {};
+}
+
+Status Run::finish_tensors(const uint32_t* values, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const Word& word = at(values[i]);
+    if (word.tag == Tag::kEmpty) return empty(values[i]);
+    const Port& port = executable_.main().results[i];
+    if (word.tag == Tag::kTensor || (word.tag == Tag::kScalar && word.dtype != kUnknownSize)) {
+      Tensor& result = (*finished_tensors_)[i];
+      if (word.tag == Tag::kTensor) result = static_cast<const TensorObject*>(word.object)->tensor;
+      else result = *tensor(values[i]);
+      if (!port.is_tensor() || port.accepts(result)) continue;
+    }
+    Given made;
+    const std::string found = describe(executable_, give(word, made));
+    if (port.is_tensor()) return error(fmt::format("result {} became {}", to_string(port), found));
+    return error(fmt::format("result '{}' is {}, not a tensor", port.name, found));
   }
   return {};
 }
@@ -553,19 +590,21 @@ Status Run::execute(const O&) {
   return error("the instruction has no words", {}, {}, Fault::kInternal);
 }
 
-Expected<Tensor> Run::tensor(Register from) const {
+Expected<Tensor> Run::tensor(Register from) {
   const Word& word = at(from);
-  if (word.tag == Tag::kTensor) return static_cast<const TensorObject*>(word.object)->tensor;
+  if (word.tag == Tag::kTensor) return heap_.share(static_cast<const TensorObject*>(word.object)->tensor);
   if (word.tag != Tag::kScalar || word.dtype == kUnknownSize) return wrong(from, "a tensor");
-  Tensor scalar = Tensor::for_overwrite(static_cast<DType>(word.dtype), {});
+  Storage storage = session_.buffers.take(sizeof(word.bits));
+  if (!storage.memory) return no_memory();
+  Tensor scalar = Tensor::in(std::move(storage), static_cast<DType>(word.dtype), {});
   __builtin_memcpy(scalar.bytes().data(), &word.bits, scalar.bytes().size());
   return scalar;
 }
 
-// Executes a call that computes: timed, recorded and kept for the hook.
+// Executes a call that computes: timed, recorded and kept for the hook. `call` puts its results into made_.
 Status Run::compute(const Registers& from, const Registers& to, std::string_view name, std::string_view device,
                     auto&& call) {
-  args_.clear();
+  release_args();
   for (const Register r : from) {
     TENON_TRY_ASSIGN(value, tensor(r));
     args_.push_back(std::move(*value));
@@ -579,24 +618,29 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
           .layer;
   CallRecord record;
   if (records) record = {std::string(name), layer, std::string(device), session_.now(), 0, -1};
-  TENON_TRY_ASSIGN(results, call());
+  TENON_TRY(call());
   if (records) {
     record.end_ns = session_.now();
     if (device == "accel") record.launch = static_cast<int32_t>(profile_.launches.size()) - 1;
     profile_.calls.push_back(std::move(record));
   }
-  std::vector<bool> own;
-  for (const Tensor& result : *results) own.push_back(result && result.alone());
-  if (session_.options.hook) results_ = *results;
-  else args_.clear();
+  own_.clear();
+  for (const Tensor& result : made_) own_.push_back(result && result.alone());
+  if (session_.options.hook) results_ = made_;
+  else release_args();
   for (size_t i = 0; i < to.size(); ++i) {
-    if (!(*results)[i]) return error(fmt::format("result {} of '{}' is missing", i, name));
-    const Word word = heap_.tensor(std::move((*results)[i]), own[i]);
+    if (!made_[i]) return error(fmt::format("result {} of '{}' is missing", i, name));
+    const Word word = heap_.tensor(std::move(made_[i]), own_[i]);
     if (word.tag == Tag::kEmpty) return no_memory();
     write(to[i], word);
   }
   grow();
   return {};
+}
+
+void Run::release_args() {
+  for (Tensor& arg : args_) heap_.drop(std::move(arg));
+  args_.clear();
 }
 
 Expected<std::vector<Tensor>> Run::computed(const CallKernel& call, const BoundKernel& bound) {
@@ -615,39 +659,41 @@ Expected<std::vector<Tensor>> Run::computed(const CallKernel& call, const BoundK
   return bound.kernel(attrs, inputs);
 }
 
+Expected<std::vector<Tensor>> Run::call_kernel(const CallKernel& call) {
+  const Words& words = *frames_.back().words;
+  const uint32_t index = words.origin[static_cast<size_t>(now_ - words.code.data())];
+  const BoundKernel& bound = session_.kernels[words.index][index];
+  try {
+    if (!bound.in_use) return call.computed.empty() ? bound.kernel(call.attrs, args_) : computed(call, bound);
+    const std::lock_guard lock(*bound.in_use);
+    return bound.library(args_);
+  } catch (const std::bad_alloc&) {
+    return error(fmt::format("not enough memory for the results of kernel '{}'", call.kernel));
+  }
+}
+
 Status Run::execute(const CallKernel& call) {
-  return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Expected<std::vector<Tensor>> {
-    const Words& words = *frames_.back().words;
-    const uint32_t index = words.origin[static_cast<size_t>(now_ - words.code.data())];
-    const BoundKernel& bound = session_.kernels[words.index][index];
-    try {
-      Expected<std::vector<Tensor>> results;
-      if (bound.in_use) {
-        const std::lock_guard lock(*bound.in_use);
-        results = bound.library(args_);
-      } else {
-        results = call.computed.empty() ? bound.kernel(call.attrs, args_) : computed(call, bound);
-      }
-      if (!results || results->size() == call.results.size()) return results;
-      return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, results->size(),
-                               call.results.size()));
-    } catch (const std::bad_alloc&) {
-      return error(fmt::format("not enough memory for the results of kernel '{}'", call.kernel));
-    }
+  return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Status {
+    TENON_TRY_ASSIGN(results, call_kernel(call));
+    made_ = std::move(*results);
+    if (made_.size() == call.results.size()) return {};
+    return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, made_.size(),
+                             call.results.size()));
   });
 }
 
 Status Run::execute(const CallProgram& call) {
   const AcceleratorProgram& program = executable_.programs[call.program];
-  return compute(call.args, call.results, program.name, "accel", [&]() -> Expected<std::vector<Tensor>> {
+  return compute(call.args, call.results, program.name, "accel", [&]() -> Status {
     const std::lock_guard lock(session_.device);
-    auto results = launch(call.program);
-    if (!results || !session_.options.hook) return results;
+    TENON_TRY_ASSIGN(results, launch(call.program));
+    made_ = std::move(*results);
+    if (!session_.options.hook) return {};
     for (const Probe& probe : program.probes) {
       TENON_TRY_ASSIGN(value, session_.programs[call.program].read(probe));
       probes_.push_back({&probe, std::move(*value)});
     }
-    return results;
+    return {};
   });
 }
 
@@ -677,20 +723,21 @@ Expected<std::vector<Tensor>> Run::launch(uint32_t program) {
 Status Run::execute(const CallNative& call) {
   const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
   return compute(call.args, call.results, name, "cpu", [&] {
-    storage_.clear();
-    for (const ArenaSlot& slot : call.slots) {
-      storage_.push_back(slot.bytes == 0 ? Storage() : frame_arenas_.back().part(slot.offset, slot.bytes));
-    }
-    auto results = session_.natives[call.code].call(call.kernel, args_, *session_.pool, storage_);
-    storage_.clear();
-    return results;
+    result_memory_.call = &call;
+    return session_.natives[call.code].call(call.kernel, args_, made_, result_memory_, *session_.pool);
   });
+}
+
+Storage Run::ResultMemory::storage(size_t result, size_t bytes) {
+  const ArenaSlot slot = call->slots.empty() ? ArenaSlot() : call->slots[result];
+  if (slot.bytes != 0 && slot.bytes >= bytes) return run_.frame_arenas_.back().part(slot.offset, slot.bytes);
+  return run_.session_.buffers.take(bytes);
 }
 
 // Sizes.
 
 // Reads the registers into sizes_.
-Status Run::sizes(const Registers& registers) {
+Status Run::sizes(std::span<const Register> registers) {
   sizes_.clear();
   for (const Register r : registers) {
     const Word& word = at(r);
@@ -769,13 +816,20 @@ Status Run::execute(const CheckShape& check) {
 }
 
 Status Run::execute(const CheckSize& check) {
-  TENON_TRY(sizes({check.size}));
+  TENON_TRY(sizes({&check.size, 1}));
   if (!sizes_[0] || (*sizes_[0] >= check.low && *sizes_[0] <= check.high)) return {};
   return error(fmt::format("{} is {}, must be in {}..{}", check.subject, *sizes_[0], check.low,
                            check.high == INT64_MAX ? "" : std::to_string(check.high)));
 }
 
 // Inputs and results.
+
+Expected<Word> Run::import(const Tensor& tensor) {
+  if (!tensor) return error("an input has an empty tensor", executable_.name);
+  const Word word = heap_.tensor(heap_.share(tensor), false);
+  if (word.tag == Tag::kEmpty) return no_memory();
+  return word;
+}
 
 // The word of an input. Lists are long, so the work is a list too.
 Expected<Word> Run::import(const Value& input) {
@@ -798,9 +852,9 @@ Expected<Word> Run::import(const Value& input) {
     const ValueObject& object = *value->object;
     Word word;
     if (object.kind == ValueObject::Kind::kTensor) {
-      if (!object.tensor) return fail(error("an input has an empty tensor", executable_.name));
-      word = heap_.tensor(object.tensor, false);
-      if (word.tag == Tag::kEmpty) return fail(no_memory());
+      auto imported = import(object.tensor);
+      if (!imported) return fail(std::unexpected(std::move(imported.error())));
+      word = *imported;
     } else if (object.kind != ValueObject::Kind::kData) {
       return fail(error("an input holds a function or a reference", executable_.name));
     } else {
@@ -900,21 +954,37 @@ void Session::State::add(Profile made, bool ended) {
   }
 }
 
-Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) {
-  std::unique_ptr<Run> run;
+std::unique_ptr<Run> Session::State::take_run() {
   {
     const std::lock_guard lock(mutex);
     if (!idle.empty()) {
-      run = std::move(idle.back());
+      std::unique_ptr<Run> run = std::move(idle.back());
       idle.pop_back();
+      return run;
     }
   }
-  if (!run) run = std::make_unique<Run>(*this);
-  auto results = run->run(inputs);
+  return std::make_unique<Run>(*this);
+}
+
+void Session::State::give_back(std::unique_ptr<Run> run, bool ended) {
+  buffers.age();
   const std::lock_guard lock(mutex);
-  if (options.profile) add(std::move(run->profile()), results.has_value());
+  if (options.profile) add(std::move(run->profile()), ended);
   idle.push_back(std::move(run));
+}
+
+Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) {
+  std::unique_ptr<Run> run = take_run();
+  auto results = run->run(inputs);
+  give_back(std::move(run), results.has_value());
   return results;
+}
+
+Status Session::State::run(std::span<const Tensor> inputs, std::vector<Tensor>& results) {
+  std::unique_ptr<Run> run = take_run();
+  Status status = run->run(inputs, results);
+  give_back(std::move(run), status.has_value());
+  return status;
 }
 
 }  // namespace tenon::runtime

@@ -20,6 +20,8 @@ class Run {
 
   // The results of the entry function. Nothing of the run is left in the heap.
   Expected<std::vector<Value>> run(std::span<const Value> inputs);
+  // The same for tensors, in a vector whose memory is reused.
+  Status run(std::span<const Tensor> inputs, std::vector<Tensor>& results);
   // What this run adds to the session's profile; indices of launches are its own.
   Profile& profile() { return profile_; }
 
@@ -32,6 +34,22 @@ class Run {
     uint32_t result_count = 0;
   };
 
+  // Memory for results of native kernels: their arena slots, or the session's pool.
+  class ResultMemory final : public CallMemory {
+   public:
+    explicit ResultMemory(Run& run) : run_(run) {}
+    Storage storage(size_t result, size_t bytes) override;
+    Shape shape() override { return run_.heap_.shape(); }
+
+    const CallNative* call = nullptr;  // the current one
+
+   private:
+    Run& run_;
+  };
+
+  // Runs the entry on inputs that `import` turns into words.
+  template <class Input>
+  Status run_entry(std::span<const Input> inputs);
   template <bool hooked>
   Status loop();
   Status enter(const Words& callee, const uint32_t* results, uint32_t result_count);
@@ -43,11 +61,13 @@ class Run {
               uint32_t result_count);
   Status tail_call(uint32_t function, const Word* closure, const uint32_t* args, uint32_t count);
   Status finish(const uint32_t* values, uint32_t count);
+  Status finish_tensors(const uint32_t* values, uint32_t count);
 
   Status other(uint32_t index);
   Status execute(const CallKernel& call);
   // The results of the kernel, with the values of the attributes that are computed.
   Expected<std::vector<Tensor>> computed(const CallKernel& call, const BoundKernel& bound);
+  Expected<std::vector<Tensor>> call_kernel(const CallKernel& call);
   Status execute(const CallProgram& call);
   Status execute(const CallNative& call);
   Status execute(const BindSize& bind);
@@ -60,8 +80,9 @@ class Run {
   Status compute(const Registers& from, const Registers& to, std::string_view name, std::string_view device,
                  auto&& call);
   Expected<std::vector<Tensor>> launch(uint32_t program);
-  Expected<Tensor> tensor(Register from) const;
-  Status sizes(const Registers& registers);
+  Expected<Tensor> tensor(Register from);
+  void release_args();
+  Status sizes(std::span<const Register> registers);
   Status show(const Words& words, uint32_t index);
   Diagnostic located(const Words& words, uint32_t index, Diagnostic diagnostic) const;
   std::unexpected<Diagnostic> empty(Register from) const;
@@ -71,6 +92,7 @@ class Run {
   const Word& at(Register r) const { return words_[frames_.back().base + r]; }
   void write(Register to, Word value);
   Expected<Word> import(const Value& value);
+  Expected<Word> import(const Tensor& tensor);
   // `made`: the values of objects of this run that have been given before.
   using Given = std::unordered_map<const Object*, Value>;
   Value give(const Word& word, Given& made);
@@ -91,9 +113,12 @@ class Run {
   Profile profile_;
   uint64_t arena_live_ = 0;
   std::vector<Value> finished_;
-  std::vector<Tensor> args_, results_;  // of the current call; members to save allocations, like the next ones
+  std::vector<Tensor>* finished_tensors_ = nullptr;  // where the results go instead, if they are tensors
+  // Of the current call, members to save allocations, like the next ones. `results_` is for the hook.
+  std::vector<Tensor> args_, made_, results_;
+  std::vector<bool> own_;  // by result of the call: no other value shares its memory
+  ResultMemory result_memory_{*this};
   std::vector<Word> scratch_;
-  std::vector<Storage> storage_;
   std::vector<ProbeValue> probes_;
   std::vector<std::optional<int64_t>> sizes_;
 };

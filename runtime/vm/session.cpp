@@ -78,13 +78,16 @@ Status Session::State::make_words() {
   return {};
 }
 
+Status Session::State::check_input_count(size_t count) const {
+  const auto& params = executable.main().params;
+  if (count == params.size()) return {};
+  return error(fmt::format("{} inputs were given, the model takes {}: {}", count, params.size(), list(params)),
+               executable.name);
+}
+
 Status Session::State::check_inputs(std::span<const Value> inputs) const {
   const auto& params = executable.main().params;
-  if (inputs.size() != params.size()) {
-    return error(
-        fmt::format("{} inputs were given, the model takes {}: {}", inputs.size(), params.size(), list(params)),
-        executable.name);
-  }
+  TENON_TRY(check_input_count(inputs.size()));
   for (size_t i = 0; i < params.size(); ++i) {
     const bool is_data = inputs[i] && inputs[i].object->kind == ValueObject::Kind::kData;
     if (params[i].is_tensor() ? params[i].accepts(inputs[i].tensor()) : is_data) continue;
@@ -93,6 +96,14 @@ Status Session::State::check_inputs(std::span<const Value> inputs) const {
                  executable.name);
   }
   return {};
+}
+
+Status Session::State::check_inputs(std::span<const Tensor> inputs) const {
+  const auto& params = executable.main().params;
+  TENON_TRY(check_input_count(inputs.size()));
+  const auto accepts = [](const Port& port, const Tensor& tensor) { return port.accepts(tensor); };
+  if (std::ranges::equal(params, inputs, accepts)) return {};
+  return check_inputs(std::vector<Value>(inputs.begin(), inputs.end()));  // for the message
 }
 
 Status Session::State::upload_programs() {
@@ -154,18 +165,14 @@ Expected<std::vector<Value>> Session::run_values(std::span<const Value> inputs) 
 }
 
 Expected<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
-  const std::vector<Value> values(inputs.begin(), inputs.end());
-  TENON_TRY_ASSIGN(results, run_values(values));
-  std::vector<Tensor> tensors;
-  for (size_t i = 0; i < results->size(); ++i) {
-    if (!(*results)[i].tensor()) {
-      return error(fmt::format("result '{}' is {}, not a tensor", state_->executable.main().results[i].name,
-                               runtime::describe(state_->executable, (*results)[i])),
-                   state_->executable.name);
-    }
-    tensors.push_back((*results)[i].tensor());
-  }
-  return tensors;
+  std::vector<Tensor> results;
+  TENON_TRY(run_into(inputs, results));
+  return results;
+}
+
+Status Session::run_into(std::span<const Tensor> inputs, std::vector<Tensor>& results) {
+  TENON_TRY(state_->check_inputs(inputs));
+  return state_->run(inputs, results);
 }
 
 Expected<NamedTensors> Session::run(const NamedTensors& inputs) {

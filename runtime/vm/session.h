@@ -75,6 +75,10 @@ class Session {
   Expected<std::vector<Value>> run_values(std::span<const Value> inputs);
   // The same for tensors; a result that is not a tensor is an error.
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
+  // The same with `results` as the results, whose former tensors are released first; they may be among the inputs. A
+  // caller that keeps the vector allocates no memory in calls after the first, where neither the executable's kernels
+  // nor a profile do.
+  Status run_into(std::span<const Tensor> inputs, std::vector<Tensor>& results);
   // Inputs and results by name; the error for a missing, unknown or wrongly shaped input lists the model's inputs.
   Expected<NamedTensors> run(const NamedTensors& inputs);
 

@@ -13,6 +13,7 @@
 #include "runtime/library/library.h"
 #include "runtime/native/native.h"
 #include "runtime/native/thread_pool.h"
+#include "runtime/vm/buffer_pool.h"
 #include "runtime/vm/heap.h"
 #include "runtime/vm/program_on_device.h"
 #include "runtime/vm/session.h"
@@ -40,6 +41,7 @@ struct Session::State {
   std::vector<NativeLibrary> natives;
   std::optional<ThreadPool> own_pool;
   ThreadPool* pool = nullptr;  // null without native code
+  BufferPool buffers;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
 
   std::mutex device;           // held during a launch
@@ -58,7 +60,15 @@ struct Session::State {
   Status load_natives();
   Status make_words();
   Status check_inputs(std::span<const Value> inputs) const;
-  Expected<std::vector<Value>> run(std::span<const Value> inputs);  // that have passed check_inputs()
+  Status check_inputs(std::span<const Tensor> inputs) const;
+  // Of inputs that have passed check_inputs().
+  Expected<std::vector<Value>> run(std::span<const Value> inputs);
+  Status run(std::span<const Tensor> inputs, std::vector<Tensor>& results);
+
+ private:
+  Status check_input_count(size_t count) const;
+  std::unique_ptr<Run> take_run();
+  void give_back(std::unique_ptr<Run> run, bool ended);
 };
 
 // "f32 [1, 10]", for messages.

@@ -1,0 +1,172 @@
+// The memory of sessions: what they allocate, counted in malloc itself, which this program replaces.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/text.h"
+#include "compiler/lower/lower.h"
+#include "runtime/vm/session.h"
+#include "tests/rounds.h"
+
+namespace {
+
+std::atomic<int64_t> allocations = 0, live_bytes = 0, peak_bytes = 0;
+
+void* counted(void* memory) {
+  if (!memory) return memory;
+  ++allocations;
+  const int64_t live = live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
+  if (live > peak_bytes) peak_bytes = live;
+  return memory;
+}
+
+}  // namespace
+
+#if !TENON_SANITIZED
+// The names by which glibc exports its allocator for programs that replace it.
+extern "C" {
+void* __libc_malloc(size_t bytes);
+void* __libc_calloc(size_t count, size_t bytes);
+void* __libc_realloc(void* memory, size_t bytes);
+void* __libc_memalign(size_t alignment, size_t bytes);
+void __libc_free(void* memory);
+
+void* malloc(size_t bytes) { return counted(__libc_malloc(bytes)); }
+void* calloc(size_t count, size_t bytes) { return counted(__libc_calloc(count, bytes)); }
+void* realloc(void* memory, size_t bytes) {
+  if (memory) live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
+  return counted(__libc_realloc(memory, bytes));
+}
+void* memalign(size_t alignment, size_t bytes) { return counted(__libc_memalign(alignment, bytes)); }
+void* aligned_alloc(size_t alignment, size_t bytes) { return counted(__libc_memalign(alignment, bytes)); }
+int posix_memalign(void** memory, size_t alignment, size_t bytes) {
+  *memory = counted(__libc_memalign(alignment, bytes));
+  return *memory ? 0 : 12;  // ENOMEM
+}
+void free(void* memory) {
+  if (memory) live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
+  __libc_free(memory);
+}
+}
+#endif
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+
+// A network with a loop of tail calls: `n` is a size with a bound, or a number instead.
+std::string looped_text(const std::string& n, const std::string& bound) {
+  return "#[version = \"1\"]\ndef @count" + bound + "(%x: Tensor[(" + n +
+         ", 64), f32], %i: Tensor[(), i64]) -> Tensor[(" + n + R"(, 64), f32] {
+      if (%i < 1i64) { %x } else {
+        let %a = exp(%x);
+        let %b = softmax(%a);
+        let %c = matmul(%b, transpose(%a, axes=[1, 0]));
+        @count(softmax(matmul(%c, %b)), %i - 1i64)
+      }
+    }
+    def @main)" +
+         bound + "(%x: Tensor[(" + n + ", 64), f32], %i: Tensor[(), i64]) -> Tensor[(" + n + R"(, 64), f32] {
+      let %y = @count(exp(softmax(%x)), %i);
+      exp(softmax(%y))
+    })";
+}
+
+runtime::Executable compiled(const std::string& text) {
+  Context context;
+  const auto module = parse(context, text);
+  EXPECT_TRUE(module) << module.error().str();
+  auto executable =
+      lower(context, *module, context.symbol("main"), {}, {.name = "test", .facts = {}, .cpu = {.native = true}});
+  EXPECT_TRUE(executable) << executable.error().str();
+  return std::move(*executable);
+}
+
+class AllocationsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (TENON_SANITIZED) GTEST_SKIP() << "sanitizers have an allocator of their own";
+  }
+};
+
+TEST_F(AllocationsTest, OfARunAreThoseOfTheFirst) {
+  const runtime::Executable executable = compiled(looped_text("n", "[n in 1..256]"));
+  for (const unsigned threads : {1u, 2u}) {
+    auto session = runtime::Session::create(executable, {.profile = false, .threads = threads});
+    ASSERT_TRUE(session) << session.error().str();
+    std::vector<Tensor> results;
+    const auto run = [&](int64_t n, int64_t steps) {
+      const std::vector<Tensor> inputs = {Tensor(DType::kF32, {n, 64}),
+                                          Tensor::of<int64_t>({}, std::vector<int64_t>{steps})};
+      const int64_t before = allocations;
+      const Status status = session->run_into(inputs, results);
+      const int64_t made = allocations - before;
+      EXPECT_TRUE(status) << status.error().str();
+      EXPECT_EQ(results.at(0).shape(), (runtime::Shape{n, 64}));
+      return made;
+    };
+    EXPECT_GT(run(256, 20), 0) << "the hook counts";
+    for (const int64_t n : {256, 255, 128, 1, 17, 256}) {
+      for (const int64_t steps : {0, 1, 2, 20, 100})
+        EXPECT_EQ(run(n, steps), 0) << "n = " << n << ", " << steps << " steps, " << threads << " threads";
+    }
+  }
+}
+
+// All results are handed out, so each needs memory, and the memory of one that goes is that of the next.
+TEST_F(AllocationsTest, MemoryOfResultsComesBack) {
+  const runtime::Executable executable = compiled(looped_text("n", "[n in 1..256]"));
+  std::vector<Tensor> kept;
+  {
+    auto session = runtime::Session::create(executable, {.profile = false, .threads = 1});
+    ASSERT_TRUE(session) << session.error().str();
+    const std::vector<Tensor> inputs = {Tensor(DType::kF32, {64, 64}),
+                                        Tensor::of<int64_t>({}, std::vector<int64_t>{3})};
+    std::vector<Tensor> results;
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(session->run_into(inputs, results));
+      kept.push_back(results[0]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      const void* memory = kept.back().bytes().data();
+      results[0] = Tensor();
+      kept.pop_back();
+      const int64_t before = allocations;
+      ASSERT_TRUE(session->run_into(inputs, results));
+      EXPECT_EQ(allocations - before, 1) << "the shape of the result that was replaced here";
+      EXPECT_EQ(results[0].bytes().data(), memory);
+      for (const Tensor& other : kept) EXPECT_EQ(other, results[0]);
+    }
+    kept.push_back(results[0]);
+  }
+  // Results outlive their session.
+  EXPECT_EQ(kept[0].data<float>().size(), 64u * 64);
+  EXPECT_GT(kept[0].data<float>()[0], 0);
+}
+
+// Memory of kernels for themselves, which threads keep, is no part of the plan.
+TEST_F(AllocationsTest, PeakAtTheBoundIsThatOfTheStaticPlan) {
+  const auto peak = [](const runtime::Executable& executable) {
+    auto session = runtime::Session::create(executable, {.profile = true, .threads = 1});
+    const std::vector<Tensor> inputs = {Tensor(DType::kF32, {256, 64}),
+                                        Tensor::of<int64_t>({}, std::vector<int64_t>{9})};
+    std::vector<Tensor> results;
+    const int64_t before = live_bytes;
+    peak_bytes = before;
+    EXPECT_TRUE(session && session->run_into(inputs, results));
+    const auto planned = static_cast<int64_t>(session->profile().memory.peak_bytes);
+    EXPECT_GE(peak_bytes - before, planned) << "the hook counts bytes";
+    return static_cast<double>(planned);
+  };
+  const double dynamic = peak(compiled(looped_text("n", "[n in 1..256]")));
+  EXPECT_LE(dynamic, 1.05 * peak(compiled(looped_text("256", ""))));
+}
+
+}  // namespace
+}  // namespace tenon::compiler
