@@ -112,7 +112,7 @@ Action compile_model(Options& options) {
   options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
   options.flag(command->cpu, "--cpu", "everything on the CPU");
   options.option(command->model.target, "--target", "TRIPLE",
-                 "target machine: x86_64, aarch64, armhf, or an LLVM triple; default: this machine's");
+                 "target machine: x86_64, aarch64, armhf, riscv64, or an LLVM triple; default: this machine's");
   options.option(command->model.levels, "--levels", "LEVEL,...",
                  "of its processor, one chosen where it is loaded: x86-64-v3; without: all of its architecture");
   options.flag(command->explain, "--explain", "print where each operator runs, and why");

@@ -66,7 +66,7 @@ struct ScheduleCommand {
  private:
   static std::string known_levels() {
     std::vector<std::string_view> names;
-    for (const std::string_view architecture : {"x86_64", "aarch64", "arm", ""})
+    for (const std::string_view architecture : compiler::kCpuArchitectures)
       for (const Machine& machine : compiler::machines_of(architecture)) names.push_back(machine.name);
     return fmt::format("the levels are {}", fmt::join(names, ", "));
   }

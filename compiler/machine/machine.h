@@ -42,7 +42,10 @@ struct Machine {
   }
 };
 
-// The levels of an architecture by LLVM's name (x86_64, aarch64, arm, nvptx64), the best first; one level with the
+// LLVM's names of the processors that have levels; the last stands for all others.
+inline constexpr std::string_view kCpuArchitectures[] = {"x86_64", "aarch64", "arm", "riscv64", "generic"};
+
+// The levels of an architecture by LLVM's name (of kCpuArchitectures, or nvptx64), the best first; one level with the
 // least that every processor has, "generic", for any other architecture.
 std::span<const Machine> machines_of(std::string_view architecture);
 // The record of a level; nullptr where there is none of that name.

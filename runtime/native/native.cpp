@@ -51,11 +51,18 @@ std::vector<std::string_view> find_levels() {
   levels.push_back("armv7-a");
   return levels;
 }
+#elif defined(__riscv) && __riscv_xlen == 64
+constexpr std::string_view kArchitecture = "riscv64";
+std::vector<std::string_view> find_levels() {
+  constexpr unsigned long kVector = 1ul << ('v' - 'a');  // the kernel has a bit for each single-letter extension
+  std::vector<std::string_view> levels;
+  if (getauxval(AT_HWCAP) & kVector) levels.push_back("rv64gcv");
+  levels.push_back("rv64gc");
+  return levels;
+}
 #else  // LLVM's names of other architectures
 #if defined(__i386__)
 constexpr std::string_view kArchitecture = "i386";
-#elif defined(__riscv) && __riscv_xlen == 64
-constexpr std::string_view kArchitecture = "riscv64";
 #elif defined(__loongarch64)
 constexpr std::string_view kArchitecture = "loongarch64";
 #elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__)

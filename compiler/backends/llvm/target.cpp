@@ -29,7 +29,8 @@ struct Architecture {
 };
 constexpr Architecture kArchitectures[] = {{"x86_64", "x86_64-unknown-linux-gnu"},
                                            {"aarch64", "aarch64-unknown-linux-gnu"},
-                                           {"armhf", "armv7-unknown-linux-gnueabihf"}};
+                                           {"armhf", "armv7-unknown-linux-gnueabihf"},
+                                           {"riscv64", "riscv64-unknown-linux-gnu"}};
 
 std::unexpected<Diagnostic> refused(std::string reason) {
   std::string supported;

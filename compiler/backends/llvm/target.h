@@ -24,8 +24,8 @@ struct Target {
 // LLVM's target of any triple; nullptr where this LLVM has none.
 const llvm::Target* find_llvm_target(const std::string& triple);
 std::string host_triple();
-// An empty triple means this machine's; "x86_64", "aarch64" and "armhf" are short for Debian's. An error names the
-// supported ones.
+// An empty triple means this machine's; "x86_64", "aarch64", "armhf" and "riscv64" are short for Debian's. An error
+// names the supported ones.
 Expected<Target> find_target(const std::string& triple);
 
 }  // namespace tenon::compiler::native

@@ -44,6 +44,7 @@ struct Machine {
   std::vector<std::string> levels;
   int programs;              // number of random programs
   std::string flushes = {};  // the level whose vectors flush subnormal floats to 0
+  std::string options = {};  // of the emulator
 };
 
 // Equal up to the smallest normal float.
@@ -148,8 +149,8 @@ void run_emulated(const Machine& machine) {
       TENON_SOURCE_DIR, dir.string(), machine.triplet);
   ASSERT_EQ(std::system(make.c_str()), 0) << make;
   for (const std::string& level : code->levels) {
-    const std::string run = fmt::format("{2} -L /usr/{3} {0}/runner {0}/kernels.so {1} {0}/calls {0}/results",
-                                        dir.string(), level, machine.emulator, machine.triplet);
+    const std::string run = fmt::format("{2} {4} -L /usr/{3} {0}/runner {0}/kernels.so {1} {0}/calls {0}/results",
+                                        dir.string(), level, machine.emulator, machine.triplet, machine.options);
     ASSERT_EQ(std::system(run.c_str()), 0) << run;
     const auto bytes = read_file(dir / "results");
     ASSERT_TRUE(bytes) << bytes.error().str();
@@ -181,6 +182,10 @@ TEST(Cross, KernelsForAarch64GiveTheEvaluatorsBits) {
 }
 TEST(Cross, KernelsForArmhfGiveTheEvaluatorsBits) {
   run_emulated({"arm-linux-gnueabihf", "qemu-arm", "armhf", {"armv7-a+neon", "armv7-a"}, 40, "armv7-a+neon"});
+}
+TEST(Cross, KernelsForRiscVGiveTheEvaluatorsBits) {
+  run_emulated(
+      {"riscv64-linux-gnu", "qemu-riscv64", "riscv64", {"rv64gcv", "rv64gc"}, 100, {}, "-cpu rv64,v=true,vlen=128"});
 }
 
 // Code for all other processors of LLVM is compiled, but not run.
