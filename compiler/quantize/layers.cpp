@@ -49,7 +49,8 @@ class LayerFinder {
 
   void add_single(const Binding& binding) {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply || (!apply->op->is(ops::kAdd) && !apply->op->is(ops::kGlobalAvgPool))) return;
+    if (!apply || (!apply->op->is(ops::kAdd) && !apply->op->is(ops::kGlobalAvgPool) && !apply->op->is(ops::kConcat)))
+      return;
     Layer layer{.function = name_, .root = binding.var, .operands = {}, .members = {binding.var}, .name = {}};
     for (const Atom& arg : apply->args) {
       if (const auto* var = std::get_if<VarId>(&arg)) layer.operands.push_back(*var);

@@ -1,4 +1,4 @@
-// The layers that quantization turns into integers: chains, and additions and averages that stand alone.
+// The layers that quantization turns into integers: chains; additions, averages and concatenations that stand alone.
 #pragma once
 
 #include <set>

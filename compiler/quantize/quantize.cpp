@@ -50,7 +50,16 @@ class Quantizer {
         options_(options),
         scales_(scales),
         uses_(use_counts(function_)),
-        values_(function_.vars.size()) {
+        values_(function_.vars.size()),
+        joined_(function_.vars.size()) {
+    for_each_binding(function_.body, [&](const Binding& binding) {
+      const auto* apply = std::get_if<Apply>(&binding.value);
+      if (!apply || !apply->op->is(ops::kConcat)) return;
+      for (const Atom& arg : apply->args) {
+        const auto* operand = std::get_if<VarId>(&arg);
+        if (operand && uses_[index(*operand)] == 1) joined_[index(*operand)] = binding.var;
+      }
+    });
     result_.dims = function_.dims;
     result_.bounds = function_.bounds;
     result_.types = function_.types;
@@ -175,7 +184,11 @@ class Quantizer {
   bool is_calibrated(VarId var) const { return ranges_[index(var)].observed; }
   // Of the result of a layer.
   bool is_quantized(VarId root) const { return is_calibrated(root) && !options_.keep.contains({self_, root}); }
-  Scale scale_of(VarId var) const { return scale_for(ranges_[index(var)], options_.symmetric); }
+  // A value that a concatenation alone reads has its scale, so that it needs no other rounding.
+  Scale scale_of(VarId var) const {
+    while (joined_[index(var)] && is_quantized(*joined_[index(var)])) var = *joined_[index(var)];
+    return scale_for(ranges_[index(var)], options_.symmetric);
+  }
   static Attrs scale_attrs(const Scale& scale) {
     return {{"scale", std::vector<double>{scale.scale}}, {"zero_point", std::vector<int64_t>{scale.zero}}};
   }
@@ -239,15 +252,17 @@ class Quantizer {
     const auto* input = apply && !apply->args.empty() ? std::get_if<VarId>(&apply->args[0]) : nullptr;
     if (apply && input && values_[index(*input)].integer) {
       const Operator& op = *apply->op;
-      if (op.is(ops::kFlatten) || op.is(ops::kReshape) || op.is(ops::kTranspose) || op.is(ops::kIdentity) ||
-          op.is(ops::kMaxPool2d)) {
-        return done(keep(binding.var,
-                         builder_.apply(op, {*values_[index(*input)].integer}, apply->attrs, name(binding.var)),
-                         scale(*input)));
+      if (keeps_scale(*apply)) {
+        return done(keep(
+            binding.var,
+            builder_.apply(op, {*values_[index(*input)].integer}, apply->attrs, name(binding.var), apply->computed),
+            scale(*input)));
       }
       if (op.is(ops::kRelu) || op.is(ops::kClip)) return done(emit_clip(binding.var, *apply, *input));
       if (op.is(ops::kGlobalAvgPool) && is_quantized(binding.var)) return done(emit_average(binding.var, *input));
     }
+    if (apply && apply->op->is(ops::kConcat) && is_quantized(binding.var) && can_concatenate(binding.var, *apply))
+      return done(emit_concat(binding.var, *apply));
     if (apply && apply->op->is(ops::kAdd) && is_quantized(binding.var) &&
         std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
         function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
@@ -309,6 +324,47 @@ class Quantizer {
                 builder_.apply(ops::kClip, {*values_[index(input)].integer},
                                {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}, name(var)),
                 s);
+  }
+
+  // Operators of one tensor that move or select its elements.
+  static bool keeps_scale(const Apply& apply) {
+    constexpr OperatorId kKept[] = {ops::kBroadcastTo,   ops::kDepthToSpace, ops::kExpandDims, ops::kFlatten,
+                                    ops::kGlobalMaxPool, ops::kIdentity,     ops::kMaxPool1d,  ops::kMaxPool2d,
+                                    ops::kMaxPool3d,     ops::kReshape,      ops::kReverse,    ops::kSlice,
+                                    ops::kSpaceToDepth,  ops::kSqueeze,      ops::kTile,       ops::kTranspose};
+    return std::ranges::any_of(kKept, [&](OperatorId id) { return apply.op->is(id); }) &&
+           std::ranges::all_of(apply.computed,
+                               [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); });
+  }
+
+  // The number of channels, where it is known.
+  std::optional<int64_t> channels_of(VarId var) const {
+    const TensorType& type = *function_.type(var).tensor();
+    return type.rank() > 1 ? type.dims[1].constant() : std::nullopt;
+  }
+  bool can_concatenate(VarId var, const Apply& apply) const {
+    return std::ranges::all_of(apply.args, [&](const Atom& arg) {
+      if (!has_integer(arg)) return false;
+      const VarId operand = std::get<VarId>(arg);
+      return scale(operand) == scale_of(var) || channels_of(operand);
+    });
+  }
+  // The concatenation of integers of one scale, to which operands of other scales are requantized.
+  Status emit_concat(VarId var, const Apply& apply) {
+    const Scale out = scale_of(var);
+    Atoms args;
+    for (const Atom& arg : apply.args) {
+      const VarId operand = std::get<VarId>(arg);
+      args.push_back(*values_[index(operand)].integer);
+      if (scale(operand) == out) continue;
+      TENON_TRY_ASSIGN(acc, builder_.apply(ops::kCast, {args.back()}, {{"dtype", std::string("i32")}}, name(operand)));
+      std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels_of(operand)),
+                                                      requantize_ratio(scale(operand).scale / out.scale));
+      for (auto& p : parameters) p.bias = -scale(operand).zero;
+      TENON_TRY_ASSIGN(same, compiler::requantize(builder_, *acc, parameters, {.zero = out.zero}, std::nullopt, {}));
+      args.back() = *same;
+    }
+    return keep(var, builder_.apply(*apply.op, std::move(args), apply.attrs, name(var)), out);
   }
 
   // The sum over the map, then a requantization that divides by its area.
@@ -409,6 +465,7 @@ class Quantizer {
   ValueScales* scales_;
   std::vector<uint32_t> uses_;
   std::vector<Forms> values_;
+  std::vector<std::optional<VarId>> joined_;      // the concatenation that is the only user
   std::vector<std::pair<VarId, Forms>> changes_;  // values with their forms before, since the beginning
   Function result_;
   Builder builder_{context_, to_, result_};

@@ -139,6 +139,39 @@ TEST_F(QuantizeTest, WhatHasNoIntegerFormRunsInFloat) {
   EXPECT_EQ(operators()["quantize"], 2);
 }
 
+TEST_F(QuantizeTest, WhatMovesElementsStaysInteger) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom part = apply("slice", {conv(x, 4, 8, 3)},
+                          {{"begin", std::vector<int64_t>{0, 2, 1, 1}},
+                           {"end", std::vector<int64_t>{1, 6, 5, 5}},
+                           {"step", std::vector<int64_t>{1, 1, 1, 1}}});
+  const Atom larger = apply("depth_to_space", {part}, {{"block", int64_t{2}}});
+  EXPECT_LT(relative_error(conv(larger, 1, 4, 3)), 0.04);
+  EXPECT_EQ(operators()["slice"], 1);
+  EXPECT_EQ(operators()["depth_to_space"], 1);
+  EXPECT_EQ(operators()["dequantize"], 1);
+  EXPECT_EQ(operators()["quantize"], 1);
+}
+
+TEST_F(QuantizeTest, AConcatenationHasOneScale) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom a = conv(x, 4, 4, 3), b = conv(x, 4, 4, 1, 0.01f);
+  EXPECT_LT(relative_error(conv(apply("concat", {a, b}, {{"axis", int64_t{1}}}), 8, 4, 3)), 0.04);
+  EXPECT_EQ(operators()["concat"], 1);
+  EXPECT_EQ(operators()["cast"], 0);
+  EXPECT_EQ(operators()["dequantize"], 1);
+}
+
+TEST_F(QuantizeTest, ValuesWithOtherUsersAreRequantizedForAConcatenation) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom a = conv(x, 4, 4, 3), b = apply("relu", {conv(x, 4, 4, 1, 0.01f)});
+  const Atom joined = conv(apply("concat", {a, b}, {{"axis", int64_t{1}}}), 8, 4, 3);
+  EXPECT_LT(relative_error(apply("add", {joined, conv(b, 4, 4, 3)})), 0.04);
+  EXPECT_EQ(operators()["concat"], 1);
+  EXPECT_EQ(operators()["cast"], 1);
+  EXPECT_EQ(operators()["dequantize"], 1);
+}
+
 TEST_F(QuantizeTest, SymmetricActivationsHaveNoZeroPoint) {
   const Atom x = param({1, 4, 6, 6});
   EXPECT_LT(relative_error(apply("relu", {conv(conv(x, 4, 4, 3), 4, 4, 3)}), {.symmetric = true}), 0.05);
