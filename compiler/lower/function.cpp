@@ -10,6 +10,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/lower/memory.h"
 #include "compiler/lower/registers.h"
+#include "compiler/passes/growth.h"
 #include "compiler/passes/memory.h"
 #include "runtime/executable/liveness.h"
 #include "support/try.h"
@@ -615,10 +616,19 @@ bool FunctionLowering::scalar(const Binding& binding, const Apply& apply) {
   return true;
 }
 
+// Whether the binding is a concatenation for the machine, which writes after its first operand where it can.
+bool FunctionLowering::grows(const Binding& binding) {
+  const auto [found, is_new] = growing_.try_emplace(function_);
+  if (is_new) found->second = growing_concats(*function_, role_ == Role::kEntry || !function_->composite.empty());
+  return found->second[index(binding.var)];
+}
+
 Status FunctionLowering::apply(const Binding& binding, const Apply& apply) {
   if (scalar(binding, apply)) return {};
   std::string reason = "native kernels are off";
-  if (program_.options.cpu.native) {
+  const bool grows = this->grows(binding);
+  if (grows) reason = "it grows its first operand in place";
+  if (program_.options.cpu.native && !grows) {
     auto native = program_.natives.operator_kernel(*function_, binding);
     if (native) {
       TENON_TRY(call_native(*native, native->args, binding));
@@ -633,6 +643,7 @@ Status FunctionLowering::apply(const Binding& binding, const Apply& apply) {
     return error(fmt::format("{} has no kernel on the CPU", apply.op->name), origin(binding.var));
   }
   runtime::CallKernel kernel{apply.op->name, apply.attrs, std::move(*args), {}};
+  if (grows) kernel.attrs[runtime::kCapacity] = most_bytes(*function_->type(binding.var).tensor(), function_->bounds);
   for (const auto& [name, attr] : apply.computed) {
     const size_t before = kernel.args.size();
     if (auto* dims = std::get_if<Dims>(&attr)) {

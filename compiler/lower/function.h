@@ -77,6 +77,7 @@ class FunctionLowering {
   // Values of bindings.
   Status apply(const Binding& binding, const Apply& apply);
   bool scalar(const Binding& binding, const Apply& apply);
+  bool grows(const Binding& binding);
   Status call(const Binding& binding, const Call& call);
   Status call_loops(const Binding& binding, const Call& call, const loop::Function& callee);
   Status call_region(const Binding& binding, const Call& call, Symbol name, const Function& callee);
@@ -122,11 +123,12 @@ class FunctionLowering {
   const Lambda* lambda_ = nullptr;
   std::optional<VarId> self_;  // the variable of the lambda
   std::optional<Register> self_register_;
-  Registers params_;                               // hidden sizes behind the parameters
-  Registers captures_;                             // here
-  Registers captured_;                             // in the parent
-  std::unordered_map<VarId, Location> locations_;  // of variables
-  std::map<Symbol, Register> sizes_;               // of dims
+  Registers params_;                                      // hidden sizes behind the parameters
+  Registers captures_;                                    // here
+  Registers captured_;                                    // in the parent
+  std::map<const Function*, std::vector<bool>> growing_;  // by variable: see compiler/passes/growth.h
+  std::unordered_map<VarId, Location> locations_;         // of variables
+  std::map<Symbol, Register> sizes_;                      // of dims
   runtime::Function code_;
   std::vector<uint32_t> labels_;  // instructions
   Register next_ = 0;

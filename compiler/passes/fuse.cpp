@@ -15,6 +15,7 @@
 #include "compiler/ir/dependencies.h"
 #include "compiler/ir/groups.h"
 #include "compiler/loop/schedule/pattern.h"
+#include "compiler/passes/growth.h"
 #include "compiler/passes/passes.h"
 #include "support/try.h"
 
@@ -37,8 +38,9 @@ class Grouping {
  public:
   // `patterns`: of the module's loop functions that may be fused.
   Grouping(Context& context, const Effects& effects, const std::map<Symbol, OpPattern>& patterns,
-           const Function& function, const Block& block, const std::vector<uint32_t>& binding_index)
-      : context_(context), function_(function), block_(block), binding_index_(binding_index) {
+           const Function& function, const Block& block, const std::vector<uint32_t>& binding_index,
+           const std::vector<bool>& growing)
+      : context_(context), function_(function), block_(block), binding_index_(binding_index), growing_(growing) {
     read(effects);
     groups_.emplace(operands_, kConvexitySearchLimit);
     traits_.resize(size());
@@ -113,7 +115,7 @@ class Grouping {
     const bool computed = apply && std::ranges::any_of(apply->computed, [](const auto& attr) {
                             return std::holds_alternative<Atom>(attr.second);
                           });
-    if (!type || computed || !has_native_code(i)) return {};
+    if (!type || computed || growing_[index(block_.bindings[i].var)] || !has_native_code(i)) return {};
     Trait trait{.fusible = true, .dims = &type->dims};
     switch (patterns_[i]) {
       case OpPattern::kElementwise:
@@ -248,6 +250,7 @@ class Grouping {
   const Function& function_;
   const Block& block_;
   const std::vector<uint32_t>& binding_index_;  // by variable: the index of its binding in its block
+  const std::vector<bool>& growing_;            // by variable
   // By node: the nodes that it reads, those and the nodes that it must follow, and its readers.
   std::vector<std::vector<uint32_t>> reads_, operands_, users_;
   std::optional<ConvexGroups> groups_;
@@ -271,12 +274,17 @@ class Fusion {
       if (!heavy || !loop::has_schedule(*loops)) patterns_[name] = pattern;
     }
     std::vector<Symbol> names;
+    std::set<Symbol> called;
     for_each_function(module_, [&](Symbol name, const Function& function) {
+      for_each_use(function.body, [&](const Atom& atom) {
+        if (const auto* symbol = std::get_if<Symbol>(&atom)) called.insert(*symbol);
+      });
       if (function.target.empty() && function.composite.empty()) names.push_back(name);
     });
     for (const Symbol name : names) {
       function_ = module_.function(name);
       scope_ = function_->dims;
+      growing_ = growing_concats(*function_, !called.contains(name));
       binding_index_.assign(function_->vars.size(), kNone);
       TENON_TRY(block(function_->body));
     }
@@ -303,7 +311,7 @@ class Fusion {
   }
 
   Status group(Block& block) {
-    Grouping grouping(context_, effects_, patterns_, *function_, block, binding_index_);
+    Grouping grouping(context_, effects_, patterns_, *function_, block, binding_index_, growing_);
     grouping.compute_visibility();
     const ConvexGroups& groups = grouping.groups();
     std::vector<std::vector<uint32_t>> members(block.bindings.size());
@@ -460,6 +468,7 @@ class Fusion {
   Function* function_ = nullptr;
   std::vector<Symbol> scope_;            // dim variables that are in scope
   std::vector<uint32_t> binding_index_;  // by variable of the function: the index of its binding in its block
+  std::vector<bool> growing_;            // by variable, which is no part of a kernel: see growth.h
   uint32_t kernels_ = 0;
 };
 

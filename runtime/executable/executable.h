@@ -58,6 +58,9 @@ struct CallKernel {
   std::vector<ComputedAttr> computed = {};
   bool operator==(const CallKernel&) const = default;
 };
+// An integer attribute that a `concat` of two operands may have: the bytes to make room for where the machine makes its
+// first operand longer in place; 0: not known.
+inline constexpr const char* kCapacity = "capacity";
 // Runs accelerator program `program`; args and results are its inputs and outputs, in order.
 struct CallProgram {
   uint32_t program = 0;

@@ -53,7 +53,7 @@ Arena& Arena::operator=(Arena&&) noexcept = default;
 Arena::~Arena() = default;
 
 void* Arena::allocate(int64_t bytes) {
-  constexpr size_t kFirst = 1 << 16;
+  constexpr size_t kFirst = 1 << 22;  // of address space: the pages that no kernel touches are no memory
   if (bytes < 0 || bytes >= int64_t{1} << 48) return nullptr;
   const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64 + 64;  // never two blocks at one address
   auto& [blocks, top] = *state_;

@@ -100,6 +100,20 @@ Word Heap::tensor(Tensor tensor, bool own) {
     return word;
   }
   const uint64_t counted = own ? tensor.bytes().size() : 0;
+  const Word word = tensor_object(std::move(tensor), counted);
+  if (own && word.tag != Tag::kEmpty) ++allocations_;
+  return word;
+}
+
+Word Heap::tensor(Tensor tensor, Storage room) {
+  const Word word = tensor_object(std::move(tensor), room.bytes);
+  if (word.tag == Tag::kEmpty) return word;
+  ++allocations_;
+  static_cast<TensorObject*>(word.object)->room = std::move(room);
+  return word;
+}
+
+Word Heap::tensor_object(Tensor tensor, uint64_t counted) {
   if (max_bytes_ != 0 && counted > max_bytes_ - std::min(max_bytes_, bytes_ + tensor_bytes_)) return {};
   if (!charge(sizeof(TensorObject))) return {};
   void* memory = allocate(sizeof(TensorObject));
@@ -110,7 +124,6 @@ Word Heap::tensor(Tensor tensor, bool own) {
   ++live_;
   auto* object = new (memory) TensorObject;
   object->kind = Tag::kTensor;
-  if (own) ++allocations_;
   object->tensor = std::move(tensor);
   object->counted = counted;
   tensor_bytes_ += counted;
@@ -152,6 +165,7 @@ void Heap::destroy(Object* dead) {
     if (object->kind == Tag::kTensor) {
       auto* tensor = static_cast<TensorObject*>(object);
       tensor_bytes_ -= tensor->counted;
+      tensor->room.~Storage();
       drop(std::move(tensor->tensor));
       tensor->tensor.~Tensor();
     }

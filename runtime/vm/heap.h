@@ -73,6 +73,7 @@ static_assert(sizeof(Object) == 32);
 
 struct TensorObject : Object {
   Tensor tensor;
+  Storage room;          // the tensor's memory, where there may be more of it behind the tensor; or none
   uint64_t counted = 0;  // bytes of memory of its own, in Heap::tensor_bytes
 };
 
@@ -103,6 +104,8 @@ class Heap {
   // A word that owns the tensor. `own`: no other value shares its memory, which counts as an allocation of the run.
   // Empty beyond the limit.
   Word tensor(Tensor tensor, bool own);
+  // The same for a tensor at the beginning of memory of its own, which may be longer.
+  Word tensor(Tensor tensor, Storage room);
   // A handle to the same tensor, and an empty shape: both reuse the memory that shapes of dropped handles had.
   Tensor share(const Tensor& tensor);
   Shape shape();
@@ -133,6 +136,7 @@ class Heap {
   void destroy(Object* dead);
   bool charge(uint64_t bytes);
   Tensor take_spare();
+  Word tensor_object(Tensor tensor, uint64_t counted);
 
   uint64_t max_bytes_ = 0, bytes_ = 0, tensor_bytes_ = 0, allocations_ = 0, live_ = 0;
   std::array<Object*, kClasses> idle_{};

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "runtime/vm/scalar.h"
@@ -611,13 +612,8 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
   }
   probes_.clear();
   const bool records = session_.options.profile && profile_.calls.size() < kMaxCallRecords;
-  const std::string& layer =
-      frames_.back()
-          .words->function
-          ->code[frames_.back().words->origin[static_cast<size_t>(now_ - frames_.back().words->code.data())]]
-          .layer;
   CallRecord record;
-  if (records) record = {std::string(name), layer, std::string(device), session_.now(), 0, -1};
+  if (records) record = {std::string(name), layer(), std::string(device), session_.now(), 0, -1};
   TENON_TRY(call());
   if (records) {
     record.end_ns = session_.now();
@@ -659,10 +655,17 @@ Expected<std::vector<Tensor>> Run::computed(const CallKernel& call, const BoundK
   return bound.kernel(attrs, inputs);
 }
 
-Expected<std::vector<Tensor>> Run::call_kernel(const CallKernel& call) {
+const std::string& Run::layer() const {
   const Words& words = *frames_.back().words;
-  const uint32_t index = words.origin[static_cast<size_t>(now_ - words.code.data())];
-  const BoundKernel& bound = session_.kernels[words.index][index];
+  return words.function->code[words.origin[static_cast<size_t>(now_ - words.code.data())]].layer;
+}
+const BoundKernel& Run::kernel_of() const {
+  const Words& words = *frames_.back().words;
+  return session_.kernels[words.index][words.origin[static_cast<size_t>(now_ - words.code.data())]];
+}
+
+Expected<std::vector<Tensor>> Run::call_kernel(const CallKernel& call) {
+  const BoundKernel& bound = kernel_of();
   try {
     if (!bound.in_use) return call.computed.empty() ? bound.kernel(call.attrs, args_) : computed(call, bound);
     const std::lock_guard lock(*bound.in_use);
@@ -672,7 +675,65 @@ Expected<std::vector<Tensor>> Run::call_kernel(const CallKernel& call) {
   }
 }
 
+// Copies the second operand after the first one, in the memory of the first where that has room and no other owner,
+// else in memory with room for more. False: the operands are not two tensors that are one after the other in memory.
+Expected<bool> Run::grow_by_concat(const CallKernel& call) {
+  constexpr uint64_t kMostRoom = uint64_t{1} << 30;  // of a file's promise, beyond the double of what is needed
+  const Word first = at(call.args[0]), second = at(call.args[1]);
+  const auto* axis_attr = call.attrs.contains("axis") ? std::get_if<int64_t>(&call.attrs.at("axis")) : nullptr;
+  if (first.tag != Tag::kTensor || second.tag != Tag::kTensor || !axis_attr) return false;
+  auto& grown = *static_cast<TensorObject*>(first.object);
+  const Tensor& added = static_cast<const TensorObject*>(second.object)->tensor;
+  const Shape &before = grown.tensor.shape(), &tail = added.shape();
+  const auto rank = static_cast<int64_t>(before.size());
+  const int64_t axis = *axis_attr < 0 ? *axis_attr + rank : *axis_attr;
+  if (axis < 0 || axis >= rank || tail.size() != before.size() || added.dtype() != grown.tensor.dtype()) return false;
+  for (int64_t i = 0; i < rank; ++i) {
+    const auto k = static_cast<size_t>(i);
+    if (i != axis && (before[k] != tail[k] || (i < axis && before[k] != 1))) return false;
+  }
+  Shape shape = heap_.shape();
+  shape.assign(before.begin(), before.end());
+  shape[static_cast<size_t>(axis)] += tail[static_cast<size_t>(axis)];
+  const DType dtype = added.dtype();
+  const auto bytes = checked_bytes(dtype, shape);
+  if (!bytes) return false;
+  const auto needed = static_cast<uint64_t>(*bytes);
+  const size_t done = grown.tensor.bytes().size();
+  const bool in_place = grown.count == 1 && grown.room.bytes >= needed && grown.room.memory.use_count() == 2;
+  Storage room = grown.room;
+  if (!in_place) {
+    const auto* capacity = call.attrs.contains(kCapacity) ? std::get_if<int64_t>(&call.attrs.at(kCapacity)) : nullptr;
+    const auto promised = static_cast<uint64_t>(capacity ? std::max<int64_t>(*capacity, 0) : 0);
+    room = session_.buffers.take(promised >= needed ? std::min(promised, std::max(kMostRoom, 2 * needed)) : 2 * needed);
+    if (!room.memory) return no_memory();
+    std::ranges::copy(grown.tensor.bytes(), room.memory.get());
+  }
+  std::ranges::copy(added.bytes(), room.memory.get() + done);
+  Tensor result = Tensor::in(room, dtype, std::move(shape));
+  Word word = first;
+  if (in_place) {
+    heap_.drop(std::exchange(grown.tensor, std::move(result)));
+    words_[frames_.back().base + call.args[0]] = {};
+  } else {
+    word = heap_.tensor(std::move(result), std::move(room));
+    if (word.tag == Tag::kEmpty) return no_memory();
+    grow();
+  }
+  write(call.results[0], word);
+  return true;
+}
+
 Status Run::execute(const CallKernel& call) {
+  if (kernel_of().grows) {
+    const int64_t begin = session_.now();
+    TENON_TRY_ASSIGN(grown, grow_by_concat(call));
+    if (*grown) {
+      if (session_.options.profile && profile_.calls.size() < kMaxCallRecords)
+        profile_.calls.push_back({call.kernel, layer(), "cpu", begin, session_.now(), -1});
+      return {};
+    }
+  }
   return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Status {
     TENON_TRY_ASSIGN(results, call_kernel(call));
     made_ = std::move(*results);

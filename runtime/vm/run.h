@@ -68,6 +68,9 @@ class Run {
   // The results of the kernel, with the values of the attributes that are computed.
   Expected<std::vector<Tensor>> computed(const CallKernel& call, const BoundKernel& bound);
   Expected<std::vector<Tensor>> call_kernel(const CallKernel& call);
+  Expected<bool> grow_by_concat(const CallKernel& call);
+  const BoundKernel& kernel_of() const;
+  const std::string& layer() const;
   Status execute(const CallProgram& call);
   Status execute(const CallNative& call);
   Status execute(const BindSize& bind);

@@ -28,6 +28,7 @@ struct BoundKernel {
   CpuKernel kernel;
   LibraryKernel library;
   std::unique_ptr<std::mutex> in_use;
+  bool grows = false;  // a concat of two operands, the first of which ends with it
 };
 
 struct Session::State {

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "compiler/bench/vm_models.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
+#include "compiler/passes/passes.h"
 #include "runtime/vm/session.h"
 #include "tests/rounds.h"
 
@@ -78,10 +80,11 @@ std::string looped_text(const std::string& n, const std::string& bound) {
     })";
 }
 
-runtime::Executable compiled(const std::string& text) {
+runtime::Executable compiled(const std::string& text, bool fused = false) {
   Context context;
-  const auto module = parse(context, text);
+  auto module = parse(context, text);
   EXPECT_TRUE(module) << module.error().str();
+  if (fused) module = run_passes(context, std::move(*module), kernel_passes());
   auto executable =
       lower(context, *module, context.symbol("main"), {}, {.name = "test", .facts = {}, .cpu = {.native = true}});
   EXPECT_TRUE(executable) << executable.error().str();
@@ -166,6 +169,27 @@ TEST_F(AllocationsTest, PeakAtTheBoundIsThatOfTheStaticPlan) {
   };
   const double dynamic = peak(compiled(looped_text("n", "[n in 1..256]")));
   EXPECT_LE(dynamic, 1.05 * peak(compiled(looped_text("256", ""))));
+}
+
+// The first token makes the caches, with room for the bound's tokens; each further token adds its rows in place.
+TEST_F(AllocationsTest, OfADecodeLoopAreThoseOfItsFirstToken) {
+  constexpr int64_t kLayers = 4, kWidth = 256, kTokens = 512;
+  const bench::VmModel model = bench::decoder_model(kLayers, kWidth, kTokens, 0);
+  const runtime::Executable executable = compiled(model.text, true);
+  const auto run = [&](int64_t steps) {
+    auto session = runtime::Session::create(executable, {.profile = false, .threads = 1});
+    EXPECT_TRUE(session) << session.error().str();
+    std::vector<Tensor> inputs = model.inputs, results;
+    inputs[1] = Tensor::of<int64_t>({}, std::span<const int64_t>(&steps, 1));
+    const int64_t before = allocations;
+    const Status status = session->run_into(inputs, results);
+    EXPECT_TRUE(status) << status.error().str();
+    return allocations - before;
+  };
+  run(1);  // the process' threads and code
+  const int64_t second = run(1);
+  EXPECT_EQ(run(kTokens - 1), second);
+  EXPECT_GE(second, 2 * kLayers) << "each layer has two caches";
 }
 
 }  // namespace

@@ -306,6 +306,32 @@ TEST_F(ControlTest, BoundedSizesAreInArenas) {
   for (const int64_t n : {1, 7, 64}) EXPECT_EQ(allocations(n, 2), twice) << "n = " << n;
 }
 
+// A concatenation onto a tensor that ends with it writes after that tensor, in memory for the bound's size; where the
+// caller still has the tensor, it is copied.
+TEST_F(ControlTest, ConcatenationsGrowInPlace) {
+  const auto allocations = [&](const std::string& dims, int64_t steps) {
+    compile("def @grow" + dims + R"((%c: Tensor[(1, n, 2), f32], %i: Tensor[(), i64]) -> Tensor[(1, 1, 2), f32] {
+        let %row = sum(%c, axes=[1], keep=1);
+        if (%i < 1i64) { %row } else { @grow(concat(%c, %row, axis=1), %i - 1i64) }
+      }
+      def @main(%x: Tensor[(1, 1, 2), f32], %i: Tensor[(), i64]) -> Tensor[(1, 1, 2), f32] {
+        let %kept = concat(%x, %x, axis=1);
+        @grow(%kept, %i) + @grow(%kept, %i + 1i64) + @grow(%x, 0i64)
+      })",
+            true);
+    const Tensor x = Tensor::of<float>({1, 1, 2}, std::vector<float>{1, 3});
+    same({x, i64(steps)});
+    auto session = runtime::Session::create(executable_, {});
+    EXPECT_TRUE(session && session->run(std::vector{x, i64(steps)}));
+    return session->profile().memory.allocations;
+  };
+  // Both calls allocate a sum in each step, the longer tensor in the first step only, or at each power of two.
+  const uint64_t bounded = allocations("[n in 1..40]", 8);
+  EXPECT_LE(allocations("[n in 1..40]", 18) - bounded, 2 * 10u);
+  const uint64_t unbounded = allocations("[n]", 8);
+  EXPECT_LE(allocations("[n]", 18) - unbounded, 2 * 11u);
+}
+
 // A function that its own calls enter again has no arena, which each waiting frame would keep.
 TEST_F(ControlTest, ReenteredFunctionsHaveNoArena) {
   compile(R"(def @deep(%x: Tensor[(64,), f32], %i: Tensor[(), i64]) -> Tensor[(64,), f32] {

@@ -74,14 +74,14 @@ TEST(ThreadPool, HasAsManyThreadsAsItsProcessorsAreUsable) {
 TEST(Arena, MemoryIsAStackThatStays) {
   Arena arena;
   void* a = arena.allocate(100);
-  void* b = arena.allocate(1 << 20);
+  void* b = arena.allocate(1 << 23);
   void* c = arena.allocate(0);
   ASSERT_TRUE(a && b && c);
   EXPECT_EQ((std::set<void*>{a, b, c}.size()), 3u);
   for (void* block : {a, b, c}) EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
-  std::memset(a, 1, 100), std::memset(b, 2, 1 << 20);
+  std::memset(a, 1, 100), std::memset(b, 2, 1 << 23);
   arena.release(b);
-  EXPECT_EQ(arena.allocate(1 << 19), b);
+  EXPECT_EQ(arena.allocate(1 << 22), b);
   const size_t position = arena.position();
   void* d = arena.allocate(5000);
   arena.reset(position);
