@@ -27,10 +27,14 @@ Range least(const Histogram& histogram, const Range& range, F&& cost) {
 }  // namespace
 
 void Histogram::add(float value, const Range& range) {
-  const float width = range.hi - range.lo;
-  const auto bin = width > 0 ? static_cast<int>((value - range.lo) / width * kBins) : 0;
-  ++bins_[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))];
+  ++bins_[bin_of(value, range)];
   ++total_;
+}
+
+size_t Histogram::bin_of(float value, const Range& range) {
+  const float width = range.hi - range.lo;
+  if (!(width > 0)) return 0;
+  return static_cast<size_t>(std::clamp((value - range.lo) / width * kBins, 0.0f, float{kBins - 1}));
 }
 
 Range Histogram::cut(const Range& range, double tail) const {
@@ -84,8 +88,15 @@ double Histogram::divergence(const Range& observed, const Range& cut) const {
     level[bin] = std::clamp(static_cast<int>((value - cut.lo) / step), 0, kLevels - 1);
   }
   if (first == bins_.size()) return HUGE_VAL;
+  // Zero has a level of its own in every range, so the zeros of a ReLU cost nothing: their bin counts as its neighbor.
+  const size_t zero = bin_of(0, observed), neighbor = zero + 1 < bins_.size() ? zero + 1 : zero - 1;
+  double total = static_cast<double>(total_);
+  if (observed.lo <= 0 && observed.hi >= 0)
+    total += static_cast<double>(bins_[neighbor]) - static_cast<double>(bins_[zero]);
+  if (total <= 0) return cut.lo == observed.lo && cut.hi == observed.hi ? 0 : HUGE_VAL;
   for (size_t bin = 0; bin < bins_.size(); ++bin) {
-    const auto count = static_cast<double>(bins_[bin]);
+    const bool is_zero = bin == zero && observed.lo <= 0 && observed.hi >= 0;
+    const auto count = static_cast<double>(bins_[is_zero ? neighbor : bin]);
     clipped[std::clamp(bin, first, last)] += count;
     if (level[bin] < 0) continue;
     inside[bin] = count;
@@ -98,7 +109,7 @@ double Histogram::divergence(const Range& observed, const Range& cut) const {
   for (size_t bin = first; bin <= last; ++bin) {
     if (clipped[bin] == 0) continue;
     const auto l = static_cast<size_t>(level[bin]);
-    const double p = clipped[bin] / static_cast<double>(total_);
+    const double p = clipped[bin] / total;
     // An empty bin that only received outliers has a mass that no level represents.
     const double q = filled[l] > 0 && inside[bin] > 0 ? mass[l] / filled[l] / within : 1e-9;
     sum += p * std::log(p / q);

@@ -23,6 +23,7 @@ class Histogram {
   Range least_divergence(const Range& range) const;
 
  private:
+  static size_t bin_of(float value, const Range& range);
   double squared_error(const Range& observed, const Range& cut) const;
   double divergence(const Range& observed, const Range& cut) const;
   float center(const Range& range, size_t bin) const {

@@ -48,6 +48,7 @@ expect 1 "a multiple of the input's" "$tenon" run "$onnx" --shapes N=3 --cpu --q
 expect 2 "--keep requires --calibrate" "$tenon" compile "$onnx" --shapes N=1 --keep /fc/Gemm -o "$scratch/x.tnx"
 expect 2 "--accuracy requires --calibrate" "$tenon" compile "$onnx" --shapes N=1 --accuracy 0.99 -o "$scratch/x.tnx"
 expect 2 "must be above 0 and at most 1" "$tenon" compile "$onnx" "${quantized[@]}" --accuracy 2 -o "$scratch/x.tnx"
+expect 0 "biases corrected" "$tenon" compile "$onnx" "${quantized[@]}" --calibration measured -o "$scratch/x.tnx"
 expect 0 "layers in float" "$tenon" compile "$onnx" "${quantized[@]}" --accuracy 0.9999 -o "$scratch/x.tnx"
 expect 2 "did you mean /fc/Gemm?" "$tenon" compile "$onnx" "${quantized[@]}" --keep /fc/Gem -o "$scratch/x.tnx"
 expect 2 "minmax" "$tenon" compile "$onnx" "${quantized[@]}" --calibration median -o "$scratch/x.tnx"

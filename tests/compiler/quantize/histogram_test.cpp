@@ -71,6 +71,19 @@ TEST(Histogram, LeastDivergenceDropsOutliersAndKeepsUniformValues) {
   EXPECT_GT(kept.hi, 0.9f);
 }
 
+TEST(Histogram, ZerosOfAReluDoNotNarrowTheRangeOfLeastDivergence) {
+  std::mt19937 random(7);
+  std::vector<float> values = with_tails(random, 1);
+  for (float& value : values) value = std::fabs(value);
+  const Observed positive(values);
+  const Range expected = positive.histogram.least_divergence(positive.range);
+  values.resize(8 * values.size());  // the others are zeros
+  const Observed with_zeros(values);
+  const Range found = with_zeros.histogram.least_divergence(with_zeros.range);
+  EXPECT_EQ(found.lo, 0);
+  EXPECT_GE(found.hi, 0.8f * expected.hi);
+}
+
 TEST(Histogram, MethodsHaveNames) {
   for (const Calibration method : {Calibration::kMinMax, Calibration::kPercentile, Calibration::kDivergence,
                                    Calibration::kSquaredError, Calibration::kMeasured}) {
