@@ -22,6 +22,7 @@ Expected<Module> inline_calls(Context& context, Module module);
 Expected<Module> fold_scale_axis(Context& context, Module module);
 Expected<Module> cancel_layouts(Context& context, Module module);
 Expected<Module> cse(Context& context, Module module);
+Expected<Module> canonical_layers(Context& context, Module module);
 Expected<Module> integer_layers(Context& context, Module module);
 Expected<Module> fuse(Context& context, Module module);
 

@@ -26,9 +26,10 @@ bool comes_quantized(const Function& function) {
 
 // The integer layers that the accelerator would receive.
 Expected<Module> with_integer_layers(Context& context, Module module, Symbol entry, ImportCheck& check) {
-  const Function& function = *module.function(entry);
-  if (comes_quantized(function)) return requantize_layers(context, std::move(module), nullptr);
+  if (comes_quantized(*module.function(entry))) return requantize_layers(context, std::move(module), nullptr);
   check.assumes_calibration = true;
+  TENON_TRY_ASSIGN(layers, canonical_layers(context, std::move(module)));
+  module = std::move(*layers);
   Ranges ranges;
   for_each_function(module, [&](Symbol name, const Function& f) { ranges[name].assign(f.vars.size(), {-1, 1, true}); });
   return quantize(context, module, entry, ranges);

@@ -82,15 +82,20 @@ Expected<MeasuredWay> quantize_model(const Model& model, const CompileOptions& o
   Context& context = *model.context;
   const Samples& samples = *options.calibration;
   QuantizeOptions quantization = options.quantize;
-  TENON_TRY_ASSIGN(kept, layers_named(context, model.module, model.entry, options.keep));
+  Module layers = clone(model.module);
+  if (options.accelerator) {
+    TENON_TRY_ASSIGN(canonical, canonical_layers(context, std::move(layers)));
+    layers = std::move(*canonical);
+  }
+  TENON_TRY_ASSIGN(kept, layers_named(context, layers, model.entry, options.keep));
   quantization.keep.merge(*kept);
   CalibrationOptions calibration = options.calibrate;
   if (options.cpu.native && !calibration.runner) calibration.runner = native_runner(context);
-  TENON_TRY_ASSIGN(found, calibrate_by_error(context, model.module, model.entry, samples, calibration, quantization));
+  TENON_TRY_ASSIGN(found, calibrate_by_error(context, layers, model.entry, samples, calibration, quantization));
   result.notes = report(*found);
   quantization.means = std::move(found->means);
   result.equalized = std::move(found->equalized);
-  const Module& source = result.equalized ? *result.equalized : model.module;
+  const Module& source = result.equalized ? *result.equalized : layers;
   if (options.accuracy.least != 0) {
     TENON_TRY_ASSIGN(precision, choose_precision(context, source, model.entry, samples, found->ranges, options.accuracy,
                                                  quantization, calibration));

@@ -58,6 +58,32 @@ std::string main_of(const std::string& type, const std::string& body) {
 const std::string kList = "type List { Nil, Cons(Tensor[(), f32], List) }\n";
 
 const std::vector<Case> kCases{
+    // Layers as an accelerator has them.
+    {"AProductOfRowsIsADenseLayer",
+     "canonical_layers",
+     "const $w: Tensor[(3, 2), f32] = [1, 2, 3, 4, 5, 6];\nconst $b: Tensor[(2,), f32] = [7, 8];\n"
+     "def @main(%x: Tensor[(2, 4, 3), f32]) -> Tensor[(2, 4, 2), f32] { relu(add($b, matmul(%x, $w))) }\n",
+     "const $w: Tensor[(2, 3), f32] = [1, 3, 5, 2, 4, 6];\nconst $b: Tensor[(2,), f32] = [7, 8];\n"
+     "def @main(%x: Tensor[(2, 4, 3), f32]) -> Tensor[(2, 4, 2), f32] {\n"
+     "reshape(relu(bias_add(dense(reshape(%x, shape=[8, 3], zero=1), $w), $b)), shape=[2, 4, 2], zero=1) }\n",
+     {2, 4, 3},
+     1e-5F},
+    {"AConvolutionOfOneAxisHasMapsOfHeight1",
+     "canonical_layers",
+     "const $w: Tensor[(2, 1, 3), f32] = [1, 2, 3, 4, 5, 6];\nconst $b: Tensor[(2,), f32] = [7, 8];\n"
+     "def @main(%x: Tensor[(1, 2, 8), f32]) -> Tensor[(1, 2, 4), f32] {\n"
+     "relu(bias_add(conv1d(%x, $w, strides=[2], padding=[1, 0], groups=2), $b)) }\n",
+     "const $w: Tensor[(2, 1, 1, 3), f32] = [1, 2, 3, 4, 5, 6];\nconst $b: Tensor[(2,), f32] = [7, 8];\n"
+     "def @main(%x: Tensor[(1, 2, 8), f32]) -> Tensor[(1, 2, 4), f32] {\n"
+     "reshape(relu(bias_add(conv2d(reshape(%x, shape=[1, 2, 1, 8], zero=1), $w, strides=[1, 2], "
+     "padding=[0, 1, 0, 0], groups=2), $b)), shape=[1, 2, 4], zero=1) }\n",
+     {1, 2, 8},
+     1e-5F},
+    {"AProductOfUnknownSizesStays", "canonical_layers",
+     "const $w: Tensor[(3, 2), f32] = [1, 2, 3, 4, 5, 6];\n"
+     "def @main[N](%x: Tensor[(N, 4, 3), f32]) -> Tensor[(N, 4, 2), f32] { matmul(%x, $w) }\n",
+     "const $w: Tensor[(3, 2), f32] = [1, 2, 3, 4, 5, 6];\n"
+     "def @main[N](%x: Tensor[(N, 4, 3), f32]) -> Tensor[(N, 4, 2), f32] { matmul(%x, $w) }\n"},
     // Inlining.
     {"ACallInOnePlace",
      "inline",
