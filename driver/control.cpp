@@ -49,6 +49,12 @@ Status start(Accelerator& accelerator, const Launch& launch) {
   for (size_t i = 0; i < kBases; ++i) {
     TENON_TRY(check_address(accelerator, fmt::format("base address {}", i), launch.bases[i]));
   }
+  if (const uint32_t most = argument_bits(accelerator.info().config, reg::kCount); launch.count > most) {
+    return error(
+        fmt::format("the stream has {} slots, and configuration {} counts {} at most: its addresses have {} bits",
+                    launch.count, accelerator.info().config.name, most, accelerator.info().config.address_bits),
+        accelerator.info().uri, "split the program, or build hardware with more address_bits");
+  }
   TENON_TRY(write64(accelerator, reg::kInstructions, launch.instructions));
   TENON_TRY(accelerator.write_register(reg::kCount, launch.count));
   const uint32_t mode = launch.profile == Profile::kNative ? kModeNative : 0;

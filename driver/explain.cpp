@@ -149,6 +149,7 @@ Expected<std::string> explain_tokens(Accelerator& accelerator) {
 }
 
 Expected<std::string> explain_progress(Accelerator& accelerator) {
+  if (!accelerator.info().config.progress) return std::string();
   TENON_TRY_ASSIGN(stream, Stream::of(accelerator));
   TENON_TRY_ASSIGN(progress, Progress::of(accelerator));
   std::string text =

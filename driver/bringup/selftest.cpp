@@ -110,11 +110,7 @@ class Selftest {
   Expected<Finding> check_written_registers() {
     std::vector<uint32_t> offsets = {reg::kInstructions, reg::kInstructions + 4, reg::kCount};
     for (uint32_t i = 0; i < 2 * spec::kBases; ++i) offsets.push_back(reg::kBase0 + 4 * i);
-    // Upper halves of addresses have as many bits as addresses have beyond 32.
-    const auto bits = [&](size_t i) {
-      const bool upper = offsets[i] != reg::kCount && offsets[i] % 8 == 4;
-      return upper ? static_cast<uint32_t>(device_.info().config.address_mask() >> 32) : ~0u;
-    };
+    const auto bits = [&](size_t i) { return spec::argument_bits(device_.info().config, offsets[i]); };
     size_t accesses = 0;
     for (int bit = 0; bit < 32; ++bit) {
       for (const uint32_t flip : {0u, ~0u}) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 
 #include "hw/generator/generator.h"
@@ -33,6 +34,48 @@ std::string reserved_mask(const Format& format) {
     hex += "0123456789abcdef"[digit];
   }
   return "256'h" + hex;
+}
+
+// Widths that a configuration needs less of than the instructions have bits for. A command outside its scratchpad is
+// never started, so the base profile's transfers have no more units, rows and bytes than the largest scratchpad; the
+// native profile's go by the instruction's fields.
+struct Widths {
+  int slot = 32;    // the index of a slot, and the count
+  int unit = 23;    // of a transfer: the first unit,
+  int row = 17;     // rows,
+  int vector = 24;  // vectors of a row,
+  int total = 21;   // units,
+  int length = 32;  // bytes of a row,
+  int left = 18;    // and, signed, the padding before it
+  int end = 34;     // and its end
+  int ahead = 20;   // signed, from the window's first byte to a vector's
+  int step = 32;    // the bytes between rows: no more than addresses have
+  int loop = 16;    // an index that loops advance: of a scratchpad, plus a factor and a micro-op
+  int uop = 15;     // a micro-op's index, plus one
+};
+
+Widths widths(const Config& config) {
+  Widths w;
+  w.slot = config.slot_bits();
+  w.step = std::min(w.step, config.address_bits);
+  if (config.native) return w;
+  int64_t units = 0, bytes = 0;
+  int index = 0;
+  for (const Memory m : {Memory::kUop, Memory::kWgt, Memory::kInp, Memory::kAcc}) {
+    units = std::max(units, config.depth(m) * config.units_per_element(m));
+    bytes = std::max(bytes, config.bytes[static_cast<size_t>(m)]);
+    if (m != Memory::kUop) index = std::max(index, config.index_bits(m));
+  }
+  const auto bits = [](int64_t value) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(value))); };
+  w.unit = w.row = w.vector = w.total = bits(units);
+  w.length = bits(bytes);
+  w.left = std::min(w.left, std::max(w.length + 1, 8));
+  w.end = std::max(w.length + 1, 8);
+  w.ahead =
+      std::min(w.ahead, std::max(w.length, bits(config.axi_bytes() + std::max(config.block_in, config.block_out))) + 2);
+  w.loop = index + 2;
+  w.uop = std::min(w.uop, config.index_bits(Memory::kUop) + 2);
+  return w;
 }
 
 class Package {
@@ -71,11 +114,30 @@ std::string package_text(const Config& config) {
   p.integer("PACKED_PRODUCTS", config.packed_products);
   p.integer("ADDR_BITS", config.address_bits);
   p.integer("ALU_MULTIPLY_PASSES", config.alu_multiply_passes);
+  p.integer("HAS_ACCUMULATOR_ENGINE", config.accumulator_engine);
+  p.integer("IN_ORDER", config.in_order);
+  p.integer("HAS_PROGRESS", config.progress);
+  p.integer("ALU_PASSES", config.alu_passes);
   p.integer("RQ_PASSES", config.requantizer_passes);
   p.vector("CAPABILITIES", 32, capabilities(config));
   p.vector("CONFIG_HASH", 64, hash(config));
   p.vector("ISA_VERSION", 16, kIsaVersion);
   p.vector("REGMAP_VERSION", 16, kRegisterMapVersion);
+
+  p.section("Widths that follow from it.");
+  const Widths w = widths(config);
+  p.integer("SLOT_BITS", w.slot);
+  p.integer("UNIT_BITS", w.unit);
+  p.integer("ROW_BITS", w.row);
+  p.integer("VECTOR_BITS", w.vector);
+  p.integer("TOTAL_BITS", w.total);
+  p.integer("LENGTH_BITS", w.length);
+  p.integer("LEFT_BITS", w.left);
+  p.integer("END_BITS", w.end);
+  p.integer("AHEAD_BITS", w.ahead);
+  p.integer("STEP_BITS", w.step);
+  p.integer("LOOP_BITS", w.loop);
+  p.integer("UOP_INDEX_BITS", w.uop);
 
   p.section("Scratchpads: elements, index bits, bytes of an element, of a DMA unit, units of an element.");
   for (int i = 0; i < kScratchpads; ++i) {
@@ -98,7 +160,7 @@ std::string package_text(const Config& config) {
   p.section("Engines.");
   for (int i = 0; i < kEngines; ++i) p.integer("ENG_" + upper(name(static_cast<Engine>(i))), i);
   p.integer("NUM_ENGINES", kEngines);
-  p.integer("NUM_BASES", kBases);
+  p.integer("NUM_BASES", config.base_addresses());
   p.integer("MAX_TOKENS", kMaxTokens);
 
   p.section("Opcodes, bits 2:0; functions of the native profile, bits 6:3.");

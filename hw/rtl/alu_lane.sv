@@ -5,10 +5,10 @@
 // a * b[31:16] in the second, with d_en_i. With 0 decode refuses MUL.
 module alu_lane (
   input  logic        clk_i,
+  input  logic        load_i,     // takes imm_i as operand b
   input  logic        b_en_i,     // takes acc_i as operand b
   input  logic        d_en_i,     // takes acc_i as operand a
   input  logic [2:0]  op_i,       // of the operation in stage d
-  input  logic        use_imm_i,
   input  logic [31:0] imm_i,
   input  logic [31:0] acc_i,
   output logic [31:0] result_o,
@@ -22,28 +22,43 @@ module alu_lane (
   /* verilator no_inline_module */
 
   logic [31:0] b, b_q, result_q, product;
-  logic        mul, mul_q;
+  logic        mul, mul_q, less;
 
-  // x >> n, or x << -n where n is negative; by 31 at most.
+  function automatic logic [31:0] reversed(logic [31:0] x);
+    for (int i = 0; i < 32; i++) reversed[i] = x[31-i];
+  endfunction
+
+  // x >> n, or x << -n where n is negative; by 31 at most. Lanes that are few for their area have one shifter, which
+  // shifts the reversed word to the right instead of the word to the left.
   function automatic logic [31:0] shift_right(logic [31:0] x, logic [31:0] n);
-    logic [31:0] magnitude;
-    logic [4:0]  amount;
-    magnitude   = n[31] ? -n : n;  // also for -2^31, whose upper bits are not 0
-    amount      = (|magnitude[31:5]) ? 5'd31 : magnitude[4:0];
-    shift_right = n[31] ? x << amount : $unsigned($signed(x) >>> amount);
+    logic [4:0]         amount;
+    logic signed [32:0] word;
+    // The magnitude of a negative n is one more than its complement's.
+    if (n[31]) amount = (&n[31:5] & |n[4:0]) ? ~n[4:0] + 5'd1 : 5'd31;
+    else amount = (|n[31:5]) ? 5'd31 : n[4:0];
+    if (tenon_pkg::ALU_PASSES > 1) begin
+      word        = n[31] ? {1'b0, reversed(x)} : {x[31], x};
+      word        = word >>> amount;
+      shift_right = n[31] ? reversed(word[31:0]) : word[31:0];
+    end else begin
+      word        = {x[31], x};
+      shift_right = n[31] ? x << amount : $unsigned($signed(x) >>> amount);
+    end
   endfunction
 
   always_ff @(posedge clk_i) begin
-    if (b_en_i) b_q <= acc_i;
+    if (load_i) b_q <= imm_i;
+    else if (b_en_i) b_q <= acc_i;
   end
-  assign b = use_imm_i ? imm_i : b_q;
+  assign b    = b_q;
+  assign less = $signed(acc_i) < $signed(b);
 
   always_ff @(posedge clk_i) begin
     if (d_en_i) begin
       mul_q <= mul;
       unique case (op_i)
-        tenon_pkg::ALU_MIN: result_q <= $signed(acc_i) < $signed(b) ? acc_i : b;
-        tenon_pkg::ALU_MAX: result_q <= $signed(acc_i) > $signed(b) ? acc_i : b;
+        tenon_pkg::ALU_MIN,
+        tenon_pkg::ALU_MAX: result_q <= less == (op_i == tenon_pkg::ALU_MIN) ? acc_i : b;
         tenon_pkg::ALU_SHR: result_q <= shift_right(acc_i, b);
         tenon_pkg::ALU_MUL: ;
         default: result_q <= acc_i + b;

@@ -36,9 +36,9 @@ module burst_split #(
                      BeatShift;
 
   assign to_page = {1'b1, {PageBits{1'b0}}} - {1'b0, addr_q[11:BeatShift]};
-  assign limit   = 32'(to_page) < MaxBurst ? 9'(to_page) : 9'(MaxBurst);
+  assign limit   = MaxBurst > 1 & 32'(to_page) < MaxBurst ? 9'(to_page) : 9'(MaxBurst);
   assign last    = beats_q <= BeatWidth'(limit);
-  assign beats   = last ? beats_q[8:0] : limit;
+  assign beats   = MaxBurst > 1 & last ? beats_q[8:0] : limit;
   assign fire    = valid_q & burst_ready_i;
 
   assign burst_valid_o = valid_q;

@@ -1,7 +1,7 @@
 // The decoded commands, in a queue for each unit until a sequencer starts the unit.
 //
-// A unit takes the head of its queue with its start. ALU belongs to the base profile and RQ to the native one: they
-// share a queue.
+// A unit takes the head of its queue with its start. With IN_ORDER there is one head, which decode holds. ALU belongs
+// to the base profile and RQ to the native one: they share a queue.
 module command_queues (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -30,9 +30,11 @@ module command_queues (
   output compute_pkg::rq_cmd_t    rq_cmd_o
 );
 
+  localparam int Depth = tenon_pkg::IN_ORDER != 0 ? 0 : tenon_pkg::QUEUE_DEPTH;
+
   prim_fifo #(
     .Width($bits(dma_cmd_i)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
+    .Depth(Depth)
   ) u_ldi (
     .clk_i,
     .rst_ni,
@@ -48,7 +50,7 @@ module command_queues (
   if (tenon_pkg::HAS_WEIGHT_ENGINE != 0) begin : g_ldw
     prim_fifo #(
       .Width($bits(dma_cmd_i)),
-      .Depth(tenon_pkg::QUEUE_DEPTH)
+      .Depth(Depth)
     ) u_ldw (
       .clk_i,
       .rst_ni,
@@ -68,7 +70,7 @@ module command_queues (
 
   prim_fifo #(
     .Width($bits(dma_cmd_i)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
+    .Depth(Depth)
   ) u_ldm (
     .clk_i,
     .rst_ni,
@@ -83,7 +85,7 @@ module command_queues (
 
   prim_fifo #(
     .Width($bits(dma_cmd_i)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
+    .Depth(Depth)
   ) u_st (
     .clk_i,
     .rst_ni,
@@ -98,7 +100,7 @@ module command_queues (
 
   prim_fifo #(
     .Width($bits(gemm_cmd_i)),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
+    .Depth(Depth)
   ) u_gemm (
     .clk_i,
     .rst_ni,
@@ -120,7 +122,7 @@ module command_queues (
   // verilator lint_on UNUSEDSIGNAL
   prim_fifo #(
     .Width(PostBits),
-    .Depth(tenon_pkg::QUEUE_DEPTH)
+    .Depth(Depth)
   ) u_post (
     .clk_i,
     .rst_ni,
@@ -149,7 +151,7 @@ module command_queues (
       ACommandIsTakenOnlyFromANonemptyQueue: assert ((start_i & ~head_valid_o) == 8'd0);
     end
     if (rst_ni & (|push_valid_i)) begin
-      ACommandIsPushedOnlyIntoAQueueWithRoom: assert ((push_valid_i & ~push_ready_o) == 8'd0);
+      ACommandIsPushedOnlyIntoAQueueWithRoom: assert (Depth == 0 | (push_valid_i & ~push_ready_o) == 8'd0);
       TheSharedQueueHoldsCommandsOfOneProfile: assert (!push_valid_i[native_i ? dma_pkg::UNIT_ALU : dma_pkg::UNIT_RQ]);
     end
   end

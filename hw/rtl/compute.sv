@@ -123,8 +123,8 @@ module compute (
   end
 
   // acc: the write port. A unit of a load is a quarter of an element.
-  logic                         gemm_acc_we, alu_acc_we, ldm_acc_we, ldm_acc8_we;
-  logic [3:0]                   acc_we;
+  logic                         gemm_acc_we, ldm_acc_we, ldm_acc8_we;
+  logic [3:0]                   acc_we, alu_acc_we;
   logic [tenon_pkg::ACC_AW-1:0] gemm_acc_waddr, alu_acc_waddr, acc_waddr;
   logic [AccBits-1:0]           gemm_acc_wdata, alu_acc_wdata, acc_wdata;
 
@@ -135,8 +135,8 @@ module compute (
     acc_we    = {4{gemm_acc_we}};
     acc_waddr = gemm_acc_waddr;
     acc_wdata = gemm_acc_wdata;
-    if (alu_acc_we) begin
-      acc_we    = 4'b1111;
+    if (|alu_acc_we) begin
+      acc_we    = alu_acc_we;
       acc_waddr = alu_acc_waddr;
       acc_wdata = alu_acc_wdata;
     end else if (ldm_acc_we) begin
@@ -165,13 +165,58 @@ module compute (
     .rdata_o(acc_rdata)
   );
 
-  // Micro-ops.
-  logic                         gemm_uop_re;
-  logic [tenon_pkg::UOP_AW-1:0] gemm_uop_addr;
+  // The stages that GEMM and ALU share: these two never run together.
+  localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
+  logic                         uop_re;
+  logic [tenon_pkg::UOP_AW-1:0] uop_addr;
   logic [31:0]                  uop_rdata;
+  logic                         gemm_load, gemm_en, gemm_fail, gemm_bad, alu_load, alu_en, alu_fail, alu_bad;
+  compute_pkg::loops_t          gemm_loops, alu_loops, loops;
+  logic                         alu_runs_q;  // the stages have a command of ALU, else of GEMM
+  logic                         a_valid, a_last, c_work, c_last, c_uop_bad;
+  logic [4:0]                   a_step;
+  logic [1:0]                   a_tag, c_tag;
+  logic [3*IndexWidth-1:0]      c_index;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) alu_runs_q <= 1'b0;
+    else if (gemm_load | alu_load) alu_runs_q <= alu_load;
+  end
+  assign loops = alu_load ? alu_loops : gemm_loops;
+
+  index_stages #(
+    .Indices (3),
+    .TagWidth(2)
+  ) u_stages (
+    .clk_i,
+    .rst_ni,
+    .en_i       (alu_runs_q ? alu_en : gemm_en),
+    .load_i     (gemm_load | alu_load),
+    .fail_i     (gemm_fail | alu_fail),
+    .extent_i   (loops.extent),
+    .base_i     (loops.base),
+    .stride_i   (loops.stride),
+    .uop_i      (loops.uop),
+    .uop_begin_i(loops.uop_begin),
+    .uop_re_o   (uop_re),
+    .uop_addr_o (uop_addr),
+    .uop_data_i (uop_rdata),
+    .a_valid_o  (a_valid),
+    .a_last_o   (a_last),
+    .a_step_o   (a_step),
+    .a_tag_i    (a_tag),
+    .c_work_o   (c_work),
+    .c_last_o   (c_last),
+    .c_uop_bad_o(c_uop_bad),
+    .c_tag_o    (c_tag),
+    .c_index_o  (c_index),
+    .c_bad_i    (gemm_bad | alu_bad)
+  );
 
 `ifdef TENON_TRACE
-  logic [31:0] gemm_trace_index, alu_trace_index;
+  logic [31:0]        gemm_trace_index, alu_trace_index;
+  logic               alu_trace_valid;
+  logic [AccBits-1:0] alu_trace_data;
 `endif
 
   // The matrix engine.
@@ -184,9 +229,20 @@ module compute (
     .done_o     (gemm_done_o),
     .error_o    (gemm_error_o),
     .active_o   (gemm_active_o),
-    .uop_re_o   (gemm_uop_re),
-    .uop_addr_o (gemm_uop_addr),
-    .uop_data_i (uop_rdata),
+    .stages_load_o (gemm_load),
+    .stages_loops_o(gemm_loops),
+    .stages_en_o   (gemm_en),
+    .stages_fail_o (gemm_fail),
+    .stages_bad_o  (gemm_bad),
+    .stages_tag_o  (a_tag),
+    .a_valid_i  (a_valid),
+    .a_last_i   (a_last),
+    .a_step_i   (a_step),
+    .c_work_i   (c_work & ~alu_runs_q),
+    .c_last_i   (c_last & ~alu_runs_q),
+    .c_uop_bad_i(c_uop_bad),
+    .c_tag_i    (c_tag),
+    .c_index_i  (c_index),
     .inp_re_o   (inp_re),
     .inp_addr_o (inp_raddr),
     .inp_data_i (inp_rdata),
@@ -232,9 +288,6 @@ module compute (
 
   // Only in the base profile: micro-ops and ALU.
   if (tenon_pkg::HAS_BASE != 0) begin : g_base
-    logic                         alu_uop_re;
-    logic [tenon_pkg::UOP_AW-1:0] alu_uop_addr;
-
     prim_ram_1r1w #(
       .Width    (32),
       .Depth    (tenon_pkg::UOP_DEPTH),
@@ -244,8 +297,8 @@ module compute (
       .we_i   (ldm_we_i & ldm_mem_i == tenon_pkg::MEM_UOP),
       .waddr_i(ldm_unit_i[tenon_pkg::UOP_AW-1:0]),
       .wdata_i(ldm_wdata_i[31:0]),
-      .re_i   (gemm_uop_re | alu_uop_re),
-      .raddr_i(alu_uop_re ? alu_uop_addr : gemm_uop_addr),
+      .re_i   (uop_re),
+      .raddr_i(uop_addr),
       .rdata_o(uop_rdata)
     );
 
@@ -257,9 +310,15 @@ module compute (
       .ready_o    (alu_ready_o),
       .done_o     (alu_done_o),
       .error_o    (alu_error_o),
-      .uop_re_o   (alu_uop_re),
-      .uop_addr_o (alu_uop_addr),
-      .uop_data_i (uop_rdata),
+      .stages_load_o (alu_load),
+      .stages_loops_o(alu_loops),
+      .stages_en_o   (alu_en),
+      .stages_fail_o (alu_fail),
+      .stages_bad_o  (alu_bad),
+      .c_work_i   (c_work & alu_runs_q),
+      .c_last_i   (c_last & alu_runs_q),
+      .c_uop_bad_i(c_uop_bad),
+      .c_index_i  (c_index),
       .acc_req_o  (alu_acc_req),
       .acc_gnt_i  (post_acc_gnt),
       .acc_raddr_o(alu_acc_raddr),
@@ -273,18 +332,21 @@ module compute (
       .product_i     (product)
 `ifdef TENON_TRACE
       ,
-      .trace_index_o(alu_trace_index)
+      .trace_valid_o(alu_trace_valid),
+      .trace_index_o(alu_trace_index),
+      .trace_data_o (alu_trace_data)
 `endif
     );
   end else begin : g_no_base
     logic unused_base;
-    assign unused_base = ^{product, alu_valid_i, alu_cmd_i, gemm_uop_re, gemm_uop_addr};
+    assign unused_base = ^{product, alu_valid_i, alu_cmd_i, uop_re, uop_addr};
+    assign {alu_load, alu_loops, alu_en, alu_fail, alu_bad} = '0;
     assign uop_rdata = '0;
     assign {multiply, multiplicand, multiplier} = '0;
     assign {alu_ready_o, alu_done_o, alu_error_o} = '0;
     assign {alu_acc_req, alu_acc_raddr, alu_acc_we, alu_acc_waddr, alu_acc_wdata} = '0;
 `ifdef TENON_TRACE
-    assign alu_trace_index = '0;
+    assign {alu_trace_valid, alu_trace_index, alu_trace_data} = '0;
 `endif
   end
 
@@ -402,10 +464,10 @@ module compute (
   assign unused_bits = ^{inp_unit_i, ldm_unit_i, ldm_wdata_i, st_addr_i};
 
 `ifdef TENON_TRACE
-  assign trace_acc_valid_o = gemm_acc_we | alu_acc_we;
+  assign trace_acc_valid_o = gemm_acc_we | alu_trace_valid;
   assign trace_acc_index_o = gemm_acc_we ? gemm_trace_index : alu_trace_index;
   assign trace_acc_addr_o  = 16'(acc_waddr);
-  assign trace_acc_data_o  = acc_wdata;
+  assign trace_acc_data_o  = gemm_acc_we ? acc_wdata : alu_trace_data;
   assign trace_out_valid_o = out_we;
   assign trace_out_data_o  = out_wdata;
 `endif
@@ -425,8 +487,8 @@ module compute (
       AluAndRqNeverRunTogether: assert (!(alu_acc_req & rq_acc_req));
     end
     if (rst_ni & (|acc_we)) begin
-      AccHasOneWriterAtATime: assert (!(gemm_acc_we & alu_acc_we) &
-                                      !((gemm_acc_we | alu_acc_we) & (ldm_acc_we | ldm_acc8_we)));
+      AccHasOneWriterAtATime: assert (!(gemm_acc_we & |alu_acc_we) &
+                                      !((gemm_acc_we | |alu_acc_we) & (ldm_acc_we | ldm_acc8_we)));
       AnAccumulatorIsLoadedInsideItsScratchpad: assert (!ldm_acc_we | ldm_unit_i < tenon_pkg::ACC_DEPTH * 4);
       AnInt8AccumulatorIsLoadedInsideItsScratchpad: assert (!ldm_acc8_we | ldm_unit_i < tenon_pkg::ACC_DEPTH);
     end

@@ -21,6 +21,15 @@ package compute_pkg;  // a test of another part uses no constants of this one
     base_stride = {14'd0, x, y, 28'd0};
   endfunction
 
+  // A command's loops, for the stages that GEMM and ALU share; see index_stages. Indices: dst, src, wgt.
+  typedef struct packed {
+    logic [74:0]  extent;
+    logic [41:0]  base;
+    logic [209:0] stride;
+    logic         uop;        // the indices are added to the fields of micro-ops
+    logic [13:0]  uop_begin;
+  } loops_t;
+
   // GEMM. In the base profile (`is_base`) the loops are y (iter_out), x (iter_in) and the micro-ops [uop_begin,
   // uop_end), and dst, src, wgt come from the micro-op; in the native profile they are r0, r1, r2, y, x and the bases.
   typedef struct packed {

@@ -47,6 +47,7 @@ module control (
 );
 
   localparam logic [63:0] AddressMask = {64{1'b1}} >> (64 - tenon_pkg::ADDR_BITS);
+  localparam logic [31:0] CountMask   = {32{1'b1}} >> (32 - tenon_pkg::SLOT_BITS);
 
   logic         write_q, write, read;
   logic [31:0]  mask;
@@ -57,7 +58,6 @@ module control (
   logic         native_q, global_enable_q, start_q, done_q;
   logic [1:0]   enable_q, status_q;
   logic [511:0] bases_q;
-  logic [511:0] base_mask;
 
   // AXI forbids combinational paths between inputs and outputs, so ready is a register.
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -85,28 +85,35 @@ module control (
   assign soft_reset_o   = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[0] & wstrb_i[0];
   assign token_clear_o  = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[1] & wstrb_i[0];
 
-  logic [8:0] base_bit;
+  logic [3:0] base_word;
   logic       is_base;
   assign is_base   = waddr >= tenon_pkg::REG_BASE0 & waddr < tenon_pkg::REG_BASE0 + 12'd64;
-  assign base_bit  = {4'(6'(waddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0};
-  assign base_mask = is_base & write ? 512'(mask) << base_bit : 'x;
+  assign base_word = 4'(6'(waddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2));
+
+  for (genvar w = 0; w < 16; w++) begin : g_base
+    localparam logic [31:0] Present = w / 2 < tenon_pkg::NUM_BASES ? 32'(AddressMask >> (32 * (w % 2))) : 32'd0;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) bases_q[w*32+:32] <= '0;
+      else if (write & is_base & base_word == 4'(w)) begin
+        bases_q[w*32+:32] <= ((bases_q[w*32+:32] & ~mask) | (wdata_i & mask)) & Present;
+      end
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       instructions_q <= '0;
       count_q        <= '0;
       native_q       <= 1'b0;
-      bases_q        <= '0;
     end else if (write) begin
       if (waddr == tenon_pkg::REG_INSTRUCTIONS) begin
-        instructions_q[31:0] <= (instructions_q[31:0] & ~mask) | (wdata_i & mask);
+        instructions_q <= tenon_pkg::ADDR_BITS'({instructions[63:32], (instructions[31:0] & ~mask) | (wdata_i & mask)});
       end
       if (waddr == tenon_pkg::REG_INSTRUCTIONS + 12'd4) begin
         instructions_q <= tenon_pkg::ADDR_BITS'({(instructions[63:32] & ~mask) | (wdata_i & mask), instructions[31:0]});
       end
-      if (waddr == tenon_pkg::REG_COUNT) count_q <= (count_q & ~mask) | (wdata_i & mask);
+      if (waddr == tenon_pkg::REG_COUNT) count_q <= ((count_q & ~mask) | (wdata_i & mask)) & CountMask;
       if (waddr == tenon_pkg::REG_MODE & wstrb_i[0]) native_q <= wdata_i[0];
-      if (is_base) bases_q <= ((bases_q & ~base_mask) | ((512'(wdata_i) << base_bit) & base_mask)) & {8{AddressMask}};
     end
   end
 
@@ -156,7 +163,7 @@ module control (
         tenon_pkg::REG_GLOBAL_INTERRUPT_ENABLE: word = {31'd0, global_enable_q};
         tenon_pkg::REG_INTERRUPT_ENABLE:        word = {30'd0, enable_q};
         tenon_pkg::REG_INTERRUPT_STATUS:        word = {30'd0, status_q};
-        tenon_pkg::REG_INSTRUCTIONS:            word = instructions_q[31:0];
+        tenon_pkg::REG_INSTRUCTIONS:            word = instructions[31:0];
         tenon_pkg::REG_INSTRUCTIONS + 12'd4:    word = instructions[63:32];
         tenon_pkg::REG_COUNT:                   word = count_q;
         tenon_pkg::REG_MODE:                    word = {31'd0, native_q};

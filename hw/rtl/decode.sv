@@ -1,7 +1,9 @@
 // Turns instruction slots into entries of the class queues and commands of the units; the rules are hw/spec/isa.h's.
 //
 // Four steps, each with a register after it: assemble the slots, check and classify, multiply (see decode_transfer),
-// issue. An error travels with its instruction and is reported in order; nothing after it is decoded.
+// issue. An error travels with its instruction and is reported in order; nothing after it is decoded. Without
+// IN_ORDER, for the base profile alone, the slot stays at the input until its instruction is issued, so that it
+// needs no register in any step.
 module decode (
   input  logic                       clk_i,
   input  logic                       rst_ni,
@@ -43,22 +45,36 @@ module decode (
 
   localparam logic [2:0] LastAluOp = tenon_pkg::ALU_MULTIPLY_PASSES != 0 ? tenon_pkg::ALU_MUL : tenon_pkg::ALU_SHR;
 
-  logic advance;
+  localparam logic Pipelined = tenon_pkg::IN_ORDER == 0;
+
+  logic advance, fire;
+  logic checked_valid_q, multiplied_valid_q, out_valid_q;
 
   // ---------------------------------------------------------------------------------------------------- step 1: slots
   logic         insn_valid_q, half_q, finished_q, fail_q, last_q;
   logic [127:0] low_q;
   logic [31:0]  low_index_q;
   logic         low_error_q;
-  logic [255:0] insn_q;
-  logic [31:0]  insn_index_q;
+  logic [255:0] insn, insn_q;
+  logic [31:0]  insn_index, insn_index_q;
   logic [7:0]   insn_error_q;
   logic         take, whole;
   logic [7:0]   slot_code;
   logic [2:0]   opcode;
 
-  assign slot_ready_o = (~insn_valid_q | advance) & ~fail_q;
-  assign take         = slot_valid_i & slot_ready_o;
+  if (Pipelined) begin : g_slots
+    assign slot_ready_o = (~insn_valid_q | advance) & ~fail_q;
+    assign take         = slot_valid_i & slot_ready_o;
+    assign insn       = insn_q;
+    assign insn_index = insn_index_q;
+  end else begin : g_slot
+    assign slot_ready_o = fire;
+    assign take         = slot_valid_i & ~insn_valid_q & ~checked_valid_q & ~multiplied_valid_q & ~out_valid_q & ~fail_q;
+    assign insn       = {128'd0, slot_i};
+    assign insn_index = slot_index_i;
+    logic unused_held;
+    assign unused_held = ^{insn_q, insn_index_q};
+  end
   // The slot completes an instruction, or ends the stream inside one.
   assign whole        = take & (~native_i | half_q | slot_last_i | finished_q);
   assign opcode       = half_q ? low_q[2:0] : slot_i[2:0];
@@ -114,25 +130,25 @@ module decode (
   dma_pkg::entry_t entry;
   logic            native_finish;
 
-  assign fn            = insn_q[5:3];
-  assign mem_type      = insn_q[tenon_pkg::LOAD_MEMORY_TYPE_LSB+:3];
-  assign tokens_absent = |((insn_q[tenon_pkg::MOVE_WAIT_LSB+:7] | insn_q[tenon_pkg::MOVE_SIGNAL_LSB+:7]) & Dw);
-  assign native_finish = insn_q[2:0] == tenon_pkg::OP_FINISH;
-  assign pads          = |{insn_q[tenon_pkg::STORE_Y_PAD_TOP_LSB+:4], insn_q[tenon_pkg::STORE_Y_PAD_BOTTOM_LSB+:4],
-                           insn_q[tenon_pkg::STORE_X_PAD_LEFT_LSB+:4], insn_q[tenon_pkg::STORE_X_PAD_RIGHT_LSB+:4]};
+  assign fn            = insn[5:3];
+  assign mem_type      = insn[tenon_pkg::LOAD_MEMORY_TYPE_LSB+:3];
+  assign tokens_absent = |((insn[tenon_pkg::MOVE_WAIT_LSB+:7] | insn[tenon_pkg::MOVE_SIGNAL_LSB+:7]) & Dw);
+  assign native_finish = insn[2:0] == tenon_pkg::OP_FINISH;
+  assign pads          = |{insn[tenon_pkg::STORE_Y_PAD_TOP_LSB+:4], insn[tenon_pkg::STORE_Y_PAD_BOTTOM_LSB+:4],
+                           insn[tenon_pkg::STORE_X_PAD_LEFT_LSB+:4], insn[tenon_pkg::STORE_X_PAD_RIGHT_LSB+:4]};
 
   always_comb begin
     code   = tenon_pkg::STOP_NONE;
     engine = 3'(tenon_pkg::ENG_GEMM);
     unit   = dma_pkg::UNIT_NONE;
     if (native_i) begin
-      unique case (insn_q[2:0])
+      unique case (insn[2:0])
         tenon_pkg::OP_FINISH: begin
-          if (insn_q[6:3] != 4'd0) code = tenon_pkg::STOP_BAD_OPCODE;
-          else if (|(insn_q & tenon_pkg::END_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+          if (insn[6:3] != 4'd0) code = tenon_pkg::STOP_BAD_OPCODE;
+          else if (|(insn & tenon_pkg::END_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
         end
         tenon_pkg::OP_MOVE: begin
-          unique case (insn_q[6:3])
+          unique case (insn[6:3])
             tenon_pkg::FN_MOVE_INP: engine = 3'(tenon_pkg::ENG_LDI);
             tenon_pkg::FN_MOVE_WGT: engine = 3'(tenon_pkg::ENG_LDW);
             tenon_pkg::FN_MOVE_PAR,
@@ -141,23 +157,23 @@ module decode (
             default:                code   = tenon_pkg::STOP_BAD_OPCODE;
           endcase
           unit = engine;
-          if (code == tenon_pkg::STOP_NONE & |(insn_q & tenon_pkg::MOVE_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+          if (code == tenon_pkg::STOP_NONE & |(insn & tenon_pkg::MOVE_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
         end
         tenon_pkg::OP_MAC: begin
           unit = dma_pkg::UNIT_GEMM;
-          if (insn_q[6:3] != tenon_pkg::FN_MAC) code = tenon_pkg::STOP_BAD_OPCODE;
-          else if (|(insn_q & tenon_pkg::MAC_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+          if (insn[6:3] != tenon_pkg::FN_MAC) code = tenon_pkg::STOP_BAD_OPCODE;
+          else if (|(insn & tenon_pkg::MAC_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
         end
         tenon_pkg::OP_POST: begin
-          if (insn_q[6:3] == tenon_pkg::FN_RQ) begin
+          if (insn[6:3] == tenon_pkg::FN_RQ) begin
             engine = 3'(tenon_pkg::ENG_RQ);
             unit   = dma_pkg::UNIT_RQ;
-            if (|(insn_q & tenon_pkg::RQ_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+            if (|(insn & tenon_pkg::RQ_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
           end else begin
             engine = fn;
-            if (!insn_q[6] | fn == 3'd7 | fn == 3'(tenon_pkg::ENG_DW)) begin
+            if (!insn[6] | fn == 3'd7 | fn == 3'(tenon_pkg::ENG_DW)) begin
               code   = tenon_pkg::STOP_BAD_OPCODE;
-            end else if (|(insn_q & tenon_pkg::SYNC_RESERVED)) begin
+            end else if (|(insn & tenon_pkg::SYNC_RESERVED)) begin
               code = tenon_pkg::STOP_BAD_FIELD;
             end
           end
@@ -166,7 +182,7 @@ module decode (
       endcase
       if (code == tenon_pkg::STOP_NONE & ~native_finish & tokens_absent) code = tenon_pkg::STOP_BAD_FIELD;
     end else begin
-      unique case (insn_q[2:0])
+      unique case (insn[2:0])
         tenon_pkg::OP_LOAD: begin
           unique case (mem_type)
             tenon_pkg::MEMTYPE_INP: begin
@@ -181,21 +197,21 @@ module decode (
             tenon_pkg::MEMTYPE_ACC,
             tenon_pkg::MEMTYPE_ACC8: unit = dma_pkg::UNIT_LDM;
             default: begin
-              if (insn_q[tenon_pkg::LOAD_X_SIZE_LSB+:16] != 16'd0) code = tenon_pkg::STOP_BAD_FIELD;
+              if (insn[tenon_pkg::LOAD_X_SIZE_LSB+:16] != 16'd0) code = tenon_pkg::STOP_BAD_FIELD;
             end
           endcase
         end
         tenon_pkg::OP_STORE: begin
           engine = 3'(tenon_pkg::ENG_ST);
           unit   = dma_pkg::UNIT_ST;
-          if (insn_q[tenon_pkg::STORE_X_SIZE_LSB+:16] != 16'd0 & (mem_type != tenon_pkg::MEMTYPE_OUT | pads)) begin
+          if (insn[tenon_pkg::STORE_X_SIZE_LSB+:16] != 16'd0 & (mem_type != tenon_pkg::MEMTYPE_OUT | pads)) begin
             code = tenon_pkg::STOP_BAD_FIELD;
           end
         end
         tenon_pkg::OP_GEMM: unit = dma_pkg::UNIT_GEMM;
         tenon_pkg::OP_ALU: begin
           unit = dma_pkg::UNIT_ALU;
-          if (insn_q[tenon_pkg::ALU_ALU_OPCODE_LSB+:3] > LastAluOp) code = tenon_pkg::STOP_BAD_FIELD;
+          if (insn[tenon_pkg::ALU_ALU_OPCODE_LSB+:3] > LastAluOp) code = tenon_pkg::STOP_BAD_FIELD;
         end
         tenon_pkg::OP_FINISH: unit = dma_pkg::UNIT_NONE;
         default: code = tenon_pkg::STOP_BAD_OPCODE;
@@ -215,26 +231,25 @@ module decode (
     end else begin
       next = Gemm;
     end
-    entry.index       = insn_index_q;
+    entry.index       = insn_index;
     entry.target      = unit;
     entry.range_error = 1'b0;
     entry.wait_mask   = 7'd0;
     entry.signal_mask = 7'd0;
     if (native_i) begin
       if (!native_finish) begin
-        entry.wait_mask   = insn_q[tenon_pkg::MOVE_WAIT_LSB+:7];
-        entry.signal_mask = insn_q[tenon_pkg::MOVE_SIGNAL_LSB+:7];
+        entry.wait_mask   = insn[tenon_pkg::MOVE_WAIT_LSB+:7];
+        entry.signal_mask = insn[tenon_pkg::MOVE_SIGNAL_LSB+:7];
       end
     end else begin
-      entry.wait_mask   = (insn_q[tenon_pkg::LOAD_POP_PREV_LSB] ? prev : 7'd0) |
-                          (insn_q[tenon_pkg::LOAD_POP_NEXT_LSB] ? next : 7'd0);
-      entry.signal_mask = (insn_q[tenon_pkg::LOAD_PUSH_PREV_LSB] ? prev : 7'd0) |
-                          (insn_q[tenon_pkg::LOAD_PUSH_NEXT_LSB] ? next : 7'd0);
+      entry.wait_mask   = (insn[tenon_pkg::LOAD_POP_PREV_LSB] ? prev : 7'd0) |
+                          (insn[tenon_pkg::LOAD_POP_NEXT_LSB] ? next : 7'd0);
+      entry.signal_mask = (insn[tenon_pkg::LOAD_PUSH_PREV_LSB] ? prev : 7'd0) |
+                          (insn[tenon_pkg::LOAD_PUSH_NEXT_LSB] ? next : 7'd0);
     end
   end
 
   // ------------------------------------------------------------------------------------- steps 3 and 4: registers
-  logic            checked_valid_q, multiplied_valid_q, out_valid_q;
   logic [7:0]      checked_code_q, multiplied_code_q, out_code_q;
   logic [2:0]      checked_engine_q, multiplied_engine_q, out_engine_q;
   dma_pkg::entry_t checked_entry_q, multiplied_entry_q, out_entry_q;
@@ -260,7 +275,7 @@ module decode (
       checked_code_q   <= code;
       checked_engine_q <= engine;
       checked_entry_q  <= entry;
-      checked_insn_q   <= insn_q;
+      checked_insn_q   <= insn;
     end
     if (advance & checked_valid_q) begin
       multiplied_code_q   <= checked_code_q;
@@ -276,7 +291,17 @@ module decode (
     end
   end
 
-  logic empty, range, is_dma, bad, has_cmd, fire;
+  // Step 4 reads what step 2 has left, where no younger instruction replaces it.
+  logic [7:0]      out_code;
+  logic [2:0]      out_engine;
+  dma_pkg::entry_t out_entry;
+  logic [255:0]    out_insn;
+  assign out_code   = Pipelined ? out_code_q : checked_code_q;
+  assign out_engine = Pipelined ? out_engine_q : checked_engine_q;
+  assign out_entry  = Pipelined ? out_entry_q : checked_entry_q;
+  assign out_insn   = Pipelined ? out_insn_q : insn;
+
+  logic empty, range, is_dma, bad, has_cmd, offer, issued;
 
   decode_transfer u_transfer (
     .clk_i,
@@ -284,8 +309,8 @@ module decode (
     .step2_i(advance & checked_valid_q),
     .step3_i(advance & multiplied_valid_q),
     .native_i,
-    .insn_i (insn_q),
-    .index_i(insn_index_q),
+    .insn_i (insn),
+    .index_i(insn_index),
     .base_o,
     .base_addr_i,
     .cmd_o  (dma_cmd_o),
@@ -293,41 +318,50 @@ module decode (
     .range_o(range)
   );
 
-  assign is_dma = out_entry_q.target == dma_pkg::UNIT_LDI | out_entry_q.target == dma_pkg::UNIT_LDW |
-                  out_entry_q.target == dma_pkg::UNIT_LDM | out_entry_q.target == dma_pkg::UNIT_ST;
+  assign is_dma = out_entry.target == dma_pkg::UNIT_LDI | out_entry.target == dma_pkg::UNIT_LDW |
+                  out_entry.target == dma_pkg::UNIT_LDM | out_entry.target == dma_pkg::UNIT_ST;
 
   always_comb begin
-    entry_o             = out_entry_q;
+    entry_o             = out_entry;
     entry_o.range_error = is_dma & range;
     if (is_dma & empty) entry_o.target = dma_pkg::UNIT_NONE;
   end
 
-  assign bad           = out_code_q != tenon_pkg::STOP_NONE;
+  assign bad           = out_code != tenon_pkg::STOP_NONE;
   assign has_cmd       = entry_o.target != dma_pkg::UNIT_NONE & ~entry_o.range_error;
-  assign fire          = out_valid_q & ~bad & ~stop_i & entry_ready_i[out_engine_q] &
-                         (~has_cmd | cmd_ready_i[entry_o.target]);
-  assign entry_valid_o = fire ? 7'd1 << out_engine_q : 7'd0;
-  assign cmd_valid_o   = fire & has_cmd ? 8'd1 << entry_o.target : 8'd0;
+  if (Pipelined) begin : g_queues
+    assign fire   = offer & entry_ready_i[out_engine] & (~has_cmd | cmd_ready_i[entry_o.target]);
+    assign issued = fire;
+  end else begin : g_held
+    // The heads are here, and the entry's start takes both.
+    assign fire   = offer & entry_ready_i[out_engine];
+    assign issued = offer;
+    logic unused_ready;
+    assign unused_ready = ^cmd_ready_i;
+  end
+  assign offer         = out_valid_q & ~bad & ~stop_i;
+  assign entry_valid_o = issued ? 7'd1 << out_engine : 7'd0;
+  assign cmd_valid_o   = issued & has_cmd ? 8'd1 << entry_o.target : 8'd0;
   assign advance       = ~out_valid_q | fire;
   assign blocked_o     = out_valid_q & ~bad & ~fire;
   assign done_o        = last_q & ~insn_valid_q & ~checked_valid_q & ~multiplied_valid_q & ~out_valid_q;
   assign error_valid_o = out_valid_q & bad;
-  assign error_code_o  = out_code_q;
-  assign error_index_o = out_entry_q.index;
+  assign error_code_o  = out_code;
+  assign error_index_o = out_entry.index;
 
   logic [31:0] decoded_q;
   assign decoded_o = decoded_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) decoded_q <= '0;
     else if (clear_i) decoded_q <= '0;
-    else if (fire) decoded_q <= out_entry_q.index + (native_i ? 32'd2 : 32'd1);
+    else if (fire) decoded_q <= out_entry.index + (native_i ? 32'd2 : 32'd1);
   end
 
   decode_compute u_compute (
     .valid_i(out_valid_q),
     .native_i,
-    .insn_i (out_insn_q),
-    .index_i(out_entry_q.index),
+    .insn_i (out_insn),
+    .index_i(out_entry.index),
     .gemm_o (gemm_cmd_o),
     .alu_o  (alu_cmd_o),
     .rq_o   (rq_cmd_o)

@@ -24,6 +24,23 @@ module decode_transfer (
   localparam int InpShift = $clog2(tenon_pkg::BLOCK_IN);
   localparam int OutShift = $clog2(tenon_pkg::BLOCK_OUT);
 
+  // The bits that a command of this configuration has in each field, so that synthesis propagates the others as 0 to
+  // all queues and engines. A field with more is outside its scratchpad, or wraps as addresses do.
+  localparam logic [31:0] SlotMask   = 32'hffffffff >> (32 - tenon_pkg::SLOT_BITS);
+  localparam logic [22:0] UnitMask   = 23'h7fffff >> (23 - tenon_pkg::UNIT_BITS);
+  localparam logic [16:0] RowMask    = 17'h1ffff >> (17 - tenon_pkg::ROW_BITS);
+  localparam logic [23:0] VectorMask = 24'hffffff >> (24 - tenon_pkg::VECTOR_BITS);
+  localparam logic [20:0] TotalMask  = 21'h1fffff >> (21 - tenon_pkg::TOTAL_BITS);
+  localparam logic [31:0] LengthMask = 32'hffffffff >> (32 - tenon_pkg::LENGTH_BITS);
+  localparam logic [31:0] StepMask   = 32'hffffffff >> (32 - tenon_pkg::STEP_BITS);
+  localparam logic HasNative = tenon_pkg::HAS_NATIVE != 0;
+  localparam logic Pipelined = tenon_pkg::IN_ORDER == 0;
+
+  // A row's end in its bits, sign-extended.
+  function automatic logic [33:0] sized_end(logic [33:0] value);
+    sized_end = $unsigned($signed(value << (34 - tenon_pkg::END_BITS)) >>> (34 - tenon_pkg::END_BITS));
+  endfunction
+
   // ------------------------------------------------------------------------------------------------------------ fields
   logic [2:0]  mem;
   logic [2:0]  type_bits;
@@ -83,14 +100,23 @@ module decode_transfer (
   // Rows, vectors, steps, pads as in the instruction; addr is the offset, len the row's bytes.
   dma_pkg::dma_cmd_t f_q;
   logic [2:0]        f_shift_q;
-  logic              f_empty_q;
+  logic              f_empty_q, f_big_q;  // moves nothing; is larger than any scratchpad
+
+  logic [22:0] base_unit;
+  logic [16:0] base_rows;
+  logic [23:0] base_vectors;
+  assign base_unit    = 23'(sram_base) << elem_shift;
+  assign base_rows    = 17'(y_size) + 17'(insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4]) +
+                        17'(insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4]);
+  assign base_vectors = 24'(x_all) << elem_shift;
 
   always_ff @(posedge clk_i) begin
     if (step1_i) begin
       f_shift_q      <= unit_shift;
-      f_q.index      <= index_i;
+      f_q.index      <= index_i & SlotMask;
       f_q.mem        <= mem;
-      f_q.unit       <= 23'(sram_base) << elem_shift;
+      f_q.unit       <= base_unit & UnitMask;
+      f_big_q        <= ~HasNative & (|(base_unit & ~UnitMask) | |(base_rows & ~RowMask) | |(base_vectors & ~VectorMask));
       f_q.unit_bytes <= 7'd1 << unit_shift;
       f_q.total      <= '0;  // these two come with the products
       f_q.row_end    <= '0;
@@ -118,16 +144,15 @@ module decode_transfer (
         base_o          <= type_bits == tenon_pkg::MEMTYPE_ACC8 ? 3'(tenon_pkg::MEMTYPE_ACC) : type_bits;
         f_q.valid       <= 7'd1 << unit_shift;
         f_q.pad_value   <= 8'd0;
-        f_q.rows        <= 17'(y_size) + 17'(insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4]) +
-                           17'(insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4]);
-        f_q.vectors     <= 24'(x_all) << elem_shift;
+        f_q.rows        <= base_rows & RowMask;
+        f_q.vectors     <= base_vectors & VectorMask;
         f_q.top         <= 8'(insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4]);
-        f_q.source_rows <= 17'(y_size);
+        f_q.source_rows <= 17'(y_size) & RowMask;
         f_q.addr        <= 64'(insn_i[tenon_pkg::LOAD_DRAM_BASE_LSB+:32]) << dram_shift;
-        f_q.len         <= 32'(x_size) << dram_shift;
-        f_q.y_step      <= 32'(insn_i[tenon_pkg::LOAD_X_STRIDE_LSB+:16]) << dram_shift;
+        f_q.len         <= (32'(x_size) << dram_shift) & LengthMask;
+        f_q.y_step      <= (32'(insn_i[tenon_pkg::LOAD_X_STRIDE_LSB+:16]) << dram_shift) & StepMask;
         f_q.x_step      <= 16'd1 << unit_shift;
-        f_q.left        <= 18'(insn_i[tenon_pkg::LOAD_X_PAD_LEFT_LSB+:4]) << dram_shift;
+        f_q.left        <= (18'(insn_i[tenon_pkg::LOAD_X_PAD_LEFT_LSB+:4]) << dram_shift) & 18'(LengthMask);
       end
     end
   end
@@ -137,7 +162,7 @@ module decode_transfer (
   logic [40:0]       p_total_q;
   logic signed [42:0] p_end_q;    // one past the last byte of the row that a vector needs
   logic [2:0]        p_shift_q;
-  logic              p_dense_q, p_empty_q;
+  logic              p_dense_q, p_empty_q, p_big_q;
   logic [16:0]       rows_below;
   logic [23:0]       steps;
 
@@ -146,24 +171,35 @@ module decode_transfer (
   logic [tenon_pkg::ADDR_BITS-1:0] row_addr, first_addr;
 
   assign row_addr   = base_addr_i + f_q.addr[tenon_pkg::ADDR_BITS-1:0];
-  assign first_addr = p_q.addr[tenon_pkg::ADDR_BITS-1:0] + tenon_pkg::ADDR_BITS'(first_byte);
+  assign first_addr = p.addr[tenon_pkg::ADDR_BITS-1:0] + tenon_pkg::ADDR_BITS'(first_byte);
   assign steps      = f_q.vectors - 24'd1;
   assign rows_below = f_q.rows > 17'(f_q.top) ? f_q.rows - 17'(f_q.top) : 17'd0;
 
+  // The fields that this step changes. With IN_ORDER those of step 1 hold the others.
+  dma_pkg::dma_cmd_t p_next, p;
+  always_comb begin
+    p_next             = f_q;
+    p_next.addr        = 64'(row_addr);
+    p_next.source_rows = f_q.source_rows < rows_below ? f_q.source_rows : rows_below;
+    p_next.row_end     = sized_end({{16{f_q.left[17]}}, f_q.left} + 34'(f_q.len));
+    p                  = Pipelined ? p_q : f_q;
+    p.addr             = p_q.addr;
+    p.source_rows      = p_q.source_rows;
+    p.row_end          = p_q.row_end;
+  end
+
   always_ff @(posedge clk_i) begin
     if (step2_i) begin
-      p_q             <= f_q;
-      p_q.addr        <= 64'(row_addr);
-      p_q.source_rows <= f_q.source_rows < rows_below ? f_q.source_rows : rows_below;
-      p_q.row_end     <= {{16{f_q.left[17]}}, f_q.left} + 34'(f_q.len);
-      p_shift_q       <= f_shift_q;
-      p_empty_q       <= f_empty_q;
-      p_total_q       <= 41'(f_q.rows) * 41'(f_q.vectors);
-      p_end_q         <= $signed(43'(40'(steps) * 40'(f_q.x_step))) + $signed(43'(f_q.valid)) -
-                         $signed({{25{f_q.left[17]}}, f_q.left});
-      p_dense_q       <= f_q.left == 18'd0 & f_q.top == 8'd0 & f_q.source_rows >= f_q.rows & f_q.valid == f_q.unit_bytes &
-                         f_q.x_step == 16'(f_q.unit_bytes) & f_q.len == 32'(f_q.vectors) << f_shift_q &
-                         (f_q.y_step == f_q.len | f_q.rows == 17'd1);
+      p_q       <= p_next;
+      p_shift_q <= f_shift_q;
+      p_empty_q <= f_empty_q;
+      p_big_q   <= f_big_q;
+      p_total_q <= 41'(f_q.rows) * 41'(f_q.vectors);
+      p_end_q   <= $signed(43'(40'(steps) * 40'(f_q.x_step))) + $signed(43'(f_q.valid)) -
+                   $signed({{25{f_q.left[17]}}, f_q.left});
+      p_dense_q <= Pipelined & f_q.left == 18'd0 & f_q.top == 8'd0 & f_q.source_rows >= f_q.rows &
+                   (~HasNative | (f_q.valid == f_q.unit_bytes & f_q.x_step == 16'(f_q.unit_bytes))) &
+                   f_q.len == 32'(f_q.vectors) << f_shift_q & (f_q.y_step == f_q.len | f_q.rows == 17'd1);
     end
   end
 
@@ -173,13 +209,14 @@ module decode_transfer (
   logic               has_bytes;
   logic [20:0]        depth;       // of the scratchpad, in units
 
-  assign skipped    = 18'd0 - p_q.left;
-  assign first_byte = p_q.left[17] ? 34'(skipped) : 34'd0;
-  assign end_byte   = p_end_q < $signed(43'(p_q.len)) ? p_end_q : $signed(43'(p_q.len));
+  assign skipped    = 18'd0 - p.left;
+  // A row of the base profile is covered by its vectors from its first byte to its last.
+  assign first_byte = HasNative & p.left[17] ? 34'(skipped) : 34'd0;
+  assign end_byte   = HasNative & p_end_q < $signed(43'(p.len)) ? p_end_q : $signed(43'(p.len));
   assign has_bytes  = end_byte > $signed(43'(first_byte));
 
   always_comb begin
-    unique case (p_q.mem)
+    unique case (p.mem)
       tenon_pkg::MEM_UOP: depth = 21'(tenon_pkg::UOP_DEPTH);
       tenon_pkg::MEM_WGT: depth = 21'(tenon_pkg::WGT_DEPTH * tenon_pkg::WGT_UNITS);
       tenon_pkg::MEM_INP: depth = 21'(tenon_pkg::INP_DEPTH);
@@ -197,24 +234,34 @@ module decode_transfer (
     if (step2_i) p_store_q <= f_store_q;
   end
 
+  dma_pkg::dma_cmd_t cmd, cmd_q;
+  logic              range, empty_q, range_q;
+  always_comb begin
+    cmd       = p;
+    cmd.total = p_total_q[20:0] & TotalMask;
+    cmd.addr  = 64'(first_addr);
+    cmd.len   = 32'(end_byte - $signed(43'(first_byte)));
+    if (!has_bytes) cmd.source_rows = 17'd0;
+    if (p_dense_q) begin
+      cmd.rows        = 17'd1;
+      cmd.source_rows = 17'd1;
+      cmd.vectors     = p_total_q[23:0] & VectorMask;
+      cmd.len         = (p_total_q[31:0] << p_shift_q) & LengthMask;
+      cmd.row_end     = sized_end(34'(p_total_q) << p_shift_q);
+    end
+    range = ~p_empty_q & (p_big_q | 42'(p.unit) + 42'(p_total_q) > 42'(depth));
+  end
+
   always_ff @(posedge clk_i) begin
     if (step3_i) begin
-      cmd_o       <= p_q;
-      cmd_o.total <= p_total_q[20:0];
-      cmd_o.addr  <= 64'(first_addr);
-      cmd_o.len   <= 32'(end_byte - $signed(43'(first_byte)));
-      if (!has_bytes) cmd_o.source_rows <= 17'd0;
-      if (p_dense_q) begin
-        cmd_o.rows        <= 17'd1;
-        cmd_o.source_rows <= 17'd1;
-        cmd_o.vectors     <= p_total_q[23:0];
-        cmd_o.len         <= p_total_q[31:0] << p_shift_q;
-        cmd_o.row_end     <= 34'(p_total_q) << p_shift_q;
-      end
-      empty_o <= p_empty_q;
-      range_o <= ~p_empty_q & 42'(p_q.unit) + 42'(p_total_q) > 42'(depth);
+      cmd_q   <= cmd;
+      empty_q <= p_empty_q;
+      range_q <= range;
     end
   end
+  assign cmd_o   = Pipelined ? cmd_q : cmd;
+  assign empty_o = Pipelined ? empty_q : p_empty_q;
+  assign range_o = Pipelined ? range_q : range;
 
 `ifndef SYNTHESIS
   initial begin

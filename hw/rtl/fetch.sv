@@ -6,7 +6,9 @@ module fetch (
   input  logic                           halt_i,       // send no more addresses
   input  logic                           start_i,
   input  logic [tenon_pkg::ADDR_BITS-1:0] address_i,    // a multiple of 16
-  input  logic [31:0]                    count_i,      // slots, at least 1
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [31:0]                    count_i,      // slots, at least 1, in SLOT_BITS
+  // verilator lint_on UNUSEDSIGNAL
   output logic                           slot_valid_o,
   input  logic                           slot_ready_i,
   output logic [127:0]                   slot_o,
@@ -32,7 +34,7 @@ module fetch (
   logic                   run_valid_q, run_ready;
   logic                   beat_valid, beat_ready, beat_error;
   logic [BeatBytes*8-1:0] beat_data;
-  logic [31:0]            index_q, last_q;
+  logic [tenon_pkg::SLOT_BITS-1:0] index_q, last_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) run_valid_q <= 1'b0;
@@ -45,7 +47,7 @@ module fetch (
     .BeatBytes(BeatBytes),
     .MaxBurst (MaxBurst),
     .FifoDepth(32),
-    .LenWidth (36)
+    .LenWidth (tenon_pkg::SLOT_BITS + 4)
   ) u_port (
     .clk_i,
     .rst_ni,
@@ -54,7 +56,7 @@ module fetch (
     .run_valid_i (run_valid_q),
     .run_ready_o (run_ready),
     .run_addr_i  (address_i),
-    .run_bytes_i ({count_i, 4'd0}),
+    .run_bytes_i ({count_i[tenon_pkg::SLOT_BITS-1:0], 4'd0}),
     .beat_valid_o(beat_valid),
     .beat_ready_i(beat_ready),
     .beat_data_o (beat_data),
@@ -113,15 +115,15 @@ module fetch (
     end
   end
 
-  assign slot_index_o = index_q;
+  assign slot_index_o = 32'(index_q);
   assign slot_last_o  = index_q == last_q;
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin
-      index_q <= 32'd0;
-      last_q  <= count_i - 32'd1;
+      index_q <= '0;
+      last_q  <= tenon_pkg::SLOT_BITS'(count_i - 32'd1);
     end else if (slot_valid_o & slot_ready_i) begin
-      index_q <= index_q + 32'd1;
+      index_q <= index_q + 1'b1;
     end
   end
 

@@ -6,8 +6,9 @@
 //          d  products   e  sums of groups   f  sum; acc is read
 //          g  acc + sum is written
 // acc is read as late as possible, so that only the directly preceding step can still be in flight: its result is
-// forwarded. Every other reader of acc has at least one cycle between that write and its own read, or waits for done.
-// If the acc port is granted to another engine, stages a to f stall and g drains.
+// forwarded, or with IN_ORDER waited for, which needs no register for it. Every other reader of acc has at least one
+// cycle between that write and its own read, or waits for done. If the acc port is granted to another engine, stages a
+// to f stall and g drains.
 //
 // Completion travels with the last step of a command, so the next command enters without a gap and done comes in
 // order. An index outside its scratchpad ends the command: no step from this one on has an effect, done comes with the
@@ -21,11 +22,22 @@ module gemm (
   output logic                               done_o,
   output logic [7:0]                         error_o,
   output logic                               active_o,
-  // Micro-ops; the data comes in the next cycle and stays.
-  output logic                               uop_re_o,
-  output logic [tenon_pkg::UOP_AW-1:0]       uop_addr_o,
-  input  logic [31:0]                        uop_data_i,
-  // Input vectors, likewise.
+  // The shared stages a to c, which hold this engine's command while it runs.
+  output logic                               stages_load_o,
+  output compute_pkg::loops_t                stages_loops_o,
+  output logic                               stages_en_o,
+  output logic                               stages_fail_o,
+  output logic                               stages_bad_o,
+  output logic [1:0]                         stages_tag_o,
+  input  logic                               a_valid_i,
+  input  logic                               a_last_i,
+  input  logic [4:0]                         a_step_i,
+  input  logic                               c_work_i,
+  input  logic                               c_last_i,
+  input  logic                               c_uop_bad_i,
+  input  logic [1:0]                         c_tag_i,
+  input  logic [3*compute_pkg::INDEX_WIDTH-1:0] c_index_i,
+  // Input vectors; the data comes in the next cycle and stays.
   output logic                               inp_re_o,
   output logic [tenon_pkg::INP_AW-1:0]       inp_addr_o,
   input  logic [tenon_pkg::BLOCK_IN*8-1:0]   inp_data_i,
@@ -47,11 +59,12 @@ module gemm (
 `endif
 );
 
-  localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
+  localparam int   IndexWidth = compute_pkg::INDEX_WIDTH;
+  localparam logic Forward    = tenon_pkg::IN_ORDER == 0;
 
   logic en;    // stages a to f advance
   logic load;  // a command enters
-  logic fail, a_valid, a_last, c_bad, g_last_q, g_bad_q;
+  logic c_bad, g_last_q, g_bad_q;
 
   command_port #(
     .Overlap(1'b1)
@@ -59,49 +72,47 @@ module gemm (
     .clk_i,
     .rst_ni,
     .valid_i,
-    .room_i    (~a_valid | (en & a_last)),
+    .room_i    (~a_valid_i | (en & a_last_i)),
     .ready_o,
     .load_o    (load),
     .done_o,
     .error_o,
     .bad_i     (en & c_bad),
-    .fail_o    (fail),
+    .fail_o    (stages_fail_o),
     .last_i    (g_last_q),
     .last_bad_i(g_bad_q)
   );
 
   // The loops. Base: y, x, micro-ops on levels 2 to 4; native: r0, r1, r2, y, x. Indices: dst, src, wgt.
-  logic         is_base;
-  logic [74:0]  extent;
-  logic [41:0]  base;
-  logic [209:0] stride;
-
+  logic is_base;
   assign is_base = (tenon_pkg::HAS_BASE != 0) & (cmd_i.is_base | (tenon_pkg::HAS_NATIVE == 0));
 
   always_comb begin
-    extent = 'x;
-    base   = 'x;
-    stride = 'x;
+    stages_loops_o = 'x;
     if (valid_i & ~is_base) begin
-      extent = {{1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r2}, {5'd0, cmd_i.r1}, {5'd0, cmd_i.r0}};
-      base   = {cmd_i.wgt_base, cmd_i.src_base, cmd_i.dst_base};
-      stride = {28'd0, cmd_i.wgt_r2, cmd_i.wgt_r1, cmd_i.wgt_r0,
-                cmd_i.src_x, cmd_i.src_y, cmd_i.src_r2, cmd_i.src_r1, cmd_i.src_r0,
-                cmd_i.dst_x, cmd_i.dst_y, 42'd0};
+      stages_loops_o.extent = {{1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r2}, {5'd0, cmd_i.r1}, {5'd0, cmd_i.r0}};
+      stages_loops_o.base   = {cmd_i.wgt_base, cmd_i.src_base, cmd_i.dst_base};
+      stages_loops_o.stride = {28'd0, cmd_i.wgt_r2, cmd_i.wgt_r1, cmd_i.wgt_r0,
+                               cmd_i.src_x, cmd_i.src_y, cmd_i.src_r2, cmd_i.src_r1, cmd_i.src_r0,
+                               cmd_i.dst_x, cmd_i.dst_y, 42'd0};
     end else if (valid_i) begin
-      extent = compute_pkg::base_extent(cmd_i.y, cmd_i.x, compute_pkg::uop_count(cmd_i.uop_begin, cmd_i.uop_end));
-      base   = 42'd0;
-      stride = {compute_pkg::base_stride(cmd_i.wgt_y, cmd_i.wgt_x),
-                compute_pkg::base_stride(cmd_i.src_y, cmd_i.src_x),
-                compute_pkg::base_stride(cmd_i.dst_y, cmd_i.dst_x)};
+      stages_loops_o.extent = compute_pkg::base_extent(cmd_i.y, cmd_i.x,
+                                                       compute_pkg::uop_count(cmd_i.uop_begin, cmd_i.uop_end));
+      stages_loops_o.base   = 42'd0;
+      stages_loops_o.stride = {compute_pkg::base_stride(cmd_i.wgt_y, cmd_i.wgt_x),
+                               compute_pkg::base_stride(cmd_i.src_y, cmd_i.src_x),
+                               compute_pkg::base_stride(cmd_i.dst_y, cmd_i.dst_x)};
     end
+    stages_loops_o.uop       = is_base;
+    stages_loops_o.uop_begin = cmd_i.uop_begin;
   end
+  assign stages_load_o = load;
+  assign stages_en_o   = en;
+  assign stages_bad_o  = c_bad;
 
   // acc reads as 0 in the first round of a native command: until one of the r loops advances.
-  logic       reset_q, first_q, a_first_q;
-  logic [4:0] a_step;
-  logic       unused_inner;
-  assign unused_inner = ^a_step[4:3];
+  logic reset_q, first_q, a_first_q, unused_inner;
+  assign unused_inner = ^a_step_i[4:3];
 
   always_ff @(posedge clk_i) begin
     if (load) begin
@@ -109,44 +120,18 @@ module gemm (
       first_q <= ~is_base & cmd_i.first;
     end
     if (load) a_first_q <= 1'b1;
-    else if (|a_step[2:0]) a_first_q <= 1'b0;
+    else if (|a_step_i[2:0]) a_first_q <= 1'b0;
   end
 
-  // a to c. A step's tag: `reset`, and whether acc reads as 0.
-  logic                    c_work_q, c_last_q, c_uop_bad_q, c_reset_q, c_zero_q;
-  logic [3*IndexWidth-1:0] c_indices;
-  logic [IndexWidth-1:0]   c_dst_q, c_src_q, c_wgt_q;
-  logic                    c_work, c_mac;
+  // c. A step's tag: `reset`, and whether acc reads as 0.
+  logic                  c_work_q, c_last_q, c_uop_bad_q, c_reset_q, c_zero_q;
+  logic [IndexWidth-1:0] c_dst_q, c_src_q, c_wgt_q;
+  logic                  c_work, c_mac;
 
-  index_stages #(
-    .Indices (3),
-    .TagWidth(2)
-  ) u_stages (
-    .clk_i,
-    .rst_ni,
-    .en_i       (en),
-    .load_i     (load),
-    .fail_i     (fail),
-    .extent_i   (extent),
-    .base_i     (base),
-    .stride_i   (stride),
-    .uop_i      (is_base),
-    .uop_begin_i(cmd_i.uop_begin),
-    .uop_re_o,
-    .uop_addr_o,
-    .uop_data_i,
-    .a_valid_o  (a_valid),
-    .a_last_o   (a_last),
-    .a_step_o   (a_step),
-    .a_tag_i    ({reset_q, reset_q | (first_q & a_first_q)}),
-    .c_work_o   (c_work_q),
-    .c_last_o   (c_last_q),
-    .c_uop_bad_o(c_uop_bad_q),
-    .c_tag_o    ({c_reset_q, c_zero_q}),
-    .c_index_o  (c_indices),
-    .c_bad_i    (c_bad)
-  );
-  assign {c_wgt_q, c_src_q, c_dst_q} = c_indices;
+  assign stages_tag_o                    = {reset_q, reset_q | (first_q & a_first_q)};
+  assign {c_work_q, c_last_q, c_uop_bad_q} = {c_work_i, c_last_i, c_uop_bad_i};
+  assign {c_reset_q, c_zero_q}           = c_tag_i;
+  assign {c_wgt_q, c_src_q, c_dst_q}     = c_index_i;
 
   // c: range check, reads of inp and weights.
   assign c_bad = c_work_q & (c_uop_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
@@ -191,13 +176,15 @@ module gemm (
       g_zero_q <= f_zero_q;
       g_dst_q  <= f_dst_q;
       // The step in g writes while this one reads: the read returns the old value, the tensor core the new one.
-      g_forward_q <= g_work_q & g_dst_q == f_dst_q;
+      g_forward_q <= Forward & g_work_q & g_dst_q == f_dst_q;
     end
   end
 
-  assign acc_req_o   = f_work_q & ~f_zero_q;
+  logic f_reads;
+  assign f_reads     = f_work_q & ~f_zero_q;
+  assign acc_req_o   = f_reads & (Forward | ~g_work_q | g_dst_q != f_dst_q);
   assign acc_raddr_o = f_dst_q;
-  assign en          = ~acc_req_o | acc_gnt_i;
+  assign en          = ~f_reads | (acc_req_o & acc_gnt_i);
 
   tensor_core u_core (
     .clk_i,

@@ -60,7 +60,8 @@ module index_stages #(
     .index_o  (a_index)
   );
   loop_index #(
-    .Width(15)
+    .Width(15),
+    .Bits (tenon_pkg::UOP_INDEX_BITS)
   ) u_uop (
     .clk_i,
     .load_i,

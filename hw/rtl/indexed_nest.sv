@@ -37,7 +37,8 @@ module indexed_nest #(
 
   for (genvar i = 0; i < Indices; i++) begin : g_index
     loop_index #(
-      .Width(compute_pkg::INDEX_WIDTH)
+      .Width(compute_pkg::INDEX_WIDTH),
+      .Bits (tenon_pkg::LOOP_BITS)
     ) u_index (
       .clk_i,
       .load_i,

@@ -89,7 +89,7 @@ module issue (
       assign error_index_o[e*32+:32] = 32'd0;
     end else begin : g_sequencer
       sequencer #(
-        .Depth(tenon_pkg::QUEUE_DEPTH)
+        .Depth(tenon_pkg::IN_ORDER != 0 ? 0 : tenon_pkg::QUEUE_DEPTH)
       ) u_sequencer (
         .clk_i,
         .rst_ni,

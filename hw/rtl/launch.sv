@@ -54,7 +54,7 @@ module launch (
   state_e      state_q;
   logic        soft_q, soft_pending_q, soft_reset;
   logic [7:0]  code_q;
-  logic [31:0] index_q;
+  logic [tenon_pkg::SLOT_BITS-1:0] index_q;
   logic [6:0]  waiting_q;
   logic [3:0]  stall_cycles_q;
   logic        stalled, deadlock;
@@ -109,7 +109,7 @@ module launch (
   assign done_o        = state_q == Settle & ~soft_q;
   assign idle_o        = state_q == Idle;
   assign code_o        = code_q;
-  assign error_index_o = index_q;
+  assign error_index_o = 32'(index_q);
   assign waiting_o     = state_q == Run ? waiting_i : waiting_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -139,7 +139,7 @@ module launch (
         Run: begin
           if (found | deadlock) begin
             code_q    <= found ? found_code : tenon_pkg::STOP_DEADLOCK;
-            index_q   <= found ? found_index : oldest;
+            index_q   <= tenon_pkg::SLOT_BITS'(found ? found_index : oldest);
             waiting_q <= waiting_i;
             state_q   <= Drain;
           end else if (decode_done_i & &empty_i & memory_idle_i) begin

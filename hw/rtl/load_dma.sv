@@ -1,10 +1,11 @@
 // Executes loads: reads rows of bytes from DRAM and writes them as units into a scratchpad, by the rule of MOVE.
 //
-// Two halves work independently: one sends the addresses of each row's bytes, the other builds units from the returning
-// beats. A second command is taken while the first one still waits for its data, so that a run of short commands
-// does not pay the memory's latency each. The second half keeps a window of bytes: beats are appended at its end, the
-// bytes before the current vector are dropped at its start. Dense data moves a beat a cycle; vectors that overlap, one a
-// cycle. `done_o` comes with the last unit, in the order of the commands.
+// Two halves work independently: one sends the addresses of each row's bytes, the other builds units from the
+// returning beats. A second command is taken while the first one still waits for its data, so that a run of short
+// commands does not pay the memory's latency each; with IN_ORDER there is no register for it. The second half keeps a
+// window of bytes: beats are appended at its end, the bytes before the current vector are dropped at its start. Dense
+// data moves a beat a cycle; vectors that overlap, one a cycle. `done_o` comes with the last unit, in the order of the
+// commands.
 module load_dma #(
   parameter int UnitBytes = 16,  // of the widest unit
   parameter int FifoDepth = 128
@@ -42,12 +43,13 @@ module load_dma #(
   // ------------------------------------------------------------------------------------------ addresses, row by row
   logic              run_valid, run_ready;
   logic [tenon_pkg::ADDR_BITS-1:0] run_addr;
-  logic [31:0]       run_bytes;
-  logic              next_valid_q, take_next, accept;
-  dma_pkg::dma_cmd_t next_q;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [31:0]       run_bytes;  // in LENGTH_BITS
+  // verilator lint_on UNUSEDSIGNAL
+  logic              next_valid, take_next, accept, valid;
+  dma_pkg::dma_cmd_t next;
 
-  assign cmd_ready_o = ~run_valid & ~next_valid_q;
-  assign accept      = cmd_valid_i & cmd_ready_o;
+  assign accept = cmd_valid_i & cmd_ready_o;
 
   row_addresses u_addresses (
     .clk_i,
@@ -68,7 +70,7 @@ module load_dma #(
     .BeatBytes(BeatBytes),
     .MaxBurst (tenon_pkg::MAX_BURST),
     .FifoDepth(FifoDepth),
-    .LenWidth (32)
+    .LenWidth (tenon_pkg::LENGTH_BITS)
   ) u_port (
     .clk_i,
     .rst_ni,
@@ -77,7 +79,7 @@ module load_dma #(
     .run_valid_i (run_valid),
     .run_ready_o (run_ready),
     .run_addr_i  (run_addr),
-    .run_bytes_i (run_bytes),
+    .run_bytes_i (run_bytes[tenon_pkg::LENGTH_BITS-1:0]),
     .beat_valid_o(beat_valid),
     .beat_ready_i(beat_ready),
     .beat_data_o (beat_data),
@@ -93,7 +95,7 @@ module load_dma #(
   );
 
   // ----------------------------------------------------------------------------------------------- data, unit by unit
-  logic                  valid, error_q;
+  logic                  error_q;
   // verilator lint_off UNUSEDSIGNAL
   dma_pkg::dma_cmd_t     cmd;  // the cursor counts some fields
   // verilator lint_on UNUSEDSIGNAL
@@ -118,7 +120,7 @@ module load_dma #(
     .rst_ni,
     .clear_i,
     .take_i    (take_next),
-    .cmd_i     (next_q),
+    .cmd_i     (next),
     .next_i    (next_row),
     .end_i     (finish),
     .vector_i  (emit),
@@ -151,7 +153,27 @@ module load_dma #(
   end
   assign next_row  = emit & last_vector & ~last_row;
   assign finish    = emit & last_vector & last_row;
-  assign take_next = next_valid_q & (~valid | finish);
+  assign take_next = next_valid & (~valid | finish);
+
+  if (tenon_pkg::IN_ORDER == 0) begin : g_next
+    logic              next_valid_q;
+    dma_pkg::dma_cmd_t next_q;
+    assign cmd_ready_o = ~run_valid & ~next_valid_q;
+    assign next_valid  = next_valid_q;
+    assign next        = next_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) next_valid_q <= 1'b0;
+      else if (clear_i) next_valid_q <= 1'b0;
+      else next_valid_q <= accept | (next_valid_q & ~take_next);
+    end
+    always_ff @(posedge clk_i) begin
+      if (accept) next_q <= cmd_i;
+    end
+  end else begin : g_one
+    assign cmd_ready_o = ~run_valid & ~valid;
+    assign next_valid  = accept;
+    assign next        = cmd_i;
+  end
 
   // Drop what no later vector needs, then append.
   assign ahead_emitted = emit ? ahead + $signed({4'd0, cmd.x_step}) : ahead;
@@ -164,16 +186,9 @@ module load_dma #(
   assign beat_ready = valid & present & ~have_all & kept <= CountWidth'(UnitBytes);
   assign take       = beat_valid & beat_ready;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) next_valid_q <= 1'b0;
-    else if (clear_i) next_valid_q <= 1'b0;
-    else next_valid_q <= accept | (next_valid_q & ~take_next);
-  end
-
   always_ff @(posedge clk_i) begin
-    if (accept) next_q <= cmd_i;
     if (take_next) begin
-      unit_q  <= next_q.unit;
+      unit_q  <= next.unit;
       error_q <= 1'b0;
     end else begin
       if (emit) unit_q <= unit_q + 23'd1;

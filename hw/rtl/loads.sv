@@ -83,30 +83,35 @@ module loads #(
     .rid_i
   );
 
-  // The engine of inputs loads the weights too, where these have no engine of their own.
-  logic       first_we;
+  // The engine of inputs loads the weights too, where these have no engine of their own, and likewise all others; then
+  // the two classes that load take turns.
+  localparam int FirstBytes = tenon_pkg::HAS_ACCUMULATOR_ENGINE != 0 | tenon_pkg::BLOCK_IN > LdmBytes
+                                  ? tenon_pkg::BLOCK_IN : LdmBytes;
+  logic                    first_we, first_start, first_ready, first_done, first_error;
+  dma_pkg::dma_cmd_t       first_cmd;
+  logic [FirstBytes*8-1:0] first_data;
   // verilator lint_off UNUSEDSIGNAL
-  logic [2:0] first_mem;
+  logic [2:0]              first_mem;
   // verilator lint_on UNUSEDSIGNAL
   load_dma #(
-    .UnitBytes(tenon_pkg::BLOCK_IN),
+    .UnitBytes(FirstBytes),
     .FifoDepth(FifoDepth)
   ) u_ldi (
     .clk_i,
     .rst_ni,
     .clear_i,
     .halt_i,
-    .cmd_valid_i(start_i[0]),
-    .cmd_ready_o(ready_o[0]),
-    .cmd_i      (ldi_cmd_i),
-    .done_o     (done_o[0]),
-    .error_o    (error_o[0]),
+    .cmd_valid_i(first_start),
+    .cmd_ready_o(first_ready),
+    .cmd_i      (first_cmd),
+    .done_o     (first_done),
+    .error_o    (first_error),
     .idle_o     (engine_idle[0]),
     .we_o       (first_we),
     .mem_o      (first_mem),
     .unit_o     (ldi_unit_o),
     .index_o    (ldi_index_o),
-    .data_o     (ldi_data_o),
+    .data_o     (first_data),
     .ar_valid_o (valid[1]),
     .ar_ready_i (ready[1]),
     .ar_addr_o  (addr[tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS]),
@@ -115,6 +120,7 @@ module loads #(
     .r_data_i   (rdata_i),
     .r_error_i  (rerror_i)
   );
+  assign ldi_data_o = first_data[tenon_pkg::BLOCK_IN*8-1:0];
 
   if (tenon_pkg::HAS_WEIGHT_ENGINE != 0) begin : g_ldw
     assign ldi_we_o = first_we;
@@ -161,33 +167,67 @@ module loads #(
     assign len[16+:8] = 8'd0;
   end
 
-  load_dma #(
-    .UnitBytes(LdmBytes),
-    .FifoDepth(FifoDepth)
-  ) u_ldm (
-    .clk_i,
-    .rst_ni,
-    .clear_i,
-    .halt_i,
-    .cmd_valid_i(start_i[2]),
-    .cmd_ready_o(ready_o[2]),
-    .cmd_i      (ldm_cmd_i),
-    .done_o     (done_o[2]),
-    .error_o    (error_o[2]),
-    .idle_o     (engine_idle[2]),
-    .we_o       (ldm_we_o),
-    .mem_o      (ldm_mem_o),
-    .unit_o     (ldm_unit_o),
-    .index_o    (ldm_index_o),
-    .data_o     (ldm_data_o),
-    .ar_valid_o (valid[3]),
-    .ar_ready_i (ready[3]),
-    .ar_addr_o  (addr[3*tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS]),
-    .ar_len_o   (len[24+:8]),
-    .r_valid_i  (r_valid[3]),
-    .r_data_i   (rdata_i),
-    .r_error_i  (rerror_i)
-  );
+  if (tenon_pkg::HAS_ACCUMULATOR_ENGINE != 0) begin : g_ldm
+    assign first_start = start_i[0];
+    assign first_cmd   = ldi_cmd_i;
+    assign ready_o[0]  = first_ready;
+    assign done_o[0]   = first_done;
+    assign error_o[0]  = first_error;
+
+    load_dma #(
+      .UnitBytes(LdmBytes),
+      .FifoDepth(FifoDepth)
+    ) u_ldm (
+      .clk_i,
+      .rst_ni,
+      .clear_i,
+      .halt_i,
+      .cmd_valid_i(start_i[2]),
+      .cmd_ready_o(ready_o[2]),
+      .cmd_i      (ldm_cmd_i),
+      .done_o     (done_o[2]),
+      .error_o    (error_o[2]),
+      .idle_o     (engine_idle[2]),
+      .we_o       (ldm_we_o),
+      .mem_o      (ldm_mem_o),
+      .unit_o     (ldm_unit_o),
+      .index_o    (ldm_index_o),
+      .data_o     (ldm_data_o),
+      .ar_valid_o (valid[3]),
+      .ar_ready_i (ready[3]),
+      .ar_addr_o  (addr[3*tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS]),
+      .ar_len_o   (len[24+:8]),
+      .r_valid_i  (r_valid[3]),
+      .r_data_i   (rdata_i),
+      .r_error_i  (rerror_i)
+    );
+  end else begin : g_no_ldm
+    logic turn_q, operand;  // whose turn it is; whose command is done
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) turn_q <= 1'b0;
+      else turn_q <= ~turn_q;
+    end
+    assign first_start = start_i[0] | start_i[2];
+    assign first_cmd   = turn_q ? ldm_cmd_i : ldi_cmd_i;
+    assign ready_o[0]  = first_ready & ~turn_q;
+    assign ready_o[2]  = first_ready & turn_q;
+    assign operand     = first_mem == tenon_pkg::MEM_INP | first_mem == tenon_pkg::MEM_WGT;
+    assign done_o[0]   = first_done & operand;
+    assign done_o[2]   = first_done & ~operand;
+    assign error_o[0]  = first_error;
+    assign error_o[2]  = first_error;
+    assign ldm_we_o    = first_we & ~operand;
+    assign ldm_mem_o   = first_mem;
+    assign ldm_unit_o  = ldi_unit_o;
+    assign ldm_index_o = ldi_index_o;
+    assign ldm_data_o  = first_data[LdmBytes*8-1:0];
+    assign engine_idle[2] = 1'b1;
+    assign valid[3]    = 1'b0;
+    assign addr[3*tenon_pkg::ADDR_BITS+:tenon_pkg::ADDR_BITS] = '0;
+    assign len[24+:8]  = 8'd0;
+    logic unused_ldm;
+    assign unused_ldm  = ^{ready[3], r_valid[3]};
+  end
 
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.

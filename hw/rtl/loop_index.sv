@@ -2,29 +2,35 @@
 // `at_k` is the index at level k's current iteration with all inner levels at 0; the level that advances adds its
 // stride, and the levels inside it start from the sum.
 //
-// 16 bits are enough: an index is one that was inside its scratchpad (at most 2^14 - 1) plus one stride and one
-// micro-op, 14 bits each. Indices after the first one outside may wrap, but are never used.
+// Two bits more than those of a base, a stride and a micro-op are enough: an index is one that was inside its scratchpad
+// plus one stride and one micro-op. Indices after the first one outside may wrap, but are never used. `Bits` of the
+// output's `Width` are counted.
 module loop_index #(
-  parameter int Width = 16
+  parameter int Width = 16,
+  parameter int Bits  = Width
 ) (
   input  logic             clk_i,
   input  logic             load_i,
-  input  logic [13:0]      base_i,
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [13:0]      base_i,    // in Bits, as the strides
+  // verilator lint_on UNUSEDSIGNAL
   input  logic [4:0]       step_i,    // one hot, from loop_nest
   input  logic [69:0]      stride_i,  // level k at [14k +: 14]
   output logic [Width-1:0] index_o
 );
 
-  logic [Width-1:0] at0_q, at1_q, at2_q, at3_q, at4_q;
-  logic [Width-1:0] from, next;
-  logic [13:0]      stride;
+  logic [Bits-1:0] at0_q, at1_q, at2_q, at3_q, at4_q;
+  logic [Bits-1:0] from, next;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [13:0]     stride;
+  // verilator lint_on UNUSEDSIGNAL
 
   always_comb begin
     from   = 'x;
     stride = 'x;
     next   = 'x;
     if (load_i) begin
-      next = {{(Width - 14) {1'b0}}, base_i};
+      next = Bits'(base_i);
     end else if (|step_i) begin
       from   = at4_q;
       stride = stride_i[69:56];
@@ -44,7 +50,7 @@ module loop_index #(
         from   = at0_q;
         stride = stride_i[13:0];
       end
-      next = from + {{(Width - 14) {1'b0}}, stride};
+      next = from + Bits'(stride);
     end
   end
 
@@ -58,7 +64,7 @@ module loop_index #(
     end
   end
 
-  assign index_o = at4_q;
+  assign index_o = Width'(at4_q);
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
@@ -67,7 +73,7 @@ module loop_index #(
     end
   end
   initial begin
-    ABaseFitsTheIndex: assert (Width > 14);
+    CountedBitsFitTheIndex: assert (Bits <= Width);
   end
 `endif
 

@@ -17,8 +17,9 @@ module loop_nest (
   logic [14:0] left0_q, left1_q, left2_q, left3_q, left4_q;            // iterations after this one
   logic        end0, end1, end2, end3, end4;
 
-  assign end0 = left0_q == 15'd0;
-  assign end1 = left1_q == 15'd0;
+  // The base profile has three loops.
+  assign end0 = tenon_pkg::HAS_NATIVE == 0 | left0_q == 15'd0;
+  assign end1 = tenon_pkg::HAS_NATIVE == 0 | left1_q == 15'd0;
   assign end2 = left2_q == 15'd0;
   assign end3 = left3_q == 15'd0;
   assign end4 = left4_q == 15'd0;

@@ -1,5 +1,6 @@
 // FIFO with the oldest item at its output, for look-up-table RAM: the output is an asynchronous read. Depth is a power
-// of two, at least 2. `clear_i` empties it.
+// of two; one item is a register, and none a wire: the producer holds the item until it is popped. `clear_i` empties
+// it.
 module prim_fifo #(
   parameter int Width = 32,
   parameter int Depth = 4
@@ -15,47 +16,72 @@ module prim_fifo #(
   output logic [Width-1:0] pop_data_o
 );
 
-  localparam int PtrWidth = $clog2(Depth);
+  if (Depth == 0) begin : g_none
+    assign push_ready_o = pop_ready_i;
+    assign pop_valid_o  = push_valid_i;
+    assign pop_data_o   = push_data_i;
+    logic unused_none;
+    assign unused_none = ^{clk_i, rst_ni, clear_i};
+  end else if (Depth == 1) begin : g_one
+    logic             valid_q;
+    logic [Width-1:0] item_q;
 
-  logic [Width-1:0]  mem[Depth];
-  logic [PtrWidth:0] write_q, read_q;
-  logic              push, pop;
+    assign push_ready_o = ~valid_q;
+    assign pop_valid_o  = valid_q;
+    assign pop_data_o   = item_q;
 
-  assign push_ready_o = (write_q ^ read_q) != {1'b1, {PtrWidth{1'b0}}};
-  assign pop_valid_o  = write_q != read_q;
-  assign push         = push_valid_i & push_ready_o;
-  assign pop          = pop_valid_o & pop_ready_i;
-  assign pop_data_o   = mem[read_q[PtrWidth-1:0]];
-
-  always_ff @(posedge clk_i) begin
-    if (push) mem[write_q[PtrWidth-1:0]] <= push_data_i;
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      write_q <= '0;
-      read_q  <= '0;
-    end else if (clear_i) begin
-      write_q <= '0;
-      read_q  <= '0;
-    end else begin
-      if (push) write_q <= write_q + 1'b1;
-      if (pop) read_q <= read_q + 1'b1;
+    always_ff @(posedge clk_i) begin
+      if (push_valid_i & push_ready_o) item_q <= push_data_i;
     end
-  end
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) valid_q <= 1'b0;
+      else if (clear_i) valid_q <= 1'b0;
+      else valid_q <= valid_q ? ~pop_ready_i : push_valid_i;
+    end
+  end else begin : g_several
+    localparam int PtrWidth = $clog2(Depth);
+
+    logic [Width-1:0]  mem[Depth];
+    logic [PtrWidth:0] write_q, read_q;
+    logic              push, pop;
+
+    assign push_ready_o = (write_q ^ read_q) != {1'b1, {PtrWidth{1'b0}}};
+    assign pop_valid_o  = write_q != read_q;
+    assign push         = push_valid_i & push_ready_o;
+    assign pop          = pop_valid_o & pop_ready_i;
+    assign pop_data_o   = mem[read_q[PtrWidth-1:0]];
+
+    always_ff @(posedge clk_i) begin
+      if (push) mem[write_q[PtrWidth-1:0]] <= push_data_i;
+    end
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        write_q <= '0;
+        read_q  <= '0;
+      end else if (clear_i) begin
+        write_q <= '0;
+        read_q  <= '0;
+      end else begin
+        if (push) write_q <= write_q + 1'b1;
+        if (pop) read_q <= read_q + 1'b1;
+      end
+    end
 
 `ifndef SYNTHESIS
-  // Only assertions read the reset synchronously.
-  // verilator lint_off SYNCASYNCNET
-  always_ff @(posedge clk_i) begin
-    if (rst_ni & push) begin
-      TheFifoNeverOverflows: assert (write_q - read_q < {1'b1, {PtrWidth{1'b0}}});
+    // Only assertions read the reset synchronously.
+    // verilator lint_off SYNCASYNCNET
+    always_ff @(posedge clk_i) begin
+      if (rst_ni & push) begin
+        TheFifoNeverOverflows: assert (write_q - read_q < {1'b1, {PtrWidth{1'b0}}});
+      end
     end
-  end
-  // verilator lint_on SYNCASYNCNET
-  initial begin
-    DepthIsAPowerOfTwo: assert (Depth >= 2 && 2**PtrWidth == Depth);
-  end
+    // verilator lint_on SYNCASYNCNET
+    initial begin
+      DepthIsAPowerOfTwo: assert (2**PtrWidth == Depth);
+    end
 `endif
+  end
 
 endmodule

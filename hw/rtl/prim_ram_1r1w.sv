@@ -1,9 +1,10 @@
 // RAM with one read and one write port. Reads take one cycle and the data stays until the next read. A read of the
-// address that is written in the same cycle returns the old word. A word has SubWords equal parts, each with its own
-// write enable: each part is a memory, so that every tool maps them without byte enables.
+// address that is written in the same cycle returns any word: queues never do so, the tensor core forwards its result,
+// and all else is ordered by tokens. So no technology needs logic around its RAM for it. A word has SubWords equal
+// parts, each with its own write enable: each part is a memory, so that every tool maps them without byte enables.
 //
-// All block memories of the accelerator are instances of this module, so that a technology selects block or distributed
-// RAM in one file. Contents are undefined until written.
+// All block memories of the accelerator are instances of this module, so that a technology selects block or
+// distributed RAM in one file. Contents are undefined until written.
 module prim_ram_1r1w #(
   parameter int Width     = 32,
   parameter int Depth     = 64,
@@ -22,7 +23,7 @@ module prim_ram_1r1w #(
   localparam int SubWidth = Width / SubWords;
 
   for (genvar s = 0; s < SubWords; s++) begin : g_sub
-    logic [SubWidth-1:0] mem[Depth];
+    (* no_rw_check *) logic [SubWidth-1:0] mem[Depth];
     logic [SubWidth-1:0] rdata_q;
 
     always_ff @(posedge clk_i) begin

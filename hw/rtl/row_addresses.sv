@@ -14,9 +14,10 @@ module row_addresses (
 );
 
   logic        valid_q;
-  logic [16:0] rows_q;  // after this one
+  logic [tenon_pkg::ROW_BITS-1:0] rows_q;  // after this one
   logic [tenon_pkg::ADDR_BITS-1:0] addr_q;
-  logic [31:0] len_q, step_q;
+  logic [31:0] len_q;
+  logic [tenon_pkg::STEP_BITS-1:0] step_q;
 
   assign run_valid_o = valid_q;
   assign run_addr_o  = addr_q;
@@ -26,17 +27,17 @@ module row_addresses (
     if (!rst_ni) valid_q <= 1'b0;
     else if (clear_i) valid_q <= 1'b0;
     else if (start_i) valid_q <= cmd_i.source_rows != 17'd0;
-    else if (run_ready_i & rows_q == 17'd0) valid_q <= 1'b0;
+    else if (run_ready_i & rows_q == '0) valid_q <= 1'b0;
   end
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin
-      rows_q <= cmd_i.source_rows - 17'd1;
+      rows_q <= tenon_pkg::ROW_BITS'(cmd_i.source_rows - 17'd1);
       addr_q <= cmd_i.addr[tenon_pkg::ADDR_BITS-1:0];
       len_q  <= cmd_i.len;
-      step_q <= cmd_i.y_step;
+      step_q <= cmd_i.y_step[tenon_pkg::STEP_BITS-1:0];
     end else if (valid_q & run_ready_i) begin
-      rows_q <= rows_q - 17'd1;
+      rows_q <= rows_q - 1'b1;
       addr_q <= addr_q + tenon_pkg::ADDR_BITS'(step_q);
     end
   end

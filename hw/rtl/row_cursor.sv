@@ -15,7 +15,9 @@ module row_cursor #(
   input  logic                 end_i,      // the command is over, unless another is taken
   input  logic                 vector_i,   // to the next vector of the row
   input  logic                 beat_i,     // a beat of the row has been moved
-  input  logic signed [19:0]   ahead_i,    // next value of ahead_o within a row
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic signed [19:0]   ahead_i,    // next value of ahead_o within a row, in AHEAD_BITS
+  // verilator lint_on UNUSEDSIGNAL
   // The command in progress.
   output logic                 valid_o,
   // verilator lint_off UNUSEDSIGNAL
@@ -36,31 +38,34 @@ module row_cursor #(
 );
 
   localparam int BeatShift = $clog2(BeatBytes);
+  localparam int EndWidth  = tenon_pkg::END_BITS + 1;
+  localparam int BeatWidth = tenon_pkg::LENGTH_BITS + 1;
 
   logic                 valid_q;
   dma_pkg::dma_cmd_t    cmd_q;
-  logic [16:0]          rows_q;          // after this one
-  logic [23:0]          vectors_q;
+  logic [tenon_pkg::ROW_BITS-1:0]    rows_q;  // after this one
+  logic [tenon_pkg::VECTOR_BITS-1:0] vectors_q;
   logic [7:0]           top_q;           // absent rows from this one on
-  logic [16:0]          source_q;        // rows with bytes from this one on, while top is 0
+  logic [tenon_pkg::ROW_BITS-1:0] source_q;  // rows with bytes from this one on, while top is 0
   logic [BeatShift-1:0] row_offset_q;    // the row's first byte in its beat
-  logic [32:0]          beats_q;
-  logic signed [19:0]   ahead_q;
-  logic signed [34:0]   low_q, high_q;   // bytes low <= j < high of the vector have k in [0, row_bytes)
+  logic [BeatWidth-1:0] beats_q;
+  logic signed [tenon_pkg::AHEAD_BITS-1:0] ahead_q;
+  // Bytes low <= j < high of the vector have k in [0, row_bytes).
+  logic signed [EndWidth-1:0] low_q, high_q;
   logic                 present;
 
-  assign present    = top_q == 8'd0 & source_q != 17'd0;
+  assign present    = top_q == 8'd0 & source_q != '0;
   assign valid_o    = valid_q;
   assign cmd_o      = cmd_q;
   assign present_o  = present;
-  assign last_row_o = rows_q == 17'd0;
-  assign beats_o    = beats_q;
-  assign vectors_o  = vectors_q;
-  assign ahead_o    = ahead_q;
+  assign last_row_o = rows_q == '0;
+  assign beats_o    = 33'(beats_q);
+  assign vectors_o  = 24'(vectors_q);
+  assign ahead_o    = 20'(ahead_q);
 
   // The row that starts.
   logic                 start, start_present;
-  logic [23:0]          start_vectors;
+  logic [tenon_pkg::VECTOR_BITS-1:0] start_vectors;
   logic [31:0]          start_len;
   logic [17:0]          start_left;
   logic [33:0]          start_end;
@@ -69,19 +74,19 @@ module row_cursor #(
   always_comb begin
     {start_vectors, start_len, start_left, start_end, start_offset, start_present} = 'x;
     if (take_i) begin
-      start_vectors = cmd_i.vectors;
+      start_vectors = cmd_i.vectors[tenon_pkg::VECTOR_BITS-1:0];
       start_len     = cmd_i.len;
       start_left    = cmd_i.left;
       start_end     = cmd_i.row_end;
       start_offset  = cmd_i.addr[BeatShift-1:0];
       start_present = cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0;
     end else if (next_i) begin
-      start_vectors = cmd_q.vectors;
+      start_vectors = cmd_q.vectors[tenon_pkg::VECTOR_BITS-1:0];
       start_len     = cmd_q.len;
       start_left    = cmd_q.left;
       start_end     = cmd_q.row_end;
       start_offset  = present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
-      start_present = top_q <= 8'd1 & (present ? source_q != 17'd1 : source_q != 17'd0);
+      start_present = top_q <= 8'd1 & (present ? source_q != tenon_pkg::ROW_BITS'(1) : source_q != '0);
     end
   end
 
@@ -94,34 +99,36 @@ module row_cursor #(
   always_ff @(posedge clk_i) begin
     if (take_i) begin
       cmd_q    <= cmd_i;
-      rows_q   <= cmd_i.rows - 17'd1;
+      rows_q   <= tenon_pkg::ROW_BITS'(cmd_i.rows - 17'd1);
       top_q    <= cmd_i.top;
-      source_q <= cmd_i.source_rows;
+      source_q <= tenon_pkg::ROW_BITS'(cmd_i.source_rows);
     end else if (next_i) begin
-      rows_q <= rows_q - 17'd1;
+      rows_q <= rows_q - 1'b1;
       if (top_q != 8'd0) top_q <= top_q - 8'd1;
-      if (present) source_q <= source_q - 17'd1;
+      if (present) source_q <= source_q - 1'b1;
     end
     if (start) begin
       vectors_q    <= start_vectors;
       row_offset_q <= start_offset;
-      beats_q      <= start_present ? (33'(start_len) + 33'(start_offset) + 33'(BeatBytes - 1)) >> BeatShift : '0;
-      ahead_q      <= $signed(20'(start_offset)) - (start_left[17] ? 20'sd0 : $signed({2'd0, start_left}));
-      low_q        <= {{17{start_left[17]}}, start_left};
-      high_q       <= {start_end[33], start_end};
+      beats_q      <= start_present ? BeatWidth'((33'(start_len) + 33'(start_offset) +
+                                                  33'(BeatBytes - 1)) >> BeatShift) : '0;
+      ahead_q      <= tenon_pkg::AHEAD_BITS'($signed(20'(start_offset)) -
+                                             (start_left[17] ? 20'sd0 : $signed({2'd0, start_left})));
+      low_q        <= EndWidth'({{17{start_left[17]}}, start_left});
+      high_q       <= EndWidth'({start_end[33], start_end});
     end else if (valid_q) begin
       if (vector_i) begin
-        vectors_q <= vectors_q - 24'd1;
-        low_q     <= low_q - $signed({19'd0, cmd_q.x_step});
-        high_q    <= high_q - $signed({19'd0, cmd_q.x_step});
+        vectors_q <= vectors_q - 1'b1;
+        low_q     <= low_q - $signed(EndWidth'(cmd_q.x_step));
+        high_q    <= high_q - $signed(EndWidth'(cmd_q.x_step));
       end
-      if (beat_i) beats_q <= beats_q - 33'd1;
-      ahead_q <= ahead_i;
+      if (beat_i) beats_q <= beats_q - 1'b1;
+      ahead_q <= tenon_pkg::AHEAD_BITS'(ahead_i);
     end
   end
 
   // The vector's bytes.
-  assign whole_o = present & low_q <= 0 & high_q >= $signed({28'd0, cmd_q.unit_bytes}) &
+  assign whole_o = present & low_q <= 0 & high_q >= $signed(EndWidth'(cmd_q.unit_bytes)) &
                    cmd_q.valid == cmd_q.unit_bytes;
 
   always_comb begin
@@ -131,8 +138,8 @@ module row_cursor #(
       data_o   = ~({UnitBytes{1'b1}} << cmd_q.valid);
       in_row_o = '0;
       if (present & high_q > 0) begin
-        in_row_o = high_q >= 35'(UnitBytes) ? '1 : ~({UnitBytes{1'b1}} << high_q[6:0]);
-        if (low_q > 0) in_row_o = low_q >= 35'(UnitBytes) ? '0 : in_row_o & ({UnitBytes{1'b1}} << low_q[6:0]);
+        in_row_o = high_q >= EndWidth'(UnitBytes) ? '1 : ~({UnitBytes{1'b1}} << high_q[6:0]);
+        if (low_q > 0) in_row_o = low_q >= EndWidth'(UnitBytes) ? '0 : in_row_o & ({UnitBytes{1'b1}} << low_q[6:0]);
       end
     end
   end
@@ -146,17 +153,17 @@ module row_cursor #(
       DataFillsAUnitAtMost: assert (cmd_i.valid != 7'd0 & cmd_i.valid <= cmd_i.unit_bytes);
     end
     if (rst_ni & next_i) begin
-      ARowFollowsOneThatIsNotTheLast: assert (valid_q & rows_q != 17'd0 & ~take_i);
-      NoBeatIsLeftToTheNextRow: assert (beats_q == 33'd0 | (beat_i & beats_q == 33'd1));
+      ARowFollowsOneThatIsNotTheLast: assert (valid_q & rows_q != '0 & ~take_i);
+      NoBeatIsLeftToTheNextRow: assert (beats_q == '0 | (beat_i & beats_q == BeatWidth'(1)));
     end
     if (rst_ni & vector_i) begin
-      AVectorBelongsToItsRow: assert (valid_q & vectors_q != 24'd0);
+      AVectorBelongsToItsRow: assert (valid_q & vectors_q != '0);
     end
     if (rst_ni & beat_i) begin
-      ABeatBelongsToItsRow: assert (valid_q & present & beats_q != 33'd0);
+      ABeatBelongsToItsRow: assert (valid_q & present & beats_q != '0);
     end
     if (rst_ni & end_i) begin
-      ACommandEndsInItsLastRow: assert (valid_q & rows_q == 17'd0);
+      ACommandEndsInItsLastRow: assert (valid_q & rows_q == '0);
     end
   end
   // verilator lint_on SYNCASYNCNET

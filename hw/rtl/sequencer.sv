@@ -3,7 +3,7 @@
 //
 // Up to two instructions are in flight, so that a unit that can take a command early never pauses: two of the same
 // unit, two loads of the base profile's load class (they overlap and still complete in order), or one without a unit.
-// A push into a full counter waits.
+// With IN_ORDER the next one starts when the last one has given its tokens. A push into a full counter waits.
 module sequencer #(
   parameter int Depth = 32
 ) (
@@ -38,6 +38,8 @@ module sequencer #(
   output logic [31:0]       error_index_o
 );
 
+  localparam logic Overlap = tenon_pkg::IN_ORDER == 0;
+
   dma_pkg::entry_t head;
   logic            head_valid, pop;
 
@@ -58,7 +60,7 @@ module sequencer #(
 
   // In flight: the older and the younger instruction; the younger one is valid only with the older one.
   logic        old_valid_q, young_valid_q;
-  logic [31:0] old_index_q, young_index_q;
+  logic [tenon_pkg::SLOT_BITS-1:0] old_index_q, young_index_q, head_index, index, error_index;
   logic [6:0]  old_signal_q, young_signal_q;
   logic [2:0]  old_unit_q, young_unit_q;
   // The unit is done, but an earlier instruction is not, or a push waits for a full counter.
@@ -105,7 +107,7 @@ module sequencer #(
     start_o      = 8'd0;
     if (head_valid) begin
       tokens_ready = (head.wait_mask & ~nonzero_i) == 7'd0;
-      space        = ~young_valid_q | retire;
+      space        = Overlap ? ~young_valid_q | retire : ~remains_valid;
       compatible   = ~remains_valid | head.target == dma_pkg::UNIT_NONE | remains == head.target |
                      (remains[2:1] == 2'd0 & head.target[2:1] == 2'd0);
       unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready_i[head.target];
@@ -124,14 +126,17 @@ module sequencer #(
   assign waiting_o    = ~tokens_ready;
   assign empty_o      = ~old_valid_q & ~head_valid;
   assign stuck_o      = old_valid_q ? old_done & blocked : ~head_valid | ~tokens_ready;
-  assign head_index_o = head.index;
-  assign index_o      = old_valid_q ? old_index_q : head.index;
+  assign head_index   = head.index[tenon_pkg::SLOT_BITS-1:0];
+  assign head_index_o = 32'(head_index);
+  assign index        = old_valid_q ? old_index_q : head_index;
+  assign index_o      = 32'(index);
 
   assign error_valid_o = done_error | (start & head.range_error);
   assign error_code_o  = old_code != tenon_pkg::STOP_NONE ? old_code :
                          young_code != tenon_pkg::STOP_NONE ? young_code : tenon_pkg::STOP_SCRATCHPAD_RANGE;
-  assign error_index_o = old_code != tenon_pkg::STOP_NONE ? old_index_q :
-                         young_code != tenon_pkg::STOP_NONE ? young_index_q : head.index;
+  assign error_index = old_code != tenon_pkg::STOP_NONE ? old_index_q :
+                       young_code != tenon_pkg::STOP_NONE ? young_index_q : head_index;
+  assign error_index_o = 32'(error_index);
 
   logic [2:0] start_unit;
   assign start_unit = head.range_error ? dma_pkg::UNIT_NONE : head.target;
@@ -149,24 +154,24 @@ module sequencer #(
       young_done_q  <= 1'b0;
     end else begin
       old_valid_q   <= remains_valid | start;
-      young_valid_q <= (young_valid_q & ~retire) | (start & remains_valid);
+      young_valid_q <= Overlap & ((young_valid_q & ~retire) | (start & remains_valid));
       old_done_q    <= retire ? young_done_q | done_young : old_done;
-      young_done_q  <= ~retire & (young_done_q | done_young);
+      young_done_q  <= Overlap & ~retire & (young_done_q | done_young);
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (retire) begin
-      old_index_q  <= young_valid_q ? young_index_q : head.index;
+      old_index_q  <= young_valid_q ? young_index_q : head_index;
       old_signal_q <= young_valid_q ? young_signal_q : head.signal_mask;
       old_unit_q   <= young_valid_q ? young_unit_q : start_unit;
     end else if (!old_valid_q) begin
-      old_index_q  <= head.index;
+      old_index_q  <= head_index;
       old_signal_q <= head.signal_mask;
       old_unit_q   <= start_unit;
     end
     if (start) begin
-      young_index_q  <= head.index;
+      young_index_q  <= head_index;
       young_signal_q <= head.signal_mask;
       young_unit_q   <= start_unit;
     end

@@ -40,6 +40,9 @@ module store_dma #(
   localparam int BeatBytes = tenon_pkg::AXI_BYTES;
   localparam int BeatShift = $clog2(BeatBytes);
   localparam int Window    = UnitBytes + BeatBytes;  // bytes
+  // Units read ahead, and bursts without response.
+  localparam int UnitSlots = tenon_pkg::IN_ORDER == 0 ? 3 : 2;
+  localparam int Bursts    = tenon_pkg::IN_ORDER == 0 ? 7 : 1;
 
   logic              valid, start_cmd;
   // verilator lint_off UNUSEDSIGNAL
@@ -50,7 +53,7 @@ module store_dma #(
   assign index_o     = cmd.index;
 
   // -------------------------------------------------------------------------------------------- units from scratchpad
-  logic [20:0]            read_left_q;
+  logic [tenon_pkg::TOTAL_BITS-1:0] read_left_q;
   logic [15:0]            read_addr_q;
   logic                   reading_q;  // data of a granted read is on st_rdata_i
   logic [1:0]             space_q;    // free slots, without those reserved by reads in flight
@@ -58,14 +61,14 @@ module store_dma #(
   logic                   unit_push_ready;  // always 1, as space_q counts
   logic [UnitBytes*8-1:0] data;
 
-  assign st_req_o  = valid & read_left_q != 21'd0 & space_q != 2'd0 & ~halt_i;
+  assign st_req_o  = valid & read_left_q != '0 & space_q != 2'd0 & ~halt_i;
   assign st_acc_o  = cmd.mem == tenon_pkg::MEM_ACC;
   assign st_addr_o = read_addr_q;
   assign read      = st_req_o & st_gnt_i;
 
   prim_fifo #(
     .Width(UnitBytes * 8),
-    .Depth(4)
+    .Depth(tenon_pkg::IN_ORDER == 0 ? 4 : 2)
   ) u_units (
     .clk_i,
     .rst_ni,
@@ -81,10 +84,10 @@ module store_dma #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       reading_q <= 1'b0;
-      space_q   <= 2'd3;
+      space_q   <= 2'(UnitSlots);
     end else if (clear_i) begin
       reading_q <= 1'b0;
-      space_q   <= 2'd3;
+      space_q   <= 2'(UnitSlots);
     end else begin
       reading_q <= read;
       space_q   <= space_q - 2'(read) + 2'(merge);
@@ -92,10 +95,10 @@ module store_dma #(
   end
   always_ff @(posedge clk_i) begin
     if (start_cmd) begin
-      read_left_q <= cmd_i.total;
+      read_left_q <= tenon_pkg::TOTAL_BITS'(cmd_i.total);
       read_addr_q <= cmd_i.unit[15:0];
     end else if (read) begin
-      read_left_q <= read_left_q - 21'd1;
+      read_left_q <= read_left_q - 1'b1;
       read_addr_q <= read_addr_q + 16'd1;
     end
   end
@@ -103,7 +106,9 @@ module store_dma #(
   // ------------------------------------------------------------------------------------------ addresses, row by row
   logic        run_valid, run_ready, burst_valid, burst_ready, length_ready;
   logic [tenon_pkg::ADDR_BITS-1:0] run_addr, burst_addr;
-  logic [31:0] run_bytes;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [31:0] run_bytes;  // in LENGTH_BITS
+  // verilator lint_on UNUSEDSIGNAL
   logic [8:0]  burst_beats;
 
   row_addresses u_addresses (
@@ -121,7 +126,7 @@ module store_dma #(
   burst_split #(
     .BeatBytes(BeatBytes),
     .MaxBurst (tenon_pkg::MAX_BURST),
-    .LenWidth (32)
+    .LenWidth (tenon_pkg::LENGTH_BITS)
   ) u_split (
     .clk_i,
     .rst_ni,
@@ -129,7 +134,7 @@ module store_dma #(
     .run_valid_i  (run_valid),
     .run_ready_o  (run_ready),
     .run_addr_i   (run_addr),
-    .run_bytes_i  (run_bytes),
+    .run_bytes_i  (run_bytes[tenon_pkg::LENGTH_BITS-1:0]),
     .burst_valid_o(burst_valid),
     .burst_ready_i(burst_ready),
     .burst_addr_o (burst_addr),
@@ -161,11 +166,11 @@ module store_dma #(
   logic       length_valid, length_pop, length_push_ready;
   logic [7:0] length;
   logic [3:0] open_q;  // bursts without response
-  assign length_ready = open_q < 4'd7;
+  assign length_ready = open_q < 4'(Bursts);
 
   prim_fifo #(
     .Width(8),
-    .Depth(8)
+    .Depth(tenon_pkg::IN_ORDER == 0 ? 8 : 1)
   ) u_lengths (
     .clk_i,
     .rst_ni,
@@ -341,7 +346,7 @@ module store_dma #(
       AResponseBelongsToABurst: assert (open_q != 4'd0);
     end
     if (rst_ni & finish) begin
-      ACommandEndsWithAllUnitsRead: assert (read_left_q == 21'd0 & ~reading_q & ~data_valid);
+      ACommandEndsWithAllUnitsRead: assert (read_left_q == '0 & ~reading_q & ~data_valid);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -241,22 +241,28 @@ module tenon (
     assign counters_word = 32'd0;
   end
 
-  progress u_progress (
-    .clk_i,
-    .rst_ni,
-    .clear_i       (clear),
-    .empty_i       (seq_empty),
-    .busy_i        (seq_busy),
-    .index_i       (seq_index),
-    .decoded_i     (decoded),
-    .read_burst_i  (m_axi_gmem_arvalid & m_axi_gmem_arready),
-    .read_last_i   (m_axi_gmem_rvalid & m_axi_gmem_rready & m_axi_gmem_rlast),
-    .write_burst_i (m_axi_gmem_awvalid & m_axi_gmem_awready),
-    .write_answer_i(m_axi_gmem_bvalid & m_axi_gmem_bready),
-    .read_i        (read),
-    .word_i        (read_addr[5:2]),
-    .word_o        (progress_word)
-  );
+  if (tenon_pkg::HAS_PROGRESS != 0) begin : g_progress
+    progress u_progress (
+      .clk_i,
+      .rst_ni,
+      .clear_i       (clear),
+      .empty_i       (seq_empty),
+      .busy_i        (seq_busy),
+      .index_i       (seq_index),
+      .decoded_i     (decoded),
+      .read_burst_i  (m_axi_gmem_arvalid & m_axi_gmem_arready),
+      .read_last_i   (m_axi_gmem_rvalid & m_axi_gmem_rready & m_axi_gmem_rlast),
+      .write_burst_i (m_axi_gmem_awvalid & m_axi_gmem_awready),
+      .write_answer_i(m_axi_gmem_bvalid & m_axi_gmem_bready),
+      .read_i        (read),
+      .word_i        (read_addr[5:2]),
+      .word_o        (progress_word)
+    );
+  end else begin : g_no_progress
+    logic unused_progress;
+    assign unused_progress = ^{decoded, m_axi_gmem_rlast};
+    assign progress_word   = 32'd0;
+  end
 
   // --------------------------------------------------------------------------------------------------- fetch and decode
   logic                      slot_valid, slot_ready, slot_last, slot_error;

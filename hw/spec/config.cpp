@@ -57,6 +57,34 @@ Status check_extensions(const Config& config, std::string_view where) {
     return refuse("extensions.weight_engine is false, and the native profile loads inputs and weights at a time",
                   "set it to true, or leave \"native\" out of \"profiles\"");
   }
+  if (!config.accumulator_engine && config.weight_engine) {
+    return refuse(
+        "extensions.accumulator_engine is false, and weight_engine is true: one engine that loads everything "
+        "else comes first",
+        "set accumulator_engine to true, or weight_engine to false");
+  }
+  if (config.in_order && config.native) {
+    return refuse("extensions.in_order is true, and the native profile's engines run free of each other",
+                  "set it to false, or leave \"native\" out of \"profiles\"");
+  }
+  if (config.in_order && config.queue_depth != 1) {
+    return refuse(fmt::format("extensions.in_order is true, and queue_depth is {}: nothing waits in a queue then",
+                              config.queue_depth),
+                  "set queue_depth to 1");
+  }
+  if (config.alu_passes > config.block_out) {
+    return refuse(fmt::format("extensions.alu_passes is {}, must be at most block_out = {}: a pass takes a lane",
+                              config.alu_passes, config.block_out),
+                  "use fewer passes");
+  }
+  if (config.alu_passes > 1 && !config.base) {
+    return refuse("extensions.alu_passes is set, and only the base profile has an ALU",
+                  "remove it, or add \"base\" to \"profiles\"");
+  }
+  if (config.alu_passes > 1 && config.alu_multiply_passes == 2) {
+    return refuse("extensions.alu_multiply_passes is 2, which multiplies whole elements, and alu_passes is set",
+                  "set one of them to 1, or alu_multiply_passes to 0");
+  }
   if (config.requantizer_passes > config.block_out) {
     return refuse(
         fmt::format("extensions.requantizer_passes is {}, must be at most block_out = {}: a pass takes a lane",

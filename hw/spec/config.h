@@ -35,12 +35,16 @@ struct Config {
   bool base = true;          // VTA's instruction set
   bool native = true;        // the native instruction set
   // Extensions: what an accelerator can do without, or do more slowly, in fewer cells. The file may leave each out.
-  bool counters = true;          // performance counters; without them their registers read 0
-  bool weight_engine = true;     // weights have a load engine of their own; else that of inputs loads them
-  bool packed_products = false;  // two int8 products in each multiplier of a DSP48
-  int address_bits = 64;         // width of the memory port's addresses; upper bits of registers read 0
-  int alu_multiply_passes = 1;   // cycles of a base MUL: 0 refuses it, 2 uses the requantizer's multipliers
-  int requantizer_passes = 1;    // cycles of a vector in the requantizer, which has block_out / passes lanes
+  bool counters = true;            // performance counters; without them their registers read 0
+  bool weight_engine = true;       // weights have a load engine of their own; else that of inputs loads them
+  bool accumulator_engine = true;  // so have micro-ops and accumulators
+  bool in_order = false;           // instructions start in their order, one in flight a class: no queues, slower decode
+  bool progress = true;            // registers that tell the progress of a launch; without it they read 0
+  bool packed_products = false;    // two int8 products in each multiplier of a DSP48
+  int address_bits = 64;  // width of the memory port's addresses, and so of counts; upper bits of registers read 0
+  int alu_multiply_passes = 1;  // cycles of a base MUL: 0 refuses it, 2 uses the requantizer's multipliers
+  int alu_passes = 1;           // of an element through the ALU, which has block_out / passes lanes
+  int requantizer_passes = 1;   // cycles of a vector in the requantizer, which has block_out / passes lanes
   // Scratchpad sizes in bytes, by Memory.
   std::array<int64_t, kScratchpads> bytes{};
 
@@ -52,6 +56,8 @@ struct Config {
   int64_t depth(Memory memory) const { return bytes[static_cast<size_t>(memory)] / element_bytes(memory); }
   int index_bits(Memory memory) const;  // log2 of the depth
   int axi_bytes() const { return axi_data_bits / 8; }
+  int slot_bits() const { return address_bits < 35 ? address_bits - 3 : 32; }  // of a slot's index, and of the count
+  int base_addresses() const { return native ? 8 : 5; }  // registers; the base profile has five memories
   uint64_t address_mask() const { return address_bits == 64 ? ~uint64_t{0} : (uint64_t{1} << address_bits) - 1; }
   int64_t macs_per_cycle() const { return int64_t{block_in} * block_out; }
 };

@@ -23,14 +23,16 @@ inline constexpr Limit kLimits[] = {
     {"axi_data_bits", &Config::axi_data_bits, 32, 512, true,
      "AXI4 has no other widths, and registers are 32 bits wide"},
     {"max_burst_beats", &Config::max_burst_beats, 1, 256, true, "AXI4 INCR bursts have at most 256 beats"},
-    {"queue_depth", &Config::queue_depth, 2, 64, true, "a queue is a small FIFO in look-up tables"},
+    {"queue_depth", &Config::queue_depth, 1, 64, true, "a queue is a small FIFO in look-up tables"},
 };
 
 // The members of "extensions": each may be missing from the file, and is its default then.
 inline constexpr Limit kExtensionLimits[] = {
-    {"address_bits", &Config::address_bits, 32, 64, false, "base addresses are registers of 32 or 64 bits"},
+    {"address_bits", &Config::address_bits, 12, 64, false,
+     "bursts stay inside pages of 4 KiB, and registers have 64 bits"},
     {"alu_multiply_passes", &Config::alu_multiply_passes, 0, 2, false,
      "MUL is absent, or takes one pass on its own multipliers or two on the requantizer's"},
+    {"alu_passes", &Config::alu_passes, 1, 4, true, "a pass writes an equal part of an accumulator's four DMA units"},
     {"requantizer_passes", &Config::requantizer_passes, 1, 64, true, "each pass takes an equal part of a vector"},
 };
 struct Switch {
@@ -40,7 +42,10 @@ struct Switch {
 inline constexpr Switch kExtensionSwitches[] = {
     {"counters", &Config::counters},
     {"weight_engine", &Config::weight_engine},
+    {"accumulator_engine", &Config::accumulator_engine},
     {"packed_products", &Config::packed_products},
+    {"in_order", &Config::in_order},
+    {"progress", &Config::progress},
 };
 
 std::unexpected<Diagnostic> broken_limit(std::string_view where, std::string_view key, const std::string& found,

@@ -59,4 +59,14 @@ uint32_t capabilities(const Config& config) {
          static_cast<uint32_t>(config.address_bits) << 16 | static_cast<uint32_t>(config.requantizer_passes) << 24;
 }
 
+uint32_t argument_bits(const Config& config, uint32_t offset) {
+  if (offset == reg::kCount) return ~uint32_t{0} >> (32 - config.slot_bits());
+  const bool is_base = offset >= reg::kBase0 && offset < reg::kBase0 + 8 * kBases;
+  if (is_base && (offset - reg::kBase0) / 8 >= static_cast<uint32_t>(config.base_addresses())) return 0;
+  const uint64_t mask = config.address_mask();
+  return is_base || (offset & ~uint32_t{4}) == reg::kInstructions
+             ? static_cast<uint32_t>((offset & 4) != 0 ? mask >> 32 : mask)
+             : ~uint32_t{0};
+}
+
 }  // namespace tenon::spec

@@ -35,6 +35,9 @@ std::span<const Register> registers();
 // The value of the register CAPABILITIES.
 uint32_t capabilities(const Config& config);
 
+// The bits that an argument register (kInstructions to kBase0 + 63) keeps in this configuration; the others read 0.
+uint32_t argument_bits(const Config& config, uint32_t offset);
+
 namespace reg {
 inline constexpr uint32_t kControl = 0x00, kGlobalInterruptEnable = 0x04, kInterruptEnable = 0x08,
                           kInterruptStatus = 0x0c;

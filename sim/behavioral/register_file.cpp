@@ -27,12 +27,13 @@ uint32_t engine_bits(const RegisterFile::Progress& progress, Has&& has) {
 RegisterFile::RegisterFile(const spec::Config& config)
     : hash_(spec::hash(config)),
       capabilities_(spec::capabilities(config)),
-      upper_mask_(static_cast<uint32_t>(config.address_mask() >> 32)),
+      config_(config),
       has_counters_(config.counters) {}
 
 uint32_t RegisterFile::read(uint32_t offset, Run& run, const Tokens& tokens) {
   const auto half = [offset](uint64_t value) { return static_cast<uint32_t>((offset & 4) != 0 ? value >> 32 : value); };
   const auto in = [offset](uint32_t first, uint32_t bytes) { return offset >= first && offset < first + bytes; };
+  if (!config_.progress && offset >= reg::kHead0 && offset <= reg::kOutstanding) return 0;
   if (!has_counters_ && offset >= reg::kCycles && offset < reg::kHead0) return 0;
   if (in(reg::kBusy0, 8 * spec::kEngines)) return half(run.counters().busy[(offset - reg::kBusy0) / 8]);
   if (in(reg::kStall0, 8 * spec::kEngines)) return half(run.counters().stall[(offset - reg::kStall0) / 8]);
@@ -87,8 +88,7 @@ RegisterFile::Request RegisterFile::write(uint32_t offset, uint32_t value) {
   }
   const bool writable = offset == reg::kGlobalInterruptEnable || offset == reg::kInterruptEnable ||
                         (offset >= reg::kInstructions && offset < reg::kBase0 + 8 * spec::kBases);
-  const bool upper = offset == reg::kInstructions + 4 || (offset >= reg::kBase0 && (offset & 4) != 0);
-  if (writable) arguments_[offset / 4] = upper ? value & upper_mask_ : value;
+  if (writable) arguments_[offset / 4] = value & spec::argument_bits(config_, offset);
   return Request::kNone;
 }
 

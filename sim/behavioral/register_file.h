@@ -70,7 +70,8 @@ class RegisterFile {
   }
 
   const uint64_t hash_;
-  const uint32_t capabilities_, upper_mask_;  // the mask is that of the upper half of an address
+  const uint32_t capabilities_;
+  const spec::Config config_;
   const bool has_counters_;
   std::array<uint32_t, spec::kRegisterSpaceBytes / 4> arguments_{};  // the writable registers
   bool busy_ = false, done_ = false;

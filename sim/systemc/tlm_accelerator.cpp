@@ -193,10 +193,17 @@ bool TlmAccelerator::can_start(const Engine& k, size_t e) const {
   return unit == Unit::kNone || unit == before || (unit <= Unit::kLdw && before <= Unit::kLdw);
 }
 
+bool TlmAccelerator::has_room(size_t engine) const {
+  const spec::Config& config = isa_.config();
+  const bool in_order =
+      !config.in_order || std::ranges::all_of(engines_, [](const Engine& k) { return k.queue.empty(); });
+  return in_order && engines_[engine].queue.size() < static_cast<size_t>(config.queue_depth);
+}
+
 bool TlmAccelerator::quiet() const {
   if (!fetched_) {
     if (!fetch_blocked_on_) return false;
-    if (engines_[*fetch_blocked_on_].queue.size() < static_cast<size_t>(isa_.config().queue_depth)) return false;
+    if (has_room(*fetch_blocked_on_)) return false;
   }
   for (size_t e = 0; e < spec::kEngines; ++e) {
     const Engine& k = engines_[e];
@@ -298,7 +305,7 @@ void TlmAccelerator::fetch() {
     const auto e = static_cast<size_t>(spec::engine_of(*instruction));
     Engine& k = engines_[e];
     fetch_blocked_on_ = e;
-    until([&] { return k.queue.size() < static_cast<size_t>(config.queue_depth); });
+    until([&] { return has_room(e); });
     fetch_blocked_on_.reset();
     k.queue.push_back(program_.size());
     program_.push_back({std::move(*instruction), slot});

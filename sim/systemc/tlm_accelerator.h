@@ -88,6 +88,7 @@ class TlmAccelerator final : public AcceleratorModule, private RegisterFile::Run
 
   bool can_start(const Engine& k, size_t e) const;
   bool has_tokens(const Engine& k, size_t e) const;
+  bool has_room(size_t engine) const;  // in the queue, for the next instruction
   bool quiet() const;
   void check_quiet();
   std::string describe(size_t instruction) const;

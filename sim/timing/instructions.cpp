@@ -21,7 +21,7 @@ Unit unit_of(const spec::Config& config, const spec::Instruction& instruction) {
                             case spec::base::MemoryType::kAcc8:
                             case spec::base::MemoryType::kOut: break;
                           }
-                          return moves(Unit::kLdm);
+                          return moves(config.accumulator_engine ? Unit::kLdm : Unit::kLdi);
                         },
                         [&](const spec::base::Store&) { return moves(Unit::kSt); },
                         [](const spec::base::Gemm&) { return Unit::kGemm; },
@@ -57,16 +57,22 @@ uint64_t steps(const spec::Config& config, const spec::Instruction& instruction)
     return static_cast<uint64_t>(dma->units() * per_vector);
   };
   // A single micro-op that updates the same element repeatedly waits for its own result.
+  const auto same = [](const auto& i) {
+    return i.uop_end - i.uop_begin == 1 && (i.iter_in > 1 ? i.dst_factor_in == 0 : i.dst_factor_out == 0);
+  };
   const auto alu = [&](const spec::base::Alu& a) {
-    const bool same = a.uop_end - a.uop_begin == 1 && (a.iter_in > 1 ? a.dst_factor_in == 0 : a.dst_factor_out == 0);
     const bool twice = a.alu_opcode == static_cast<int64_t>(spec::base::AluOp::kMul) && config.alu_multiply_passes == 2;
-    return loops(a) * ((same ? 3 : 1) + (a.use_imm != 0 ? 0 : 1) + (twice ? 1 : 0));
+    const int reads = 1 + (a.use_imm != 0 ? 0 : 1) + (twice ? 1 : 0);
+    return loops(a) * static_cast<uint64_t>(std::max(config.alu_passes * reads, same(a) ? reads + 2 : 0));
   };
   return std::visit(
       Overloaded{
           [&](const spec::base::Load&) { return transfer(); },
           [&](const spec::base::Store&) { return transfer(); },
-          [&](const spec::base::Gemm& g) { return loops(g); },
+          [&](const spec::base::Gemm& g) {
+            const bool waits = config.in_order && same(g) && g.reset == 0;  // for the sum that it continues
+            return loops(g) * (waits ? 2 : 1);
+          },
           [&](const spec::base::Alu& a) { return alu(a); },
           [&](const spec::base::Finish&) { return uint64_t{0}; },
           [&](const spec::native::Move&) { return transfer(); },

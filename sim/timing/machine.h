@@ -18,7 +18,6 @@
 namespace tenon::sim::timing {
 
 inline constexpr size_t kUnits = 8, kReaders = 4, kFetcher = 3;  // readers 0 .. 2 are LDI, LDW, LDM
-inline constexpr size_t kInFlight = 2;                           // instructions that a sequencer has started
 inline constexpr uint64_t kNever = UINT64_MAX;
 
 inline size_t n(Unit u) { return static_cast<size_t>(u); }
@@ -123,7 +122,9 @@ class Machine {
   }
   const spec::Instruction& instruction(size_t i) const { return stream_[i].instruction; }
   size_t width() const { return launch_.profile == spec::Profile::kNative ? 2 : 1; }
+  uint64_t decode_interval() const { return config_.in_order ? cycles(p_.decode) + 1 : width(); }
   static uint64_t cycles(int c) { return static_cast<uint64_t>(c); }
+  size_t in_flight() const { return config_.in_order ? 1 : 2; }  // instructions that a sequencer has started
   size_t class_of(size_t i) const { return static_cast<size_t>(spec::engine_of(instruction(i))); }
 
   // Memory: fetch and decode, the read channel, loads and stores (machine_memory.cpp).

@@ -33,13 +33,15 @@ void Machine::dispatch() {
   if (next_ == stream_.size() || dispatch_at_ > now_) return;
   const size_t last = (next_ + 1) * width() - 1;
   if (last >= arrival_.size()) return;
-  const uint64_t ready = std::max(arrival_[last] + cycles(p_.decode), dispatched_at_ + width());
+  const uint64_t ready = std::max(arrival_[last] + cycles(p_.decode), dispatched_at_ + decode_interval());
   if (ready > now_) {
     dispatch_at_ = ready;
     return at(ready, Event::kDispatch, 0);
   }
   const auto c = static_cast<size_t>(engine_of(instruction(next_)));
-  if (classes_[c].queue.size() == static_cast<size_t>(config_.queue_depth)) return;  // a start dispatches again
+  // A start dispatches again.
+  if (classes_[c].queue.size() == static_cast<size_t>(config_.queue_depth)) return;
+  if (config_.in_order && !std::ranges::all_of(classes_, [](const Class& k) { return k.queue.empty(); })) return;
   classes_[c].queue.push_back(next_++);
   dispatched_at_ = now_;
   try_at(now_ + 1, c);
@@ -124,7 +126,7 @@ void Machine::begin_store(size_t i) {
   std::deque<uint64_t> open;
   for (const Burst& b : p.bursts) {
     time += b.idle_work;
-    if (open.size() == static_cast<size_t>(p_.open_writes)) {
+    if (open.size() == static_cast<size_t>(config_.in_order ? 1 : p_.open_writes)) {
       time = std::max(time, open.front());
       open.pop_front();
     }

@@ -10,7 +10,8 @@ constexpr uint64_t kRefusals = 8;  // of an acc read by GEMM, before GEMM yields
 bool Machine::unit_ready(Unit unit) const {
   if (unit == Unit::kLdi || unit == Unit::kLdw || unit == Unit::kLdm) {
     const Reader& r = readers_[n(unit)];
-    return r.pending.size() <= r.last_row && handed_[n(unit)] < now_;
+    const bool room = config_.in_order ? r.pending.empty() && r.used < now_ : r.pending.size() <= r.last_row;
+    return room && handed_[n(unit)] < now_;
   }
   return unit_free_[n(unit)] <= now_;
 }
@@ -27,7 +28,7 @@ void Machine::try_class(size_t c) {
     if (k.waits_since != kNever) interval(c, Interval::Kind::kWaitTokens, i, k.waits_since, now_);
     k.waits_since = kNever;
     const Unit unit = unit_of(config_, instruction(i));
-    if (k.flights.size() == kInFlight) return;
+    if (k.flights.size() == in_flight()) return;
     if (!k.flights.empty()) {
       const Unit stays = k.flights.back().unit;
       const bool loads = n(stays) <= n(Unit::kLdw) && n(unit) <= n(Unit::kLdw);
@@ -140,7 +141,8 @@ void Machine::retire(size_t c) {
     k.flights.pop_front();
     last_ = std::max(last_, now_);
     for (size_t other = 0; other < spec::kEngines; ++other) {
-      if (other == c || ((masks.signal >> other) & 1) != 0) try_at(now_ + 1, other);
+      const bool frees = other == c || !config_.accumulator_engine;  // all classes that load share the engine
+      if (frees || ((masks.signal >> other) & 1) != 0) try_at(now_ + 1, other);
     }
   }
 }

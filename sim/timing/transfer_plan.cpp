@@ -14,8 +14,8 @@ int64_t unit_vectors(const spec::Config& config, const Dma& dma) {
 }
 
 // Whether the rows are contiguous in DRAM, and so are one long row.
-bool dense(const Dma& d) {
-  return d.left == 0 && d.top == 0 && d.source_rows >= d.rows && d.valid == d.vector_bytes &&
+bool dense(const spec::Config& config, const Dma& d) {
+  return !config.in_order && d.left == 0 && d.top == 0 && d.source_rows >= d.rows && d.valid == d.vector_bytes &&
          d.x_step == d.vector_bytes && d.row_bytes == d.vectors * d.vector_bytes &&
          (d.y_step == d.row_bytes || d.rows == 1);
 }
@@ -35,7 +35,7 @@ void append_bursts(const spec::Config& config, uint64_t address, uint64_t bytes,
 
 TransferPlan plan(const spec::Config& config, const Dma& dma) {
   TransferPlan result;
-  const bool merged = dense(dma);
+  const bool merged = dense(config, dma);
   const int64_t rows = merged ? 1 : dma.rows;
   const auto vectors = static_cast<uint64_t>(merged ? unit_vectors(config, dma) * dma.rows : unit_vectors(config, dma));
   const int64_t row_bytes = merged ? dma.row_bytes * dma.rows : dma.row_bytes;

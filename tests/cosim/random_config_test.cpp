@@ -1,7 +1,7 @@
 // Random configurations besides the named ones: RTL equals the behavioral simulator at every architectural write.
 //
 // Each requires the build of a Verilated model, about a minute. TENON_FUZZ_COUNT sets the number of programs on each,
-// TENON_FUZZ_CONFIG the first configuration.
+// TENON_FUZZ_CONFIG the first configuration, TENON_FUZZ_CONFIG_FILE one in a file instead of random ones.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,10 @@ uint64_t from_environment(const char* name, uint64_t fallback) {
 struct RandomConfig : ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(RandomConfig, RtlEqualsBehavioralAtEveryWrite) {
-  const spec::Config config = sim::testing::random_config(from_environment("TENON_FUZZ_CONFIG", 0) + GetParam());
+  const char* const path = std::getenv("TENON_FUZZ_CONFIG_FILE");
+  const spec::Config config = path != nullptr
+                                  ? spec::load_config(path).value()
+                                  : sim::testing::random_config(from_environment("TENON_FUZZ_CONFIG", 0) + GetParam());
   const std::string file = fmt::format("{}/{}.json", ::testing::TempDir(), config.name);
   std::ofstream(file) << spec::to_json(config);
   SCOPED_TRACE(spec::to_json(config));

@@ -85,6 +85,18 @@ TEST_F(ControlTest, AnAddressBeyondTheMemoryPortIsAnError) {
               HasSubstr("base address 3 is 0x100000000, and configuration tiny has addresses of 32 bits"));
 }
 
+TEST_F(ControlTest, AStreamOfMoreSlotsThanTheCountHoldsIsAnError) {
+  spec::Config narrow = spec::load_config("tiny").value();
+  narrow.address_bits = 14;
+  const auto device = make_simulated("scripted:tiny", std::make_unique<ScriptedSimulator>(narrow, 1 << 13), false);
+  Launch launch;
+  launch.count = 2048;
+  const auto status = start(*device, launch);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().str(), HasSubstr("the stream has 2048 slots, and configuration tiny counts 2047 at most: "
+                                              "its addresses have 14 bits"));
+}
+
 TEST_F(ControlTest, AStopNamesCodeInstructionTokensAndExplanation) {
   simulator->code = StopCode::kDeadlock;
   simulator->explanation = "queues: gemm 1";

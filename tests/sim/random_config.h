@@ -22,7 +22,7 @@ inline spec::Config random_config(uint64_t seed, int64_t max_bytes = int64_t{1} 
     config.block_out = static_cast<int>(power(2, 64));
     config.axi_data_bits = static_cast<int>(power(32, 512));
     config.max_burst_beats = static_cast<int>(power(1, 256));
-    config.queue_depth = static_cast<int>(power(2, 64));
+    config.queue_depth = static_cast<int>(power(1, 64));
     config.base = random.chance(70);
     config.native = !config.base || random.chance(70);
     config.counters = random.chance(60);
@@ -30,6 +30,15 @@ inline spec::Config random_config(uint64_t seed, int64_t max_bytes = int64_t{1} 
     config.packed_products = random.chance(40);
     config.address_bits = random.chance(50) ? 64 : static_cast<int>(random.between(32, 63));
     config.alu_multiply_passes = config.base ? static_cast<int>(random.between(0, 2)) : 1;
+    // Drawn from a generator of its own, so that a seed keeps the other members.
+    Random small(seed * 104729 + 17);
+    config.accumulator_engine = config.weight_engine || small.chance(50);
+    config.in_order = !config.native && small.chance(50);
+    if (config.in_order) config.queue_depth = 1;
+    config.progress = small.chance(70);
+    if (config.base && config.alu_multiply_passes != 2 && small.chance(50)) {
+      config.alu_passes = 1 << small.between(0, config.block_out > 2 ? 2 : 1);
+    }
     config.requantizer_passes = config.native && random.chance(40) ? static_cast<int>(power(1, config.block_out)) : 1;
     for (size_t m = 0; m < spec::kScratchpads; ++m) {
       const auto memory = static_cast<spec::Memory>(m);

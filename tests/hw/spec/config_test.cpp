@@ -82,7 +82,7 @@ TEST(Config, BadInputIsDiagnosed) {
   expect_message(parse_with("\"res\": 8192", "\"res\": 8192, \"x\": 1"), "unknown key \"x\"");
   expect_message(parse_with("\"axi_data_bits\": 64", "\"axi_data_bits\": 16"), "axi_data_bits is 16");
   expect_message(parse_with("\"max_burst_beats\": 64", "\"max_burst_beats\": 512"), "at most 256 beats");
-  expect_message(parse_with("\"queue_depth\": 32", "\"queue_depth\": 1"), "queue_depth is 1");
+  expect_message(parse_with("\"queue_depth\": 32", "\"queue_depth\": 0"), "queue_depth is 0");
   expect_message(parse_with("[\"base\", \"native\"]", "[]"), "profiles is empty");
   expect_message(parse_with("[\"base\", \"native\"]", "[\"turbo\"]"), "unknown profile \"turbo\"");
   expect_message(parse_with("[\"base\", \"native\"]", "3"), "profiles must be an array");
@@ -124,7 +124,7 @@ TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
   expect_message(parse_extended("{\"turbo\": true}"), "unknown key \"turbo\"");
   expect_message(parse_extended("{\"counters\": 1}"), "counters is 1, must be true or false");
   expect_message(parse_extended("{\"address_bits\": \"x\"}"), "address_bits is \"x\", must be an integer");
-  expect_message(parse_extended("{\"address_bits\": 31}"), "extensions.address_bits is 31, must be 32 .. 64");
+  expect_message(parse_extended("{\"address_bits\": 11}"), "extensions.address_bits is 11, must be 12 .. 64");
   expect_message(parse_extended("{\"alu_multiply_passes\": 3}"), "extensions.alu_multiply_passes is 3");
   expect_message(parse_extended("{\"requantizer_passes\": 3}"), "must be a power of two in 1 .. 64");
   expect_message(parse_extended("{\"requantizer_passes\": 32}"), "must be at most block_out = 16");
@@ -133,6 +133,31 @@ TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
   expect_message(parse_extended("{\"requantizer_passes\": 2, \"alu_multiply_passes\": 2}"),
                  "requires a multiplier for each of the 16 lanes, and requantizer_passes leaves 8");
   expect_message(parse_extended("{\"alu_multiply_passes\": 0}", native), "only the base profile has an ALU");
+  expect_message(parse_extended("{\"alu_passes\": 8}"), "extensions.alu_passes is 8, must be a power of two in 1 .. 4");
+  expect_message(parse_extended("{\"alu_passes\": 2}", native),
+                 "alu_passes is set, and only the base profile has an ALU");
+  expect_message(parse_extended("{\"alu_passes\": 2, \"alu_multiply_passes\": 2}"),
+                 "multiplies whole elements, and alu_passes is set");
+  expect_message(parse_extended("{\"accumulator_engine\": false}"),
+                 "one engine that loads everything else comes first");
+  expect_message(parse_extended("{\"in_order\": true}"), "the native profile's engines run free of each other");
+  expect_message(parse_extended("{\"in_order\": true}", base), "in_order is true, and queue_depth is 32");
+  const auto narrow = parse_with("\"block_out\": 16", "\"block_out\": 2, \"extensions\": {\"alu_passes\": 4}");
+  expect_message(narrow, "extensions.alu_passes is 4, must be at most block_out = 2");
+}
+
+TEST(Config, ArgumentRegistersKeepTheBitsThatAddressesHave) {
+  const auto small = parse_extended("{\"address_bits\": 14, \"weight_engine\": false}", "[\"base\"]");
+  ASSERT_TRUE(small) << small.error().str();
+  EXPECT_EQ(argument_bits(*small, reg::kInstructions), 0x3fffU);
+  EXPECT_EQ(argument_bits(*small, reg::kInstructions + 4), 0U);
+  EXPECT_EQ(argument_bits(*small, reg::kCount), 0x7ffU);  // as many slots as fit the addresses, and one bit more
+  EXPECT_EQ(argument_bits(*small, reg::kBase0 + 8 * 4), 0x3fffU);
+  EXPECT_EQ(argument_bits(*small, reg::kBase0 + 8 * 5), 0U);  // the base profile has five memories
+  const Config plain = *load_config("default");
+  for (const uint32_t offset : {reg::kInstructions + 4, reg::kCount, reg::kMode, reg::kBase0 + 60}) {
+    EXPECT_EQ(argument_bits(plain, offset), ~0U) << offset;
+  }
 }
 
 TEST(Config, EveryJsonNumberIsAcceptedOrRefused) {
