@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "hw/spec/requantize.h"
-#include "support/pages.h"
 #include "support/random.h"
 
 namespace tenon::driver {
@@ -15,6 +14,7 @@ using spec::Engine;
 using spec::Memory;
 
 constexpr uint64_t kStart = 0x1000;  // of the first buffer: address 0 is in no buffer
+constexpr uint64_t kAlignment = 64;
 
 std::vector<int8_t> random_bytes(Random& random, int64_t count) {
   std::vector<int8_t> result(static_cast<size_t>(count));
@@ -22,7 +22,8 @@ std::vector<int8_t> random_bytes(Random& random, int64_t count) {
   return result;
 }
 
-// Allocates buffers in order, each in whole pages; the stream is the last.
+// Allocates buffers in order, each aligned to the widest bus, since the memory on small chips is a few pages; the
+// stream is the last.
 class Builder {
  public:
   Builder(const spec::Config& config, uint64_t seed) { bundle_.config = config, bundle_.seed = seed; }
@@ -36,7 +37,7 @@ class Builder {
   }
   uint64_t reserve(uint64_t bytes) {
     const uint64_t address = next_;
-    next_ += whole_pages(bytes);
+    next_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     return address;
   }
   template <class T>

@@ -167,7 +167,9 @@ TEST_F(Bringup, ADeviceThatCannotRunTheBundleIsAnError) {
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().what, HasSubstr("the bundle is for configuration tiny, the device has default"));
   auto small = open("behavioral:tiny?memory=8K").value();
-  const auto found = replay(*small, a_bundle());
+  Bundle large = a_bundle();
+  large.memory_bytes = 16 << 10;
+  const auto found = replay(*small, large);
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().what, HasSubstr("bytes of memory, the bundle requires"));
 }

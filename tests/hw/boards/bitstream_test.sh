@@ -123,7 +123,7 @@ program "$scratch/bad/nextpnr-ice40" <<'END'
 [ "$1" != --version ] || { echo "nextpnr 0.2"; exit; }
 echo "Info:          ICESTORM_LC: 18000/ 7680   234%"; exit 1
 END
-expect 1 "the configuration lite does not fit on hx8k: ICESTORM_LC 18000 required, 7680 available" failing
+expect 1 "the configuration nano does not fit on hx8k: ICESTORM_LC 18000 required, 7680 available" failing
 sed -i 's/18000/180/' "$scratch/bad/nextpnr-ice40"
 expect 3 "nextpnr ends with status 1" failing
 sed -i 's/^echo "Info.*/echo nothing >report.json/' "$scratch/bad/nextpnr-ice40"
