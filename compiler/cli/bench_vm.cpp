@@ -1,9 +1,10 @@
-// tenon bench vm: the cost of the virtual machine's instructions.
+// tenon bench vm: the cost of the virtual machine's instructions, and of modules that use it.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "compiler/cli/bench_vm.h"
 #include "compiler/cli/command.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
@@ -89,6 +90,7 @@ std::vector<MachineLoop> machine_loops() {
 
 struct BenchVm {
   int64_t iterations = 2'000'000;
+  std::string models;
   bool json = false;
 
   Status run() const {
@@ -114,7 +116,9 @@ struct BenchVm {
                    iteration, loop.instructions, iteration / loop.instructions);
       }
     }
-    if (json) fmt::print("{}", out.end().end().str());
+    out.end();
+    if (!models.empty()) TENON_TRY(bench_vm_models(models, out, json));
+    if (json) fmt::print("{}", out.end().str());
     return {};
   }
 };
@@ -124,6 +128,7 @@ struct BenchVm {
 Action bench_vm(Options& options) {
   auto command = std::make_shared<BenchVm>();
   options.option(command->iterations, "-n,--iterations", "N", "iterations of each loop");
+  options.option(command->models, "--models", "NAME", "measure modules too: lstm, decoder, dense, or all");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }
