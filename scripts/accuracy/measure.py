@@ -1,0 +1,165 @@
+"""Measures the accuracy of trained models on a device: see scripts/bench_accuracy, which calls this."""
+import argparse
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import wave
+
+import numpy as np
+import onnxruntime
+from PIL import Image, ImageDraw, ImageFont
+
+FONTS = [pathlib.Path("/usr/share/fonts/truetype/dejavu") / f"{name}.ttf"
+         for name in ("DejaVuSans", "DejaVuSerif", "DejaVuSans-Bold", "DejaVuSansMono")]
+WORDS = """the quick brown fox jumps over lazy dog accelerator compiler tensor memory kernel schedule matrix vector
+convolution quantize pattern region device board clock signal register buffer stream packet number twelve seven report
+figure table science history mountain river garden kitchen window morning evening music language water energy market
+price total invoice account street avenue""".split()
+TONES = {"beep", "beeperr", "ascending-2tone", "descending-2tone", "confbridge-join", "confbridge-leave"}
+
+
+def run_on_device(options, model, shapes, data, name, *more):
+    """The first result of `tenon run` by sample, and the share of the MACs on the accelerator."""
+    results = options.folder / f"{name}.npz"
+    command = [options.tenon, "run", model, "--shapes", shapes, "--device", options.device, "--quiet",
+               "--calibrate", options.folder / f"{data}_calibration.npz", "--data", options.folder / f"{data}.npz",
+               "--output", results, *more]
+    process = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+    if process.returncode:
+        sys.exit(f"error: tenon run failed: {' '.join(str(word) for word in command)}")
+    share = re.search(r"accel .* ([\d.]+) % of the MACs", process.stdout)
+    with np.load(results) as file:
+        return file[file.files[0]], share.group(1) if share else "0.0"
+
+
+def one_of(rng, items):
+    return items[rng.randrange(len(items))]
+
+
+def line_of_text(rng):
+    def word():
+        kind = rng.random()
+        text = one_of(rng, WORDS)
+        return text.capitalize() if kind < 0.3 else str(rng.randint(0, 99999)) if kind < 0.5 else text
+    while True:
+        text = " ".join(word() for _ in range(rng.randint(2, 4)))
+        if len(text) <= 18:
+            return text
+
+
+def picture_of(text, rng, height=48, width=320):
+    font = ImageFont.truetype(str(one_of(rng, FONTS)), 36)
+    paper, ink = [(rng.randint(low, high),) * 3 for low, high in ((215, 255), (0, 70))]
+    picture = Image.new("RGB", (font.getbbox(text)[2] + 16, height), paper)
+    ImageDraw.Draw(picture).text((8, height // 2), text, font=font, fill=ink, anchor="lm")
+    used = min(width, picture.width)
+    pixels = np.asarray(picture.resize((used, height), Image.Resampling.BILINEAR), np.float32)
+    result = np.zeros((3, height, width), np.float32)
+    result[:, :, :used] = pixels[:, :, ::-1].transpose(2, 0, 1) / 127.5 - 1
+    return result
+
+
+def lines(seed, count):
+    rng = random.Random(seed)
+    texts = []
+    pictures = []
+    for _ in range(count):
+        texts.append(line_of_text(rng))
+        pictures.append(picture_of(texts[-1], rng))
+    return texts, np.stack(pictures)
+
+
+def decode(scores, alphabet):
+    """The best path of connectionist temporal classification; class 0 is the blank."""
+    best = scores.argmax(-1)
+    return "".join(alphabet[k] for i, k in enumerate(best) if k and (i == 0 or k != best[i - 1]))
+
+
+def edits(a, b):
+    """Levenshtein distance."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        diagonal, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
+    return row[-1]
+
+
+def measure_ocr(options):
+    model = options.ocr / "ch_PP-OCRv4_rec_infer.onnx"
+    session = onnxruntime.InferenceSession(str(model))
+    alphabet = ["", *session.get_modelmeta().custom_metadata_map["character"].split("\n"), " "]
+    texts, pictures = lines(1, options.limit or 160)
+    np.savez(options.folder / "ocr.npz", x=pictures)
+    np.savez(options.folder / "ocr_calibration.npz", x=lines(2, 48)[1])
+
+    def error_rate(scores):
+        wrong = sum(edits(decode(row, alphabet), text) for row, text in zip(scores, texts))
+        return f"{100 * wrong / sum(map(len, texts)):.2f} %"
+
+    real = error_rate([session.run(None, {"x": picture[None]})[0][0] for picture in pictures])
+    shapes = "p2o.DynamicDimension.0=1,x_2=48,p2o.DynamicDimension.1=320"
+    for name, more in (("ocr_int8", ()), ("ocr_mixed", ("--accuracy", "0.99"))):
+        scores, share = run_on_device(options, model, shapes, "ocr", name, *more)
+        scores = scores.reshape(len(texts), -1, len(alphabet))
+        yield f"ocr {' '.join(more)}".strip(), "character error rate", real, error_rate(scores), share
+
+
+def frames_of(path, block=64):
+    """Blocks of frames of 512 samples, each behind the last 64 of the frame before, from 8 kHz resampled to 16 kHz."""
+    with wave.open(str(path)) as file:
+        audio = np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float64) / 32768
+    spectrum = np.zeros(len(audio) + 1, complex)
+    spectrum[: len(audio) // 2 + 1] = np.fft.rfft(audio)
+    wide = 2 * np.fft.irfft(spectrum, 2 * len(audio))
+    frames = np.zeros((-(-len(wide) // (512 * block)) * block, 512), np.float32)
+    frames.reshape(-1)[: len(wide)] = wide
+    context = np.zeros((len(frames), 64), np.float32)
+    context[1:] = frames[:-1, -64:]
+    return np.concatenate((context, frames), axis=1).reshape(-1, block, 576)
+
+
+def measure_silero(options):
+    model = options.silero / "silero_vad_16k_sequence.onnx"
+    files = sorted(options.sounds.rglob("*.wav"))
+    if not files:
+        sys.exit(f"error: {options.sounds} has no prompts")
+    files = files[: options.limit or None]
+    speech = np.array([file.stem not in TONES and file.parent.name != "silence" for file in files])
+    blocks = [frames_of(file) for file in files]
+    owner = np.repeat(np.arange(len(files)), [len(b) for b in blocks])
+    frames = np.concatenate(blocks)
+    state = {name: np.zeros((1, 1, 128), np.float32) for name in "hc"}
+    some = np.random.default_rng(0).permutation(len(frames))[:64]
+    for name, part in (("silero", frames), ("silero_calibration", frames[some])):
+        np.savez(options.folder / f"{name}.npz", input=part.reshape(-1, 576), **state)
+    session = onnxruntime.InferenceSession(str(model))
+
+    def right(probabilities):
+        loudest = np.zeros(len(files))
+        np.maximum.at(loudest, owner, np.asarray(probabilities).reshape(len(frames), -1).max(1))
+        counts = [f"{((loudest > 0.5) == kind)[speech == kind].sum()} of {(speech == kind).sum()}" for kind in (True, False)]
+        return f"{counts[0]} speech, {counts[1]} others"
+
+    real = right([session.run(None, {"input": block, **state})[0] for block in frames])
+    results, share = run_on_device(options, model, "sequence_length=64", "silero", "silero_int8")
+    yield "silero", "right answers", real, right(results), share
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("models", "device", "tenon"):
+        parser.add_argument(f"--{name}")
+    for name in ("folder", "sounds", "ocr", "silero"):
+        parser.add_argument(f"--{name}", type=pathlib.Path)
+    parser.add_argument("--limit", type=int)
+    options = parser.parse_args()
+    print("| model | measure | float | int8 on the device | MACs on the accelerator |\n| --- | --- | --- | --- | --- |")
+    for name in options.models.split(","):
+        for row in {"ocr": measure_ocr, "silero": measure_silero}[name](options):
+            print("| {} | {} | {} | {} | {} % |".format(*row), flush=True)
+
+
+main()
