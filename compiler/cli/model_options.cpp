@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "compiler/backends/llvm/compile.h"
@@ -57,9 +58,10 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
-  options.option(targets, "--targets", "NAME,...",
-                 "preferred to the CPU's kernels where they support an operator, the first most: dnnl (oneDNN; f32), "
-                 "cuda:emulated (kernels of a GPU, compiled for the CPU)");
+  options.option(
+      targets, "--targets", "NAME,...",
+      "who computes an operator: the first that supports it, of accel (which is the first if it is not named), "
+      "dnnl (oneDNN; f32), cuda:emulated (kernels of a GPU, compiled for the CPU), cpu (the last)");
   options.option(libraries, "--library", "FILE",
                  "shared object whose functions the model calls by name (runtime/native/kernel.h); may be repeated");
   if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "file of the measurements");
@@ -115,22 +117,39 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
   return loaded;
 }
 
+namespace {
+
+// The names of --targets. The CPU supports every operator: it may be named as the last, and is not in the result.
+Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bool has_accelerator) {
+  std::vector<std::string> targets = split(options.targets), known = compiler::target_names();
+  known.insert(known.begin(), std::string(compiler::kAcceleratorName));
+  known.emplace_back("cpu");
+  std::set<std::string_view> seen;
+  for (const std::string& name : targets) {
+    if (std::ranges::find(known, name) == known.end())
+      return error(fmt::format("--targets: there is no target '{}'", name), {},
+                   fmt::format("the targets are {}", fmt::join(known, ", ")), Fault::kUsage);
+    if (!seen.insert(name).second) return error(fmt::format("--targets names '{}' twice", name), {}, {}, Fault::kUsage);
+    if (name == compiler::kAcceleratorName && !has_accelerator)
+      return error("--targets accel requires an accelerator", {}, "--config or --device select it", Fault::kUsage);
+    if (name == "cuda:emulated" && options.kernels != "native")
+      return error("--targets cuda:emulated requires native kernels, and --kernels reference makes none", {},
+                   "omit one of the two", Fault::kUsage);
+  }
+  if (!seen.contains("cpu")) return targets;
+  if (targets.back() != "cpu")
+    return error("--targets: the CPU supports every operator, so that targets after it would have none", {},
+                 "name cpu last", Fault::kUsage);
+  targets.pop_back();
+  return targets;
+}
+
+}  // namespace
+
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes) {
   TENON_TRY_ASSIGN(method, compiler::parse_calibration(options.method));
-  const std::vector<std::string> targets = split(options.targets), known = compiler::target_names();
-  for (const std::string& name : targets) {
-    if (std::ranges::find(known, name) == known.end()) {
-      return error(
-          fmt::format("--targets: there is no target '{}'", name), {},
-          fmt::format("the targets are {}; --config or --device select the accelerator", fmt::join(known, ", ")),
-          Fault::kUsage);
-    }
-    if (name == "cuda:emulated" && options.kernels != "native") {
-      return error("--targets cuda:emulated requires native kernels, and --kernels reference makes none", {},
-                   "omit one of the two", Fault::kUsage);
-    }
-  }
+  TENON_TRY_ASSIGN(targets, parse_targets(options, accelerator != nullptr));
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
   compiler::kernels::KnobLookup knobs;
@@ -157,7 +176,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   TENON_TRY_ASSIGN(agreement, compiler::parse_agreement(options.agreement));
   compiler::CompileOptions compile_options{
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
-      .targets = targets,
+      .targets = std::move(*targets),
       .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
       .calibrate = {.method = *method,
                     .percentile = options.percentile,

@@ -26,7 +26,7 @@ struct ModelOptions {
   double divide = 1;
   std::string kernels = "native";      // what computes on the CPU
   bool for_this_machine = false;       // native code only for the processor of this machine
-  std::string targets;                 // libraries that compute operators that the accelerator does not support
+  std::string targets;                 // names, the preferred first
   std::string records;                 // file with the measurements of tenon tune
   std::vector<std::string> libraries;  // with functions that the model calls
   std::string target, levels;          // of the machine that runs the executable, for cross compilation

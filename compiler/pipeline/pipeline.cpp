@@ -77,6 +77,24 @@ void name_kernels(std::span<Placement> placements, std::span<const CpuPlacement>
   }
 }
 
+// In the order of their preference. Without a position among the names, the accelerator is the first.
+Expected<std::vector<Target>> make_targets(const CompileOptions& options) {
+  std::vector<Target> targets;
+  const bool is_named = std::ranges::find(options.targets, kAcceleratorName) != options.targets.end();
+  if (options.accelerator && !is_named) targets.push_back(accel::make_target(*options.accelerator));
+  for (const std::string& name : options.targets) {
+    if (name == kAcceleratorName) {
+      if (!options.accelerator) return error(fmt::format("the target {} requires a configuration", name));
+      targets.push_back(accel::make_target(*options.accelerator));
+      continue;
+    }
+    const auto record = std::ranges::find(kTargets, name, &TargetRecord::name);
+    if (record == std::end(kTargets)) return error(fmt::format("there is no target '{}'", name));
+    targets.push_back(record->make());
+  }
+  return targets;
+}
+
 // Calibrates and quantizes the model, into `result`.
 Expected<MeasuredWay> quantize_model(const Model& model, const CompileOptions& options, Compilation& result) {
   Context& context = *model.context;
@@ -186,15 +204,8 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
     TENON_TRY_ASSIGN(integers, integer_layers(context, std::move(module)));
     result.quantized = std::move(*integers);
   }
-  std::vector<Target> targets;
-  if (options.accelerator) {
-    targets.push_back(accel::make_target(*options.accelerator));
-  }
-  for (const std::string& name : options.targets) {
-    const auto record = std::ranges::find(kTargets, name, &TargetRecord::name);
-    if (record == std::end(kTargets)) return error(fmt::format("there is no target '{}'", name));
-    targets.push_back(record->make());
-  }
+  TENON_TRY_ASSIGN(targets_made, make_targets(options));
+  const std::vector<Target>& targets = *targets_made;
   begin("partitioning");
   result.partitioned = clone(result.quantized);
   TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets));

@@ -44,13 +44,17 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
                            const PassOptions& passes = {}, const InferOptions& inference = {},
                            std::string_view entry = "main");
 
+// The accelerator's name among targets.
+inline constexpr std::string_view kAcceleratorName = "accel";
 // The targets beside the accelerator and the CPU.
 std::vector<std::string> target_names();
 
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
-  std::vector<std::string> targets = {};    // of target_names(), the preferred first, for what it does not support
-  const Samples* calibration = nullptr;     // none: the model keeps its numeric types
+  // Of target_names(), or kAcceleratorName; the preferred first. An accelerator that is not named here comes before
+  // all.
+  std::vector<std::string> targets = {};
+  const Samples* calibration = nullptr;  // none: the model keeps its numeric types
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};
   std::vector<std::string> keep = {};  // names of nodes, or of results, that stay in float (layers_named)

@@ -73,7 +73,16 @@ expect 0 "dnnl   dnnl.conv2d" "$tenon" compile "${digits[@]}" --explain --target
 expect 2 "there is no target 'onednn'" "$tenon" compile "${digits[@]}" --targets onednn
 # Kernels that are bound to a GPU, compiled for the CPU.
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda:emulated
-expect 2 "the targets are dnnl, cuda:emulated" "$tenon" compile "${digits[@]}" --targets cuda
+expect 2 "the targets are accel, dnnl, cuda:emulated, cpu" "$tenon" compile "${digits[@]}" --targets cuda
+expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda:emulated,cpu
+three=(tests/models/tiny_digits.onnx --shapes N=1 --config tiny --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255
+  --explain -o "$scratch/t.tnx")
+expect 0 "accel  accel.conv2d" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
+expect 0 "cuda   cuda.max_pool2d" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
+expect 0 "cuda   cuda.conv2d" "$tenon" compile "${three[@]}" --targets cuda:emulated,accel
+expect 2 "--targets accel requires an accelerator" "$tenon" compile "${digits[@]}" --targets accel,cpu
+expect 2 "name cpu last" "$tenon" compile "${digits[@]}" --targets cpu,dnnl
+expect 2 "names 'dnnl' twice" "$tenon" compile "${digits[@]}" --targets dnnl,cpu,dnnl
 expect 2 "cuda:emulated requires native kernels" "$tenon" compile "${digits[@]}" --targets cuda:emulated --kernels reference
 expect 0 "Libraries of kernels" "$tenon" doctor
 # Kernels as they were measured.
