@@ -4,10 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "driver/accelerator.h"
+#include "driver/bringup/programs.h"
+#include "driver/bringup/replay.h"
 #include "driver/serial/link.h"
+#include "support/clock.h"
+#include "support/random.h"
 #include "tests/driver/serial/emulated_board.h"
+#include "tests/rounds.h"
 #include "tests/seed.h"
 
 namespace tenon::driver {
@@ -124,6 +130,32 @@ TEST(Serial, ABoardThatIsUnpluggedIsAnErrorAtOnce) {
   const auto read = (*accelerator)->read_register(reg::kStatus);
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().what, ContainsRegex("the serial port /dev/pts/[0-9]+ is gone: "));
+}
+
+TEST(Serial, ABoardKilledAtARandomMomentIsAnErrorAndTheNextRunIsRight) {
+  const Bundle bundle = gemm(spec::load_config("tiny").value(), spec::Profile::kNative, test_seed(22));
+  Random random(test_seed(23));
+  for (int64_t i = 0; i < rounds(100); ++i) {
+    EmulatedBoard board(bridge_of("tiny", 1 << 16));
+    const auto accelerator = open(board.uri("&timeout=500"));
+    ASSERT_TRUE(accelerator) << accelerator.error().str();
+    const auto right = replay(**accelerator, bundle);
+    ASSERT_TRUE(right) << right.error().str();
+    EXPECT_EQ(*right, "");
+
+    const Stopwatch stopwatch;
+    std::thread killer([&, delay = std::chrono::microseconds(random.between(0, 30'000))] {
+      std::this_thread::sleep_for(delay);
+      board.kill();
+    });
+    auto last = replay(**accelerator, bundle);
+    while (last && last->empty()) last = replay(**accelerator, bundle);
+    killer.join();
+    // The failure of a launch is what replay() has found, all others are its own.
+    const std::string said = last ? *last : last.error().str();
+    ASSERT_THAT(said, ContainsRegex("the serial port /dev/pts/[0-9]+ is gone: ")) << "round " << i;
+    EXPECT_LT(stopwatch.seconds(), 10) << "round " << i;
+  }
 }
 
 TEST(Serial, ABufferThatDoesNotFitIsRefusedWithBothByteCounts) {
