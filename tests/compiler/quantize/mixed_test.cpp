@@ -79,7 +79,7 @@ TEST_F(MixedTest, SensitivityIsTheErrorWithOneLayerQuantized) {
   ASSERT_EQ(found->size(), 5u);
   for (size_t i = 0; i < found->size(); ++i) {
     const Sensitivity& layer = (*found)[i];
-    if (i > 0) EXPECT_LE(layer.error, (*found)[i - 1].error);
+    EXPECT_LE(layer.error, (*found)[i == 0 ? 0 : i - 1].error);
     // A sum alone has no integer operands, so it is float in such a module.
     if (layer.layer.name == "sum" || layer.layer.name == "mean") continue;
     QuantizeOptions others;
