@@ -11,8 +11,8 @@ namespace tenon::compiler {
 
 // The entries of TensorProto.external_data, as they stand in the model.
 struct ExternalData {
-  std::string location, offset, length;  // empty: the entry is missing
-  std::string what, model;               // for messages
+  std::string location = {}, offset = {}, length = {};  // empty: the entry is missing
+  std::string what, model;                              // for messages
 };
 
 // Reads the elements of a tensor. The model is not trusted: the location is relative and leads, also through symbolic

@@ -144,9 +144,9 @@ Status computed_range(NodeImport& node) {
   OnnxAttributes attrs({{"dtype", dtype}});
   const auto first = node.import().sizes(start.atom()), end = node.import().sizes(limit.atom()),
              by = node.import().sizes(step.atom());
-  const auto stride = by ? (*by)[0].constant() : std::nullopt;
-  if (first && end && stride.value_or(0) > 0) {
-    const Dim count = context.ceil_divide(context.subtract((*end)[0], (*first)[0]), *stride);
+  const int64_t stride = by ? (*by)[0].constant().value_or(0) : 0;
+  if (first && end && stride > 0) {
+    const Dim count = context.ceil_divide(context.subtract((*end)[0], (*first)[0]), stride);
     const bool positive = DimProver(context).less_equal(context.dim(0), count) == Answer::kYes;
     TENON_TRY(attrs.set_scalar(
         node, "count", OnnxInts(1, Dims{positive ? count : context.maximum({count, context.dim(0)})}, std::nullopt)));

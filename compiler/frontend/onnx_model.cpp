@@ -126,7 +126,8 @@ class Reader {
   }
 
   Expected<OnnxFunction> function(onnx::FunctionProto& proto) {
-    OnnxFunction function{.domain = onnx_domain(proto.domain()), .name = proto.name()};
+    OnnxFunction function;
+    function.domain = onnx_domain(proto.domain()), function.name = proto.name();
     TENON_TRY_ASSIGN(opsets, this->opsets(proto.opset_import()));
     function.opsets = std::move(*opsets);
     function.inputs.assign(proto.input().begin(), proto.input().end());

@@ -9,9 +9,9 @@ namespace tenon::compiler {
 
 // How the parameters of a tensor are laid out.
 struct OnnxScales {
-  int64_t axis = 1;           // of vectors, and of blocks
-  int64_t block = 0;          // the elements along the axis that share parameters; 0: all of them
-  std::optional<DType> real;  // the dtype of dequantized values; nothing: that of the scale
+  int64_t axis = 1;                // of vectors, and of blocks
+  int64_t block = 0;               // the elements along the axis that share parameters; 0: all of them
+  std::optional<DType> real = {};  // the dtype of dequantized values; nothing: that of the scale
 };
 
 // (input `i` - zero point) * scale, where these are the inputs `scale` and `zero`, of which the second may be omitted.

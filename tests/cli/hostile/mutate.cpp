@@ -40,9 +40,9 @@ constexpr std::array<uint64_t, 16> kExtremes = {0,
 struct Field {
   uint32_t number = 0;
   int type = 0;
-  uint64_t value = 0;  // type 0
-  std::string bytes;   // types 1, 2 and 5
-  std::vector<Field> fields;
+  uint64_t value = 0;      // type 0
+  std::string bytes = {};  // types 1, 2 and 5
+  std::vector<Field> fields = {};
   bool message = false;  // type 2: `fields` say what is in it
 };
 using Fields = std::vector<Field>;
