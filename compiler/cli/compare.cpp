@@ -36,13 +36,13 @@ struct CompareCommand {
 
   Status run() {
     TENON_TRY(check_options());
-    TENON_TRY_ASSIGN(loaded, load(model));
-    TENON_TRY_ASSIGN(ports, input_ports(loaded->model));
+    model.quiet = quiet;
+    TENON_TRY_ASSIGN(loaded, load(model, {}, Sizes::kStatic, data));
+    TENON_TRY_ASSIGN(ports, input_ports(loaded->model, Sizes::kStatic));
     TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, data, model.divide, loaded->model.name));
     if (limit > 0) samples->resize(std::min(samples->size(), static_cast<size_t>(limit)));
     TENON_TRY_ASSIGN(accelerator, runtime::open_device(device));
     model.for_this_machine = true;
-    model.quiet = quiet;
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, &(*accelerator)->info().config));
     TENON_TRY_ASSIGN(errors, compiler::LayerErrors::create(loaded->model, *compiled));
     runtime::SessionOptions options;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "compiler/backends/llvm/compile.h"
+#include "compiler/cli/data_sizes.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/cli/progress.h"
 #include "compiler/frontend/onnx.h"
@@ -81,8 +82,7 @@ Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model, S
     }
     if (sizes == Sizes::kStatic && !type->shape()) {
       return error(fmt::format("input {} is {}: a size is unknown", name, text), model.name,
-                   "bind it, as --shapes N=1; on the CPU alone (--cpu), tenon run takes the sizes of the data",
-                   Fault::kUsage);
+                   "the data does not determine it; bind it, as --shapes N=1", Fault::kUsage);
     }
     runtime::Port port{.name = std::move(name), .dtype = type->dtype, .shape = {}, .symbols = {}, .type = {}};
     for (const compiler::Dim dim : type->dims) {
@@ -101,14 +101,40 @@ Status open_libraries(const ModelOptions& options) {
   return {};
 }
 
-Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes) {
+namespace {
+
+bool has_unknown_sizes(const compiler::Model& model) {
+  return std::ranges::any_of(model.main().params, [&](compiler::VarId param) {
+    const auto* type = model.main().type(param).tensor();
+    return type && !type->shape();
+  });
+}
+
+}  // namespace
+
+Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes, Sizes sizes,
+                           std::span<const std::string> data) {
   TENON_TRY(open_libraries(options));
   TENON_TRY_ASSIGN(shapes, compiler::parse_shapes(options.shapes));
-  TENON_TRY_ASSIGN(model, compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes},
-                                               options.entry));
+  const auto read = [&] {
+    return compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes},
+                                options.entry);
+  };
+  TENON_TRY_ASSIGN(model, read());
+  if (!options.calibration_data.empty()) data = options.calibration_data;
+  if (sizes == Sizes::kStatic && !data.empty() && has_unknown_sizes(*model)) {
+    TENON_TRY_ASSIGN(found, sizes_of_data(*model, data));
+    std::vector<std::string> text;
+    for (const auto& [name, size] : *found) text.push_back(fmt::format("{}={}", name, size));
+    if (!options.quiet && !text.empty())
+      fmt::print(stderr, "{}: sizes by the data: {}\n", model->name, fmt::join(text, ","));
+    shapes->merge(*found);
+    TENON_TRY_ASSIGN(bound, read());
+    model = std::move(*bound);
+  }
   LoadedModel loaded{std::move(*model), {}};
   if (options.calibration_data.empty()) return loaded;
-  TENON_TRY_ASSIGN(ports, input_ports(loaded.model));
+  TENON_TRY_ASSIGN(ports, input_ports(loaded.model, sizes));
   TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, options.calibration_data, options.divide, loaded.model.name));
   if (samples->empty())
     return error("there is no sample to calibrate with", fmt::format("{}", fmt::join(options.calibration_data, ", ")),

@@ -1,6 +1,7 @@
 // The options of compilation, shared by `tenon compile` and `tenon run`.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,13 +49,19 @@ struct LoadedModel {
   compiler::Model model;
   compiler::Samples calibration;
 };
-Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes = {});
+
+// Which sizes of the inputs may be unknown: none, where an accelerator computes, or any (runtime::kAnySize), which are
+// those of the data of each run.
+enum class Sizes : uint8_t { kStatic, kAny };
+
+// With kStatic, unknown sizes are those of the calibration samples, or else of `data` (sizes_of_data); without data,
+// they stay unknown.
+Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes = {},
+                           Sizes sizes = Sizes::kAny, std::span<const std::string> data = {});
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes = {});
 
-// The inputs of a model that is run on samples: an error where one is no tensor, or where `sizes` wants static shapes
-// and a size is unknown. An unknown size is runtime::kAnySize, which the data determines.
-enum class Sizes : uint8_t { kStatic, kAny };
-Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model, Sizes sizes = Sizes::kStatic);
+// The inputs of a model that is run on samples: an error where one is no tensor, or has a size that `sizes` forbids.
+Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model, Sizes sizes);
 
 }  // namespace tenon::cli

@@ -87,6 +87,9 @@ class SamplesCommand {
                  "samples for the model's inputs: [NAME=]FILE.npy or FILE.npz:MEMBER", Fault::kUsage);
   }
 
+  // An accelerator's programs are for fixed sizes.
+  Sizes sizes() const { return options_.cpu || options_.device.empty() ? Sizes::kAny : Sizes::kStatic; }
+
   Status load_model() {
     ModelOptions& model = options_.model;
     const bool is_executable = model.model.ends_with(".tnx");
@@ -99,17 +102,17 @@ class SamplesCommand {
       executable_ = std::move(*file);
       TENON_TRY(check_data(executable_.main().params.size()));
     } else {
-      TENON_TRY_ASSIGN(file, load(model));
+      model.quiet = options_.quiet;
+      TENON_TRY_ASSIGN(file, load(model, {}, sizes(), options_.data));
       loaded_ = std::move(*file);
       TENON_TRY(check_data(loaded_->model.main().params.size()));
     }
     TENON_TRY_ASSIGN(opened, runtime::open_device(options_.cpu ? std::string() : options_.device));
     accelerator_ = std::move(*opened);
     if (is_executable) return read_data(executable_.main().params, executable_.name);
-    TENON_TRY_ASSIGN(ports, input_ports(loaded_->model, accelerator_ ? Sizes::kStatic : Sizes::kAny));
+    TENON_TRY_ASSIGN(ports, input_ports(loaded_->model, sizes()));
     TENON_TRY(read_data(*ports, loaded_->model.name));
     model.for_this_machine = true;
-    model.quiet = options_.quiet;
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr));
     compilation_ = std::move(*compiled);
     executable_ = compilation_->executable;
