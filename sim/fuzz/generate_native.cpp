@@ -14,7 +14,8 @@ bool Generator::choose_addresses(spec::native::Move& m, int unit, bool store) {
   if (store && m.x_step < unit && random_.chance(90)) m.x_step = unit;  // overlapping stores are legal, but rare
   const int64_t span = std::max<int64_t>((m.vectors - 1) * m.x_step + unit, 1);
   m.left = random_.chance(60) ? 0 : random_.value(-unit, std::min<int64_t>(2047, span));
-  m.row_bytes = random_.chance(60) ? span : random_.between(0, std::min<int64_t>(span + 8, 65535));
+  m.row_bytes =
+      random_.chance(60) ? std::min<int64_t>(span, 65535) : random_.between(0, std::min<int64_t>(span + 8, 65535));
   m.y_step = random_.chance(50) ? m.row_bytes : random_.between(0, 2 * span);
   if (store) m.y_step = std::max(m.y_step, random_.chance(90) ? m.row_bytes : int64_t{0});
   m.top = random_.chance(70) ? 0 : random_.between(0, std::min<int64_t>(m.rows + 1, 255));

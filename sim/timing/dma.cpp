@@ -124,8 +124,16 @@ void append_row_ranges(const Dma& dma, int64_t y, std::vector<Range>& ranges) {
 
 Range bounding_range(const Dma& dma) {
   if (dma.vectors == 0) return {};
-  const int64_t begin = std::max<int64_t>(-dma.left, 0);
-  const int64_t end = std::min((dma.vectors - 1) * dma.x_step - dma.left + dma.valid, dma.row_bytes);
+  // The first and the last vector with a byte in DRAM: strided vectors may all be in the padding.
+  int64_t first_vector = 0, last_vector = dma.vectors - 1;
+  if (dma.x_step > dma.valid) {
+    if (dma.left >= dma.valid) first_vector = (dma.left - dma.valid) / dma.x_step + 1;
+    if (dma.row_bytes + dma.left <= 0) return {};
+    last_vector = std::min(last_vector, (dma.row_bytes + dma.left - 1) / dma.x_step);
+    if (first_vector > last_vector) return {};
+  }
+  const int64_t begin = std::max<int64_t>(first_vector * dma.x_step - dma.left, 0);
+  const int64_t end = std::min(last_vector * dma.x_step - dma.left + dma.valid, dma.row_bytes);
   const int64_t first = std::max<int64_t>(dma.top, 0);
   const int64_t last = std::min(dma.rows, dma.top + dma.source_rows) - 1;
   if (begin >= end || first > last) return {};
