@@ -110,6 +110,16 @@ class Elaborator {
     TENON_TRY(block(inner_block, wanted));
     return leave(inner_block, wanted);
   }
+  // The block of a closure: where the type of its result fits the declared one, it stays as it is, as that of a
+  // function.
+  Status closure(Block& inner_block, Type declared) {
+    TENON_TRY(block(inner_block, declared));
+    if (solver_.is_resolved(declared)) {
+      TENON_TRY_ASSIGN(found, rules_.atom(inner_block.result));
+      if (solver_.is_resolved(*found) && solver_.fit(declared, *found) == Answer::kYes) return {};
+    }
+    return leave(inner_block, declared);
+  }
   Status leave(Block& inner_block, Type wanted) {
     TENON_TRY_ASSIGN(found, rules_.atom(inner_block.result));
     if (!solver_.is_resolved(*found)) return {};
@@ -149,8 +159,9 @@ class Elaborator {
       for (Symbol fresh : cast->fresh) dim_depths_[fresh] = depth_;
     }
     Status status;
+    const bool is_closure = std::holds_alternative<Lambda>(value);
     for_each_block(value, [&](Block& next) {
-      if (status) status = inner(next, wanted);
+      if (status) status = is_closure ? closure(next, wanted) : inner(next, wanted);
     });
     TENON_TRY(status);
     return bound(binding);

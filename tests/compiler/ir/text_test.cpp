@@ -1,6 +1,7 @@
 // Tests of the text form: a printed module is parsed as an equal module, and errors have locations.
 #include "compiler/ir/text.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,6 +69,32 @@ TEST(Text, ANegativeZeroIsNotTheDefaultZero) {
   auto again = parse(context, printed.text);
   ASSERT_TRUE(again) << again.error().str();
   EXPECT_TRUE(equal(*module, *again)) << printed.text;
+}
+
+// The result of a closure, as that of a function, may have a more specific type than the declared one; a match_cast
+// that erases its size is another module.
+TEST(Text, AClosureMayReturnAMoreSpecificTypeThanDeclared) {
+  for (const bool erased : {false, true}) {
+    const std::string text = fmt::format(R"(#[version = "1"]
+const $0: Tensor[(2,), i64] = [6, 0];
+def @main(%x: Tensor[(3,), i64]) -> Tensor[(?,), i64] {{
+  let %f: fn(Tensor[(3,), i64]) -> Tensor[(?,), i64] = fn(%y: Tensor[(3,), i64]) -> Tensor[(?,), i64] {{
+    {}
+  }};
+  %f(%x)
+}}
+)",
+                                         erased ? "let %2 = match_cast($0, Tensor[(?,), i64]);\n    %2" : "$0");
+    Context context;
+    auto module = parse(context, text, {}, "m.tn");
+    ASSERT_TRUE(module) << module.error().str();
+    ASSERT_TRUE(verify(context, *module));
+    const Text printed = print(context, *module);
+    EXPECT_EQ(printed.text.find("match_cast") != std::string::npos, erased) << printed.text;
+    auto again = parse(context, printed.text, printed.side, "again.tn");
+    ASSERT_TRUE(again) << again.error().str();
+    EXPECT_TRUE(equal(*module, *again)) << printed.text;
+  }
 }
 
 TEST(Text, ModulesThatDifferAreNotEqual) {
