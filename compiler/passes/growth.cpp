@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "compiler/ir/operator.h"
 
@@ -12,8 +13,12 @@ namespace {
 // Walks blocks from their results up, so that it knows at each binding which variables are used later.
 class Growth {
  public:
-  explicit Growth(const Function& function)
-      : function_(function), later_(function.vars.size()), computed_(later_.size()), growing_(later_.size()) {}
+  Growth(const Function& function, bool is_entry)
+      : function_(function),
+        later_(function.vars.size()),
+        computed_(later_.size()),
+        growing_(later_.size()),
+        of_caller_(is_entry) {}
 
   std::vector<bool> run() {
     for_each_binding(function_.body, [&](const Binding& binding) {
@@ -30,6 +35,7 @@ class Growth {
       const Binding& binding = block.bindings[i];
       // The arms exclude each other: the uses in one of them are no later ones for the next.
       std::vector<VarId> used;
+      const bool outside = std::exchange(of_caller_, of_caller_ && !std::holds_alternative<Lambda>(binding.value));
       for_each_block(binding.value, [&](const Block& inner) {
         const size_t before = uses_.size();
         walk(inner);
@@ -38,6 +44,7 @@ class Growth {
           used.push_back(uses_.back());
         }
       });
+      of_caller_ = outside;
       for (const VarId var : used) use(var);
       growing_[index(binding.var)] = grows(binding);
       for_each_operand(binding.value, [&](const Atom& atom) { use(atom); });
@@ -52,7 +59,7 @@ class Growth {
 
   bool grows(const Binding& binding) const {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply || !apply->op->is(ops::kConcat) || apply->args.size() != 2) return false;
+    if (of_caller_ || !apply || !apply->op->is(ops::kConcat) || apply->args.size() != 2) return false;
     const auto* first = std::get_if<VarId>(&apply->args[0]);
     if (!first || apply->args[0] == apply->args[1] || later_[index(*first)] != 0 || computed_[index(*first)])
       return false;
@@ -67,13 +74,11 @@ class Growth {
   std::vector<VarId> uses_;      // all of these
   std::vector<bool> computed_;   // by variable: by an operator of this function
   std::vector<bool> growing_;
+  bool of_caller_;  // whether the parameters of the current block are those of an entry
 };
 
 }  // namespace
 
-std::vector<bool> growing_concats(const Function& function, bool is_entry) {
-  if (is_entry) return std::vector<bool>(function.vars.size(), false);
-  return Growth(function).run();
-}
+std::vector<bool> growing_concats(const Function& function, bool is_entry) { return Growth(function, is_entry).run(); }
 
 }  // namespace tenon::compiler

@@ -332,6 +332,26 @@ TEST_F(ControlTest, ConcatenationsGrowInPlace) {
   EXPECT_LE(allocations("[n]", 18) - unbounded, 2 * 11u);
 }
 
+// As ConcatenationsGrowInPlace, in a loop that is a closure of the entry: so the loops of ONNX collect their rows.
+TEST_F(ControlTest, ConcatenationsOfALoopInTheEntryGrowInPlace) {
+  compile(R"(const $0: Tensor[(0, 2), f32] = [];
+    def @main(%x: Tensor[(1, 2), f32], %n: Tensor[(), i64]) -> Tensor[(?, 2), f32] {
+      let %loop = fn(%i: Tensor[(), i64], %rows: Tensor[(?, 2), f32]) -> Tensor[(?, 2), f32] {
+        if (%i < %n) { %loop(%i + 1i64, concat(%rows, %x, axis=0)) } else { %rows }
+      };
+      %loop(0i64, $0)
+    })",
+          true);
+  const Tensor x = Tensor::of<float>({1, 2}, std::vector<float>{1, 3});
+  same({x, i64(20)});
+  const auto allocated = [&](int64_t steps) {
+    auto session = runtime::Session::create(executable_, {.profile = true});
+    EXPECT_TRUE(session && session->run(std::vector{x, i64(steps)}));
+    return session->profile().memory.allocations;
+  };
+  EXPECT_LE(allocated(128) - allocated(64), 2u);  // at each power of two
+}
+
 // A function that its own calls enter again has no arena, which each waiting frame would keep.
 TEST_F(ControlTest, ReenteredFunctionsHaveNoArena) {
   compile(R"(def @deep(%x: Tensor[(64,), f32], %i: Tensor[(), i64]) -> Tensor[(64,), f32] {

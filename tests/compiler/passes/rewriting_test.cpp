@@ -57,6 +57,16 @@ std::string main_of(const std::string& type, const std::string& body) {
 }
 const std::string kList = "type List { Nil, Cons(Tensor[(), f32], List) }\n";
 
+// A loop over the rows of %x; the state is a row.
+const std::string kLoop =
+    "  let %loop = fn(%i: Tensor[(), i64], %s: Tensor[(1, 2), f32]) -> Tensor[(1, 2), f32] { if (%i < N) { "
+    "%loop(%i + 1i64, ";
+std::string loop_over_rows(const std::string& product) {
+  return "const $w: Tensor[(2, 3), f32] = [1, 2, 3, 4, 5, 6];\nconst $s: Tensor[(1, 2), f32] = [0, 0.5];\n"
+         "def @main[N](%x: Tensor[(N, 3), f32]) -> Tensor[(1, 2), f32] {\n" +
+         kLoop + "tanh(%s + " + product + ")) } else { %s } };\n  %loop(0i64, $s)\n}\n";
+}
+
 const std::vector<Case> kCases{
     // Layers as an accelerator has them.
     {"AProductOfRowsIsADenseLayer",
@@ -264,6 +274,24 @@ const std::vector<Case> kCases{
      "to=\"NCHW16c\") }\n",
      "def @main[N](%x: Tensor[(N, 1, 4, 4, 16), f32]) -> Tensor[(N, 1, 4, 4, 16), f32] { sigmoid(%x) }\n",
      {2, 1, 4, 4, 16}},
+
+    // Loops.
+    {"ProductsOfRowsLeaveTheLoop",
+     "hoist_rows",
+     loop_over_rows("dense(reshape(gather(%x, %i), shape=[1, 3]), $w)"),
+     "const $w: Tensor[(2, 3), f32] = [1, 2, 3, 4, 5, 6];\nconst $s: Tensor[(1, 2), f32] = [0, 0.5];\n"
+     "def @main[N](%x: Tensor[(N, 3), f32]) -> Tensor[(1, 2), f32] {\n"
+     "  let %y = reshape(dense(reshape(%x, shape=[N, 3], zero=1), $w), shape=[N, 1, 2], zero=1);\n" +
+         kLoop + "tanh(%s + gather(%y, %i))) } else { %s } };\n  %loop(0i64, $s)\n}\n",
+     {5, 3}},
+    {"ProductsOfRowsThatAreNotCountedStay", "hoist_rows",
+     loop_over_rows("dense(reshape(gather(%x, floor_divide(%i, 2i64)), shape=[1, 3]), $w)"),
+     loop_over_rows("dense(reshape(gather(%x, floor_divide(%i, 2i64)), shape=[1, 3]), $w)")},
+    {"ProductsWithAMatrixOfTheLoopStay", "hoist_rows",
+     loop_over_rows(
+         "matmul(reshape(gather(%x, %i), shape=[1, 3]), broadcast_to(cast(%i, dtype=\"f32\"), shape=[3, 2]))"),
+     loop_over_rows(
+         "matmul(reshape(gather(%x, %i), shape=[1, 3]), broadcast_to(cast(%i, dtype=\"f32\"), shape=[3, 2]))")},
 
     // Algebra.
     {"NeutralElements",
