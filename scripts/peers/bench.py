@@ -72,7 +72,9 @@ class OnnxRuntime(InProcess):
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        sequence = path.with_suffix(".sequence.onnx")  # of a loop of cells: the whole sequence as one operator
+        session = onnxruntime.InferenceSession(sequence if sequence.exists() else path, options,
+                                               providers=["CPUExecutionProvider"])
         self.version = onnxruntime.__version__
         names = [output.name for output in session.get_outputs()]
         self.run = lambda: session.run(names, inputs)

@@ -10,17 +10,19 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+import minilm
+
 
 class Graph:
     """Nodes one after another; a value is its name."""
 
-    def __init__(self, name, seed):
-        self.name, self.random = name, np.random.default_rng(seed)
+    def __init__(self, name, seed, prefix=""):
+        self.name, self.random, self.prefix = name, np.random.default_rng(seed), prefix
         self.nodes, self.weights, self.inputs, self.outputs = [], [], [], []
         self.channels = {}
 
     def weight(self, value):
-        name = f"w{len(self.weights)}"
+        name = f"{self.prefix}w{len(self.weights)}"
         self.weights.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
@@ -39,7 +41,7 @@ class Graph:
         self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
 
     def op(self, kind, *inputs, outputs=1, **attributes):
-        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
+        names = [f"{self.prefix}v{len(self.nodes)}_{i}" for i in range(outputs)]
         self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
         if inputs[0] in self.channels:
             self.channels[names[0]] = self.channels[inputs[0]]
@@ -143,22 +145,74 @@ def char_lstm(steps=64, hidden=256, embedded=64, alphabet=128):
     return g.model()
 
 
+def sentence_encoder():
+    return minilm.build(minilm.random_weights(6))
+
+
+def lstm_cell(g, hidden, x, h, c):
+    """One step of Hochreiter and Schmidhuber's cell by its equations; gates in ONNX's order: input, output, forget, cell."""
+    product = lambda value: g.op("MatMul", value, g.weight(g.normal(hidden, 4 * hidden, scale=hidden ** -0.5)))
+    sums = g.op("Add", g.op("Add", product(x), product(h)), g.weight(g.normal(4 * hidden, scale=0.1)))
+    i, o, f, new = g.op("Split", sums, outputs=4, axis=1)
+    new = g.op("Mul", g.op("Sigmoid", i), g.op("Tanh", new))
+    c = g.op("Add", g.op("Mul", g.op("Sigmoid", f), c), new)
+    return g.op("Mul", g.op("Sigmoid", o), g.op("Tanh", c)), c
+
+
+def lstm_loop(hidden, steps=100):
+    """A loop over the cells of a sequence, and the same sequence as one LSTM for a peer that has no fast loop."""
+    def value(name, *shape):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    body = Graph("cell", hidden, "cell_")
+    inputs = ["cell_h", "cell_c", "cell_x"]
+    h, c = lstm_cell(body, hidden, "cell_x", "cell_h", "cell_c")
+    y = body.op("Identity", h)
+    step = helper.make_graph(body.nodes, "cell", [value(name, 1, hidden) for name in inputs],
+                             [value(name, 1, hidden) for name in (h, c, y)], body.weights)
+    g = Graph(f"lstm_loop_{hidden}", hidden)
+    x = g.input("x", TensorProto.FLOAT, [steps, 1, hidden])
+    zeros = g.weight(np.zeros((1, hidden), np.float32))
+    g.nodes.append(helper.make_node("Scan", [zeros, zeros, x], ["h", "c", "y"], body=step, num_scan_inputs=1))
+    g.outputs.append(value("y", steps, 1, hidden))
+    return g.model()
+
+
+def as_sequence(model):
+    """The LSTM operator with the weights of a model of lstm_loop()."""
+    scan = model.graph.node[0]
+    w, r, b = (numpy_helper.to_array(weight) for weight in helper.get_node_attr_value(scan, "body").initializer)
+    hidden = len(w)
+    g = Graph(model.graph.name, hidden)
+    shape = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    x = g.input("x", TensorProto.FLOAT, shape)
+    bias = np.concatenate([b, np.zeros_like(b)])
+    y, _, _ = g.op("LSTM", x, g.weight(w.T[None]), g.weight(r.T[None]), g.weight(bias[None]), outputs=3, hidden_size=hidden)
+    g.op("Squeeze", y, g.weight(np.array([1])))
+    g.output("y", shape)
+    return g.model()
+
+
 MODELS = {"resnet18": resnet18, "mobilenetv2": mobilenetv2, "efficientnet_lite0": efficientnet_lite0,
-          "char_lstm": char_lstm}
+          "char_lstm": char_lstm, "minilm": sentence_encoder, "lstm_loop_128": lambda: lstm_loop(128),
+          "lstm_loop_256": lambda: lstm_loop(256)}
+SIZES = {"N": 1, "T": 64}  # of unknown sizes
 
 
 def make_inputs(model):
     random, inputs = np.random.default_rng(7), {}
     for value in model.graph.input:
-        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        shape = [dim.dim_value or SIZES[dim.dim_param] for dim in value.type.tensor_type.shape.dim]
         whole = value.type.tensor_type.elem_type == TensorProto.INT64
-        inputs[value.name] = random.integers(0, 128, shape) if whole else random.standard_normal(shape, np.float32)
+        inputs[value.name] = (np.ones(shape, np.int64) if value.name == "mask" else random.integers(0, 128, shape)
+                              if whole else random.standard_normal(shape, np.float32))
     return inputs
 
 
 def write(name, directory):
     model = MODELS[name]()
     onnx.save(model, directory / f"{name}.onnx")
+    if model.graph.node[0].op_type == "Scan":
+        onnx.save(as_sequence(model), directory / f"{name}.sequence.onnx")
     np.savez(directory / f"{name}.npz", **make_inputs(model))
 
 

@@ -1,4 +1,5 @@
 """An ONNX graph of the benchmark's operators as PyTorch calls, one after another: PyTorch in its eager mode."""
+import numpy as np
 import onnx
 import torch
 import torch.nn.functional as F
@@ -32,6 +33,28 @@ class Lstm:
         return y.unsqueeze(1), h, c
 
 
+class LstmCells:
+    """A Scan of LSTM cells, as models.lstm_loop() writes them: a loop in Python over PyTorch's own cell."""
+
+    def __init__(self, body):
+        w, r, b = (numpy_helper.to_array(weight) for weight in body.initializer)
+        hidden = len(w)
+        turn = lambda x: torch.from_numpy(np.concatenate([x[..., gate * hidden:(gate + 1) * hidden]
+                                                          for gate in (0, 2, 3, 1)], -1).T.copy())
+        self.cell = torch.nn.LSTMCell(hidden, hidden)
+        with torch.no_grad():
+            for name, value in (("weight_ih", turn(w)), ("weight_hh", turn(r)), ("bias_ih", turn(b)),
+                                ("bias_hh", torch.zeros(4 * hidden))):
+                getattr(self.cell, name).copy_(value)
+
+    def __call__(self, h, c, xs):
+        rows = []
+        for x in xs:
+            h, c = self.cell(x, (h, c))
+            rows.append(h)
+        return h, c, torch.stack(rows)
+
+
 CALLS = {
     "Add": lambda x, y: x + y,
     "BatchNormalization": lambda x, s, b, m, v, epsilon: F.batch_norm(x, m, v, s, b, eps=epsilon),
@@ -57,6 +80,8 @@ class Graph:
             inputs, call, given = list(node.input), CALLS.get(node.op_type), attributes(node)
             if node.op_type == "LSTM":
                 call, inputs, given = Lstm(*(self.weights[name] for name in inputs[1:4])), inputs[:1], {}
+            if node.op_type == "Scan":
+                call, given = LstmCells(given["body"]), {}
             if call is None:
                 raise RuntimeError(f"{node.op_type} is not among the operators of the benchmark's models")
             self.steps.append((call, inputs, list(node.output), given))
