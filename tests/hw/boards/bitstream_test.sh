@@ -11,31 +11,11 @@ scratch=$(mktemp -d)
 player=
 trap '[ -z "$player" ] || kill "$player" 2>/dev/null || true; rm -rf "$scratch"' EXIT
 export TENON_CACHE=$scratch/cache RECORD=$scratch/record
-mkdir -p "$scratch/tools" "$scratch/programmers" "$TENON_CACHE"
+mkdir -p "$scratch/programmers" "$TENON_CACHE"
 fail() { echo "$1"; exit 1; }
 
-# Programs in shell built-ins only, since PATH has nothing but them.
-program() { printf '#!/bin/sh\necho "${0##*/} $*" >>"$RECORD"\n%s\n' "$(cat)" >"$1"; chmod +x "$1"; }
-program "$scratch/tools/yosys" <<<'[ "$1" != --version ] || { echo "Yosys 0.1"; exit; }
-read -r first <synthesis.ys; echo "$first" >>"$RECORD"; echo netlist >netlist.json'
-for chip in ice40 ecp5; do
-  program "$scratch/tools/nextpnr-$chip" <<'END'
-[ "$1" != --version ] || { echo "nextpnr 0.2"; exit; }
-while [ $# -gt 0 ]; do
-  case $1 in
-    --asc) printf '.comment from next-pnr\n.device 8k\n' >"$2" ;;
-    --textcfg) printf '.device LFE5U-25F\n\n.comment Part: x\n' >"$2" ;;
-    --report) echo '{"fmax": {"clk_i": {"achieved": 30.5, "constraint": 12}}, "utilization": {"LUT": {"used": 5, "available": 9}, "PLL": {"used": 0, "available": 1}}}' >"$2" ;;
-  esac
-  shift
-done
-END
-done
-program "$scratch/tools/icepack" <<<'[ "$1" != -h ] || { echo usage; exit 1; }
-while read -r line; do echo "$line"; done <"$1" >"$2"'
-program "$scratch/tools/ecppack" <<<'[ "$1" != --version ] || { echo "ecppack 1"; exit; }
-while [ $# -gt 4 ]; do shift; done
-while read -r line; do echo "$line"; done <"$2" >"$4"'
+# shellcheck source=tests/hw/boards/tools.sh
+source tests/hw/boards/tools.sh
 program "$scratch/programmers/iceprog" <<<'echo "programming 100 %"'
 program "$scratch/programmers/openFPGALoader" <<<'echo "Load SRAM: 100 %"; exit ${PROGRAMMER_STATUS:-0}'
 
