@@ -31,7 +31,7 @@ Family family_of(generator::Flow flow) {
 Capacity capacity_of(const generator::Board& board, const spec::Config& config) {
   Capacity capacity{
       .lut = board.luts, .ff = board.registers, .dsp = board.multipliers, .ram = static_cast<double>(board.block_rams)};
-  if (board.memory_bytes > 0) {
+  if (board.memory_bytes > 0 && !board.sdram) {
     const int64_t lanes = config.axi_bytes();
     const estimate::MemoryShape memory{.width = 8, .depth = board.memory_bytes / lanes, .count = lanes};
     capacity.ram -= estimate::block_rams(family_of(board.flow), memory);

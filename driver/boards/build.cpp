@@ -35,7 +35,8 @@ std::string yosys_script(const Board& board, const std::string& sources) {
   for (std::string line; std::getline(list, line);) {
     if (!line.empty() && line[0] != '#' && line[0] != '/') files += fmt::format(" rtl/{}", line);
   }
-  return fmt::format("read_verilog -sv{}\nsynth_{} -top board_top -json netlist.json\n", files, name(board.flow));
+  return fmt::format("read_verilog -sv{}\nsynth_{} -top {} -json netlist.json\n", files, name(board.flow),
+                     board.sdram ? "board_top_sdram" : "board_top");
 }
 
 std::vector<std::string> nextpnr_command(const Board& board, const Tools& tools) {
@@ -122,7 +123,9 @@ Status add_comment(const fs::path& placed, const std::string& line) {
 Expected<Bitstream> build(const spec::Config& config, const Board& board, const fs::path& directory,
                           const Progress& progress) {
   const generator::SerialDesign design{.clocks_per_bit = board.clocks_per_bit(),
-                                       .memory_bytes = static_cast<uint64_t>(board.memory_bytes)};
+                                       .memory_bytes = static_cast<uint64_t>(board.memory_bytes),
+                                       .sdram = board.sdram,
+                                       .clock_mhz = board.clock_mhz};
   TENON_TRY(generator::generate_serial(config, design, directory / "rtl"));
   TENON_TRY(write_file(directory / "config.json", spec::to_json(config)));
   TENON_TRY_ASSIGN(sources, read_text(directory / "rtl/files.f"));

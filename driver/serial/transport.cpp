@@ -1,4 +1,4 @@
-// The transport serial: -- a board with a serial line and memory on its chip, by the bridge of hw/serial.
+// The transport serial: -- a board with a serial line and memory of its own, by the bridge of hw/serial.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -33,9 +33,8 @@ class SerialAccelerator final : public Accelerator {
     auto address = allocator_.allocate(bytes, alignment);
     if (!address) {
       address.error().where = info_.uri;
-      address.error().help =
-          fmt::format("the board's memory is {} bytes on its chip: use a smaller model, or a board with more memory",
-                      allocator_.size());
+      address.error().help = fmt::format(
+          "the board's memory is {} bytes: use a smaller model, or a board with more memory", allocator_.size());
     }
     TENON_TRY(address);
     return Buffer{*address, bytes};

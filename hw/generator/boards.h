@@ -39,7 +39,8 @@ struct Board {
   std::filesystem::path constraints;  // absolute; empty for Vitis, whose platform has them
   // kIce40, kEcp5.
   int baud = 0;
-  int64_t memory_bytes = 0;                  // memory on the chip
+  int64_t memory_bytes = 0;
+  bool sdram = false;                        // the memory is an SDRAM, else on the chip
   std::vector<std::string> nextpnr, packer;  // options of nextpnr, and of icepack or ecppack
   // kVivado, kVitis.
   std::string part;

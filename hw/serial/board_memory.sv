@@ -9,6 +9,7 @@ module board_memory (
   input  logic                            re_i,
   input  logic [serial_pkg::MEMORY_LOG2-1:2] addr_i,
   input  logic [31:0]                     wdata_i,
+  output logic                            rvalid_word_o,
   output logic [31:0]                     rdata_o,
   // The accelerator.
   input  logic                            awvalid_i,
@@ -88,7 +89,9 @@ module board_memory (
     if (!rst_ni) begin
       reading_q <= 1'b0;
       rvalid_o  <= 1'b0;
+      rvalid_word_o <= 1'b0;
     end else begin
+      rvalid_word_o <= re_i;
       if (arvalid_i & arready_o) reading_q <= 1'b1;
       else if (issue & left_q == 8'd0) reading_q <= 1'b0;
       if (issue) rvalid_o <= 1'b1;

@@ -20,12 +20,14 @@ module serial_bridge (
   output logic [11:0] addr_o,
   input  logic        rvalid_i,
   input  logic [31:0] rdata_i,
-  // Memory: a read's data comes in the next cycle.
+  // Memory: a read's data comes in a later cycle; what was written is there when the memory is not busy.
   output logic                               mem_we_o,
   output logic                               mem_re_o,
   output logic [serial_pkg::MEMORY_LOG2-1:2] mem_addr_o,
   output logic [31:0]                        mem_wdata_o,
-  input  logic [31:0]                        mem_rdata_i
+  input  logic                               mem_rvalid_i,
+  input  logic [31:0]                        mem_rdata_i,
+  input  logic                               mem_busy_i
 );
 
   localparam int Log2 = serial_pkg::MEMORY_LOG2;
@@ -36,6 +38,7 @@ module serial_bridge (
     Payload,
     Complete,   // all bytes have arrived; the end of the frame must follow
     Drop,       // until the end of the frame
+    Settle,     // until the memory has the payload
     Execute,
     Write,
     Read,
@@ -142,9 +145,10 @@ module serial_bridge (
         if (bad_escape) state_d = Drop;
         else if (frame_end) state_d = Begin;
         else if (byte_valid & count_q[1:0] == 2'd3 & words_q == 9'd0) state_d = Complete;
-      Complete: if (frame_end) state_d = payload_q & ~crc_good ? Begin : Execute;
+      Complete: if (frame_end) state_d = payload_q & ~crc_good ? Begin : Settle;
                 else if (rx_valid) state_d = Drop;
       Drop:     if (frame_end) state_d = Begin;
+      Settle:   if (~mem_busy_i) state_d = Execute;
       Execute:  state_d = ~is_register | ~in_registers | repeated ? Begin :
                           operation_q == serial_pkg::WRITE_REGISTER ? Write : Read;
       Write:    if (bvalid_i) state_d = Begin;
@@ -153,7 +157,7 @@ module serial_bridge (
       Sequence: if (sent) state_d = Status;
       Status:   if (sent) state_d = is_read & result_q == serial_pkg::DONE ? Fetch : Data;
       Fetch:    state_d = Fetched;
-      Fetched:  state_d = Data;
+      Fetched:  if (mem_rvalid_i) state_d = Data;
       Data:     if (sent & count_q[1:0] == 2'd3) state_d = words_q == 9'd0 ? Crc : Fetch;
       Crc:      if (sent & count_q[1:0] == 2'd3) state_d = End;
       End:      if (sent) state_d = Header;

@@ -1,23 +1,36 @@
-// The accelerator with a serial line and memory on the chip: all of a board's design but its pins and its clock.
+// The accelerator with a serial line, and memory on the chip or in an SDRAM: all of a board's design but its pins and
+// its clock.
 module serial_top (
-  input  logic clk_i,
-  input  logic rst_ni,
-  input  logic rx_i,
-  output logic tx_o
+  input  logic        clk_i,
+  input  logic        rst_ni,
+  input  logic        rx_i,
+  output logic        tx_o,
+  // An SDRAM, see sdram_controller; without one the outputs are 0.
+  output logic        sdram_cke_o,
+  output logic        sdram_cs_no,
+  output logic        sdram_ras_no,
+  output logic        sdram_cas_no,
+  output logic        sdram_we_no,
+  output logic [1:0]  sdram_ba_o,
+  output logic [12:0] sdram_a_o,
+  output logic [1:0]  sdram_dqm_o,
+  output logic        sdram_dq_oe_o,
+  output logic [15:0] sdram_dq_o,
+  input  logic [15:0] sdram_dq_i
 );
 
   logic        awvalid, awready, wvalid, wready, bvalid, arvalid, arready, rvalid;
   logic [11:0] addr;
   logic [31:0] wdata, rdata;
 
-  logic                               mem_we, mem_re;
+  logic                               mem_we, mem_re, mem_rvalid, mem_busy;
   logic [serial_pkg::MEMORY_LOG2-1:2] mem_addr;
   logic [31:0]                        mem_wdata, mem_rdata;
 
   logic                            m_awvalid, m_awready, m_wvalid, m_wready, m_wlast, m_bvalid, m_bready, m_berror;
   logic                            m_arvalid, m_arready, m_rvalid, m_rready, m_rlast, m_rerror;
   logic [63:0]                     m_awaddr, m_araddr;
-  logic [7:0]                      m_arlen;
+  logic [7:0]                      m_awlen, m_arlen;
   logic [1:0]                      m_arid, m_rid;
   logic [tenon_pkg::AXI_BITS-1:0]  m_wdata, m_rdata;
   logic [tenon_pkg::AXI_BYTES-1:0] m_wstrb;
@@ -42,40 +55,97 @@ module serial_top (
     .mem_re_o   (mem_re),
     .mem_addr_o (mem_addr),
     .mem_wdata_o(mem_wdata),
-    .mem_rdata_i(mem_rdata)
+    .mem_rvalid_i(mem_rvalid),
+    .mem_rdata_i(mem_rdata),
+    .mem_busy_i (mem_busy)
   );
 
-  board_memory u_memory (
-    .clk_i,
-    .rst_ni,
-    .we_i       (mem_we),
-    .re_i       (mem_re),
-    .addr_i     (mem_addr),
-    .wdata_i    (mem_wdata),
-    .rdata_o    (mem_rdata),
-    .awvalid_i  (m_awvalid),
-    .awready_o  (m_awready),
-    .awaddr_i   (m_awaddr),
-    .wvalid_i   (m_wvalid),
-    .wready_o   (m_wready),
-    .wdata_axi_i(m_wdata),
-    .wstrb_i    (m_wstrb),
-    .wlast_i    (m_wlast),
-    .bvalid_o   (m_bvalid),
-    .bready_i   (m_bready),
-    .berror_o   (m_berror),
-    .arvalid_i  (m_arvalid),
-    .arready_o  (m_arready),
-    .araddr_i   (m_araddr),
-    .arid_i     (m_arid),
-    .arlen_i    (m_arlen),
-    .rvalid_o   (m_rvalid),
-    .rready_i   (m_rready),
-    .rdata_axi_o(m_rdata),
-    .rid_o      (m_rid),
-    .rlast_o    (m_rlast),
-    .rerror_o   (m_rerror)
-  );
+  if (serial_pkg::SDRAM != 0) begin : g_sdram
+    sdram_memory u_memory (
+      .clk_i,
+      .rst_ni,
+      .we_i       (mem_we),
+      .re_i       (mem_re),
+      .addr_i     (mem_addr),
+      .wdata_i    (mem_wdata),
+      .rvalid_word_o(mem_rvalid),
+      .rdata_o    (mem_rdata),
+      .busy_o     (mem_busy),
+      .awvalid_i  (m_awvalid),
+      .awready_o  (m_awready),
+      .awaddr_i   (m_awaddr),
+      .awlen_i    (m_awlen),
+      .wvalid_i   (m_wvalid),
+      .wready_o   (m_wready),
+      .wdata_axi_i(m_wdata),
+      .wstrb_i    (m_wstrb),
+      .bvalid_o   (m_bvalid),
+      .bready_i   (m_bready),
+      .berror_o   (m_berror),
+      .arvalid_i  (m_arvalid),
+      .arready_o  (m_arready),
+      .araddr_i   (m_araddr),
+      .arid_i     (m_arid),
+      .arlen_i    (m_arlen),
+      .rvalid_o   (m_rvalid),
+      .rready_i   (m_rready),
+      .rdata_axi_o(m_rdata),
+      .rid_o      (m_rid),
+      .rlast_o    (m_rlast),
+      .rerror_o   (m_rerror),
+      .cke_o      (sdram_cke_o),
+      .cs_no      (sdram_cs_no),
+      .ras_no     (sdram_ras_no),
+      .cas_no     (sdram_cas_no),
+      .we_no      (sdram_we_no),
+      .ba_o       (sdram_ba_o),
+      .a_o        (sdram_a_o),
+      .dqm_o      (sdram_dqm_o),
+      .dq_oe_o    (sdram_dq_oe_o),
+      .dq_o       (sdram_dq_o),
+      .dq_i       (sdram_dq_i)
+    );
+    logic unused_wlast;
+    assign unused_wlast = m_wlast;
+  end else begin : g_chip
+    board_memory u_memory (
+      .clk_i,
+      .rst_ni,
+      .we_i       (mem_we),
+      .re_i       (mem_re),
+      .addr_i     (mem_addr),
+      .wdata_i    (mem_wdata),
+      .rvalid_word_o(mem_rvalid),
+      .rdata_o    (mem_rdata),
+      .awvalid_i  (m_awvalid),
+      .awready_o  (m_awready),
+      .awaddr_i   (m_awaddr),
+      .wvalid_i   (m_wvalid),
+      .wready_o   (m_wready),
+      .wdata_axi_i(m_wdata),
+      .wstrb_i    (m_wstrb),
+      .wlast_i    (m_wlast),
+      .bvalid_o   (m_bvalid),
+      .bready_i   (m_bready),
+      .berror_o   (m_berror),
+      .arvalid_i  (m_arvalid),
+      .arready_o  (m_arready),
+      .araddr_i   (m_araddr),
+      .arid_i     (m_arid),
+      .arlen_i    (m_arlen),
+      .rvalid_o   (m_rvalid),
+      .rready_i   (m_rready),
+      .rdata_axi_o(m_rdata),
+      .rid_o      (m_rid),
+      .rlast_o    (m_rlast),
+      .rerror_o   (m_rerror)
+    );
+    assign mem_busy = 1'b0;
+    assign {sdram_cke_o, sdram_cs_no, sdram_ras_no, sdram_cas_no, sdram_we_no, sdram_ba_o} = '0;
+    assign {sdram_a_o, sdram_dqm_o, sdram_dq_oe_o, sdram_dq_o} = '0;
+    logic unused_sdram;
+    assign unused_sdram = ^{sdram_dq_i, m_awlen};
+  end
 
   // The ports that are left open carry constants, or what this memory does not distinguish.
   // verilator lint_off PINCONNECTEMPTY
@@ -103,7 +173,7 @@ module serial_top (
     .m_axi_gmem_awready   (m_awready),
     .m_axi_gmem_awaddr    (m_awaddr),
     .m_axi_gmem_awid      (),
-    .m_axi_gmem_awlen     (),
+    .m_axi_gmem_awlen     (m_awlen),
     .m_axi_gmem_awsize    (),
     .m_axi_gmem_awburst   (),
     .m_axi_gmem_awlock    (),

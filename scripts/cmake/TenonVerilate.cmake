@@ -15,18 +15,21 @@ if(NOT TARGET verilated_runtime)
   target_link_libraries(verilated_runtime PUBLIC Threads::Threads)
 endif()
 
-# tenon_verilate(NAME CONFIG config TOP module [SERIAL] [SOURCES a.sv ...] [ARGS verilator arguments]): generates the RTL
+# tenon_verilate(NAME CONFIG config TOP module [SERIAL | SDRAM] [SOURCES a.sv ...] [ARGS verilator arguments]): generates the RTL
 # of a configuration (a name or a path) and makes NAME, an interface library with the Verilated module: include
-# "V<module>.h" and link it. SERIAL adds the sources of hw/serial. SOURCES are modules of tests, after those of the
+# "V<module>.h" and link it. SERIAL and SDRAM add the sources of hw/serial. SOURCES are modules of tests, after those of the
 # accelerator. Lint warnings are errors.
 function(tenon_verilate name)
-  cmake_parse_arguments(arg "SERIAL" "CONFIG;TOP" "ARGS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL;SDRAM" "CONFIG;TOP" "ARGS;SOURCES" ${ARGN})
   set(rtl "${CMAKE_CURRENT_BINARY_DIR}/${name}.rtl")
   set(model "${CMAKE_CURRENT_BINARY_DIR}/${name}.model")
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/hw/rtl/*.sv" "${CMAKE_SOURCE_DIR}/hw/rtl/files.f")
   set(serial "")
-  if(arg_SERIAL)
+  if(arg_SERIAL OR arg_SDRAM)
     set(serial serial)
+    if(arg_SDRAM)
+      set(serial sdram)
+    endif()
     file(GLOB bridge CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/hw/serial/*.sv")
     list(APPEND sources ${bridge})
   endif()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ResNet-8 on every kind of device, with every layer equal to the integer reference and to the behavioral simulator, bit
 # for bit. A device played:OPTIONS is uio: on a board that tenon-pl plays, line:OPTIONS is serial: on a board that
-# tenon-serial emulates, served:URI the device URI of a second process.
+# tenon-serial emulates, served:URI the device URI of a second process, pins:PLAYER serial: on the
+# Verilated design of a board with an SDRAM, which the program PLAYER simulates at the pins of its serial line.
 # Arguments: tenon, samples, devices...
 set -euo pipefail
 tenon=$1 samples=$2
@@ -12,6 +13,7 @@ server=
 trap '[ -z "$player" ] || kill "$player"; [ -z "$server" ] || kill "$server"; rm -rf "$scratch"' EXIT
 digits=tests/models/resnet8_digits_test.npz
 for device in "$@"; do
+  configuration=default
   case $device in
     xrt:*) "$tenon" xclbin write --config default -o "${device#*xclbin=}" ;;
     played:*)
@@ -28,6 +30,14 @@ for device in "$@"; do
       until grep -qs ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
       device="serial:$scratch/tty?baud=1000000"
       ;;
+    pins:*)
+      [ -z "$player" ] || kill "$player"
+      "${device#*:}" "$scratch/tty" >"$scratch/ready" &
+      player=$!
+      until grep -qs ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
+      device="serial:$scratch/tty?baud=1000000&timeout=60000"
+      configuration=native-8x8
+      ;;
     served:*)
       [ -z "$server" ] || kill "$server"
       : >"$scratch/serving"
@@ -38,7 +48,7 @@ for device in "$@"; do
       ;;
   esac
   "$tenon" run tests/models/resnet8_digits.onnx --shapes N=1 --calibrate "$digits:calib" --divide 255 --data "$digits:x" \
-    --labels "$digits:y" --limit "$samples" --check --device "$device" --verify behavioral:default \
+    --labels "$digits:y" --limit "$samples" --check --device "$device" --verify "behavioral:$configuration" \
     --verify-samples "$samples" --json >"$scratch/figures.json"
   for line in "\"samples\": $samples" "\"layers_compared\": $((11 * samples))" "\"verified_samples\": $samples"; do
     grep -q "$line" "$scratch/figures.json" || { echo "$device: no $line"; cat "$scratch/figures.json"; exit 1; }

@@ -167,7 +167,7 @@ TEST(Serial, ABufferThatDoesNotFitIsRefusedWithBothByteCounts) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().str(),
               AllOf(HasSubstr("no room for 8200 bytes"), HasSubstr("8192 of 8192 bytes are in use"),
-                    HasSubstr("the board's memory is 8192 bytes on its chip")));
+                    HasSubstr("the board's memory is 8192 bytes: use a smaller model")));
 }
 
 TEST(Serial, UnalignedBytesKeepTheirNeighbours) {

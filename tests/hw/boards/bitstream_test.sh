@@ -41,12 +41,19 @@ wrong 'description is 7, must be a string' 's/"description": .*/"description": 7
 wrong 'packer is [1], must be a list of strings' 's/"packer": \[\]/"packer": [1]/'
 wrong 'name is "hx8k", must be "mine", that of its directory' 's/"mine"/"hx8k"/'
 wrong 'tool is "magic", must be one of ice40, ecp5, vivado, vitis' 's/"tool": .*/"tool": "magic",/'
+wrong 'sdram is true, must be false, except of an ECP5' 's/"sdram": false/"sdram": true/'
 wrong 'the constraints file does not exist' 's/board.pcf/none.pcf/'
 wrong 'the file is not a JSON object' '1s/{/[/'
 sed 's/"u50"/"mine"/; s/"embedded": false/"embedded": 0/' hw/boards/u50/board.json >"$mine/board.json"
 expect 1 'embedded is 0, must be true or false' "$tenon" board list
 sed 's/"hx8k",/"mine",/' hw/boards/hx8k/board.json >"$mine/board.json"
 expect 0 "mine " "$tenon" board list
+for case in 'memory_bytes": 8388608:the SDRAM has 8388608 bytes, must be from 16777216 to 67108864' \
+  'clock_mhz": 80:the clock of the SDRAM is 80 MHz, must be at most 50'; do
+  cp hw/boards/ulx3s-85f/board.lpf "$mine"
+  sed "s/\"ulx3s-85f\"/\"mine\"/; s/\"${case%%\"*}\": [0-9]*/\"${case%%:the*}/" hw/boards/ulx3s-85f/board.json >"$mine/board.json"
+  expect 1 "the${case#*:the}" "$tenon" board build mine -o "$scratch/mine"
+done
 unset TENON_BOARD_PATH
 
 # Tools: where they are looked for, and how they are installed.

@@ -1,11 +1,12 @@
 // The real driver on the pins of the RTL: the Verilated board design, whose serial line is a pseudo-terminal, bit by
-// bit.
+// bit; with memory on the chip, and with TENON_SDRAM in an SDRAM, whose model checks its commands and their times.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <random>
+#include <vector>
 
-#include "Vserial_top.h"
 #include "driver/accelerator.h"
 #include "driver/bringup/programs.h"
 #include "driver/bringup/replay.h"
@@ -13,6 +14,11 @@
 #include "tests/hw/rtl/pins.h"
 #include "tests/seed.h"
 #include "verilated.h"
+#ifdef TENON_SDRAM
+#include "Vsdram_board.h"
+#else
+#include "Vserial_top.h"
+#endif
 
 double sc_time_stamp() { return 0; }
 
@@ -21,8 +27,14 @@ namespace {
 
 namespace reg = spec::reg;
 
-constexpr int kClocksPerBit = 4;  // these two are generate_rtl's
+#ifdef TENON_SDRAM
+using Top = Vsdram_board;
+constexpr uint32_t kMemoryBytes = 1 << 25;
+#else
+using Top = Vserial_top;
 constexpr uint32_t kMemoryBytes = 1 << 16;
+#endif
+constexpr int kClocksPerBit = 4;  // this and the memory are generate_rtl's
 
 class SerialTop final : public Design {
  public:
@@ -41,7 +53,7 @@ class SerialTop final : public Design {
   bool tx() override { return top_.tx_o; }
 
  private:
-  Vserial_top top_;
+  Top top_;
 };
 
 Expected<std::unique_ptr<serial::Line>> make_pins() {
@@ -64,6 +76,29 @@ TEST(SerialPins, TheDriverRunsProductsOnTheDesign) {
   EXPECT_GT(read_counters(**accelerator).value().cycles, 0u);
 }
 
+TEST(SerialPins, MemoryIsKeptFromItsFirstToItsLastByte) {
+  const EmulatedBoard board(make_pins);
+  auto accelerator = open(board.uri("&timeout=20000"));
+  ASSERT_TRUE(accelerator) << accelerator.error().str();
+  const Buffer buffer = (*accelerator)->allocate(kMemoryBytes).value();
+  std::mt19937_64 random(test_seed(37));
+  std::map<uint64_t, std::vector<std::byte>> written;
+  for (const uint64_t offset : {uint64_t{0}, buffer.size / 4 - 301, buffer.size / 2 - 2, buffer.size - 1023}) {
+    std::vector<std::byte>& data = written[offset];
+    data.resize(1023);
+    for (std::byte& byte : data) byte = static_cast<std::byte>(random());
+    const Status done = (*accelerator)->write(buffer, offset, data);
+    ASSERT_TRUE(done) << done.error().str();
+  }
+  for (const auto& [offset, data] : written) {
+    std::vector<std::byte> found(data.size());
+    ASSERT_TRUE((*accelerator)->read(buffer, offset, found));
+    EXPECT_EQ(found, data) << offset;
+  }
+}
+
+// What follows is of the bridge alone.
+#ifndef TENON_SDRAM
 TEST(SerialPins, LostFlippedAndDuplicatedBytesAreRepeated) {
   const EmulatedBoard board(make_pins, {.lost = 500, .flipped = 500, .duplicated = 500, .seed = test_seed(34)});
   auto accelerator = open(board.uri("&timeout=2000"));
@@ -133,6 +168,7 @@ TEST(SerialPins, DamagedFramesHaveTheResultsOfTheModel) {
     }
   }
 }
+#endif
 
 }  // namespace
 }  // namespace tenon::driver

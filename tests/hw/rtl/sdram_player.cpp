@@ -1,0 +1,51 @@
+// sdram_player LINK: plays a board with an SDRAM for clients that open serial:LINK: the Verilated design and the model
+// of its chip, at the pins of its serial line. Runs until it is killed.
+#include <cstdio>
+#include <memory>
+
+#include "Vsdram_board.h"
+#include "driver/serial/emulator.h"
+#include "tests/hw/rtl/pins.h"
+#include "verilated.h"
+
+double sc_time_stamp() { return 0; }
+
+namespace tenon::driver {
+namespace {
+
+constexpr int kClocksPerBit = 4;  // generate_rtl's
+
+class Board final : public Design {
+ public:
+  Board() {
+    top_.rst_ni = 0;
+    for (int i = 0; i < 4; ++i) clock(true);
+    top_.rst_ni = 1;
+  }
+  void clock(bool rx) override {
+    top_.rx_i = rx;
+    top_.clk_i = 0;
+    top_.eval();
+    top_.clk_i = 1;
+    top_.eval();
+  }
+  bool tx() override { return top_.tx_o; }
+
+ private:
+  Vsdram_board top_;
+};
+
+int play(const char* link) {
+  auto emulator =
+      serial::Emulator::create(std::make_unique<Pins>(std::make_unique<Board>(), kClocksPerBit), serial::Noise{}, link);
+  if (!emulator) return std::fprintf(stderr, "%s\n", emulator.error().str().c_str()), 1;
+  std::printf("ready: serial:%s\n", link);
+  std::fflush(stdout);
+  const Status status = (*emulator)->run();
+  return std::fprintf(stderr, "%s\n", status.error().str().c_str()), 1;
+}
+
+}  // namespace
+}  // namespace tenon::driver
+
+int main(int argc, char** argv) { return argc == 2 ? tenon::driver::play(argv[1]) : 2; }
