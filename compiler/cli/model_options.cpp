@@ -62,7 +62,7 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.option(
       targets, "--targets", "NAME,...",
       "who computes an operator: the first that supports it, of accel (which is the first if it is not named), "
-      "dnnl (oneDNN; f32), cuda:emulated (kernels of a GPU, compiled for the CPU), cpu (the last)");
+      "dnnl (oneDNN; f32), cuda (a GPU of NVIDIA), cuda:emulated (its kernels, compiled for the CPU), cpu (the last)");
   options.option(libraries, "--library", "FILE",
                  "shared object whose functions the model calls by name (runtime/native/kernel.h); may be repeated");
   if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "file of the measurements");
@@ -158,9 +158,11 @@ Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bo
     if (!seen.insert(name).second) return error(fmt::format("--targets names '{}' twice", name), {}, {}, Fault::kUsage);
     if (name == compiler::kAcceleratorName && !has_accelerator)
       return error("--targets accel requires an accelerator", {}, "--config or --device select it", Fault::kUsage);
-    if (name == "cuda:emulated" && options.kernels != "native")
-      return error("--targets cuda:emulated requires native kernels, and --kernels reference makes none", {},
+    if (name.starts_with("cuda") && options.kernels != "native")
+      return error(fmt::format("--targets {} requires native kernels, and --kernels reference makes none", name), {},
                    "omit one of the two", Fault::kUsage);
+    if (name.starts_with("cuda") && seen.contains(name == "cuda" ? "cuda:emulated" : "cuda"))
+      return error("--targets names both cuda and cuda:emulated", {}, "omit one of the two", Fault::kUsage);
   }
   if (!seen.contains("cpu")) return targets;
   if (targets.back() != "cpu")

@@ -549,11 +549,12 @@ Registers FunctionLowering::operands_of(const std::vector<kernels::Operand>& ope
 }
 
 // Adds one instruction for the kernel; its operands are the group's arguments and constants.
-Status FunctionLowering::call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding) {
+Status FunctionLowering::call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding,
+                                     uint32_t code) {
   TENON_TRY_ASSIGN(inputs, words(args));
   const Registers operands = operands_of(entry.operands, *inputs);
   const Registers results = results_of(binding);
-  runtime::CallNative call{0, entry.kernel, operands, results};
+  runtime::CallNative call{code, entry.kernel, operands, results};
   add_slots(function_->type(binding.var), call.slots);
   emit(std::move(call), layer(binding.var));
   return {};
@@ -759,7 +760,10 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
   if (auto* bound = std::get_if<BoundKernel>(&*kernel)) {
     if (!program_.options.cpu.native)
       return error(fmt::format("target {} requires native kernels, which are off", target->name), origin(binding.var));
-    return call_native(program_.natives.region(program_.context.name(name), std::move(*bound)), call.args, binding);
+    const bool emulated = bound->emulated;
+    NativeKernels& kernels = emulated ? program_.natives : program_.gpu_kernels;
+    return call_native(kernels.region(program_.context.name(name), std::move(*bound)), call.args, binding,
+                       emulated ? ProgramLowering::kCpuCode : ProgramLowering::kGpuCode);
   }
   TENON_TRY_ASSIGN(args, words(call.args));
   const Registers results = results_of(binding);

@@ -84,7 +84,8 @@ class FunctionLowering {
   Expected<bool> call_group(const Binding& binding, const Call& call, Symbol name, const Function& callee);
   Status call_inline(const Binding& binding, const Call& call, const Function& callee);
   Status call_external(const Binding& binding, const Call& call, Symbol name);
-  Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding);
+  Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding,
+                     uint32_t code = ProgramLowering::kCpuCode);
   Expected<Registers> arguments(Symbol name, const Function& callee, const Atoms& args);
   Status lambda(const Binding& binding, const Lambda& lambda);
   Status cast(const Binding& binding, const Cast& cast);

@@ -34,8 +34,23 @@ Status ProgramLowering::run(Symbol entry, Module* consumed) {
     TENON_TRY(FunctionLowering(*this, *next.function, next.name, role).run(next.index));
   }
   plan_memory_of_all();
+  return compile_kernels();
+}
+
+Status ProgramLowering::compile_kernels() {
   TENON_TRY_ASSIGN(code, natives.compile());
   if (*code) out.natives.push_back(std::move(**code));
+  TENON_TRY_ASSIGN(gpu_code, gpu_kernels.compile_for_gpu());
+  if (!*gpu_code) return {};
+  const auto index = static_cast<uint32_t>(out.natives.size());
+  out.natives.push_back(std::move(**gpu_code));
+  for (runtime::Function& function : out.functions) {
+    for (runtime::Instruction& instruction : function.code) {
+      auto* call = std::get_if<runtime::CallNative>(&instruction.operation);
+      if (call && call->code == kGpuCode) call->code = index;
+    }
+  }
+  if (options.gpu_functions) *options.gpu_functions = gpu_kernels.functions();
   return {};
 }
 

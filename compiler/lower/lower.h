@@ -41,6 +41,8 @@ struct LowerOptions {
   std::vector<std::pair<std::string, std::string>> facts;  // free rows: the source model, how it was quantized
   CpuOptions cpu = {};
   std::vector<CpuPlacement>* placements = nullptr;  // receives the placement of each operator on the CPU
+  // Receives the functions of the code for GPUs, in the order of its kernels: for those who execute them elsewhere.
+  std::vector<loop::Function>* gpu_functions = nullptr;
 };
 
 // Lowers function `entry` of `module`, and every function that it uses: fused groups and operators become native

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/backends/llvm/compile.h"
+#include "compiler/backends/llvm/gpu_code.h"
 #include "compiler/ir/builder.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/builder.h"
@@ -18,6 +19,8 @@
 
 namespace tenon::compiler {
 namespace {
+
+constexpr std::string_view kLeastGpu = "sm_80";  // the driver translates its PTX for all later GPUs
 
 // The function of some levels.
 struct LevelKernel {
@@ -254,6 +257,14 @@ Expected<NativeKernels::Entry> NativeKernels::operator_kernel(const Function& fu
   TENON_TRY_ASSIGN(entry, group(apply.op->name, single.function));
   entry->args = std::move(single.args);
   return entry;
+}
+
+Expected<std::optional<runtime::NativeCode>> NativeKernels::compile_for_gpu() {
+  if (functions_.empty()) return std::nullopt;
+  std::vector<const loop::Function*> functions;
+  for (const loop::Function& function : functions_) functions.push_back(&function);
+  TENON_TRY_ASSIGN(code, native::compile_for_gpu(context_, functions, std::string(kLeastGpu)));
+  return std::optional(std::move(*code));
 }
 
 Expected<std::optional<runtime::NativeCode>> NativeKernels::compile() {

@@ -48,6 +48,9 @@ class NativeKernels {
 
   // Compiles all kernels; nothing if there are none.
   Expected<std::optional<runtime::NativeCode>> compile();
+  // The same for GPUs, where all kernels are those of regions.
+  Expected<std::optional<runtime::NativeCode>> compile_for_gpu();
+  const std::vector<loop::Function>& functions() const { return functions_; }
 
  private:
   using Variants = std::map<std::string, loop::Function>;  // by level

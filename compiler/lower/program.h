@@ -26,6 +26,7 @@ class ProgramLowering {
         targets(targets),
         options(options),
         natives(context, module, options.cpu),
+        gpu_kernels(context, module, options.cpu),
         out(out) {}
 
   // Lowers the entry, and all functions that it uses. `consumed`: the module, whose constants may be freed.
@@ -49,10 +50,13 @@ class ProgramLowering {
   const Module& module;
   const std::span<const Target> targets;
   const LowerOptions& options;
-  NativeKernels natives;
+  // The code of a CallNative until all kernels are compiled.
+  static constexpr uint32_t kCpuCode = 0, kGpuCode = 1;
+  NativeKernels natives, gpu_kernels;
   runtime::Executable& out;
 
  private:
+  Status compile_kernels();
   void plan_memory_of_all();  // the memory plans of all functions
 
   struct Work {

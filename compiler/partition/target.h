@@ -22,8 +22,9 @@ struct LibraryCall {
   std::vector<std::variant<size_t, runtime::Tensor>> operands;  // indices of the region's parameters, and constants
 };
 
-// A loop function whose outermost nests are launches of a GPU, which is compiled for the CPU.
+// A loop function whose outermost nests are launches of a GPU.
 struct BoundKernel {
+  bool emulated = true;  // compiled for the CPU; else for the GPU
   loop::Function function;
   std::vector<std::variant<size_t, runtime::Tensor>> operands;  // of its parameters, as those of a LibraryCall
 };

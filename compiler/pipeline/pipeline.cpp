@@ -28,7 +28,8 @@ struct TargetRecord {
   std::string_view name;
   Target (*make)();
 };
-constexpr TargetRecord kTargets[] = {{"dnnl", dnnl::make_target}, {"cuda:emulated", cuda::make_emulated_target}};
+constexpr TargetRecord kTargets[] = {
+    {"dnnl", dnnl::make_target}, {"cuda", cuda::make_target}, {"cuda:emulated", cuda::make_emulated_target}};
 
 // Renames function `from`, which no function has the name `to` of.
 void rename(Module& module, Symbol from, Symbol to) {

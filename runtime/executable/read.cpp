@@ -340,9 +340,30 @@ class Reader {
       });
       kernel.signature.params = list<SignatureBuffer>(k.params(), buffer);
       kernel.signature.results = list<SignatureBuffer>(k.results(), buffer);
+      if (k.temporaries()) kernel.temporaries = list<SignatureBuffer>(k.temporaries(), buffer);
+      if (k.launches())
+        kernel.launches = list<GpuLaunch>(k.launches(), [&](const file::GpuLaunch& l) { return launch(l); });
       return kernel;
     });
+    if (n.sites())
+      native.sites = list<GpuFaultSite>(n.sites(), [&](const file::GpuFaultSite& s) {
+        return GpuFaultSite{s.fault(), text(s.where())};
+      });
     return native;
+  }
+  GpuLaunch launch(const file::GpuLaunch& l) {
+    GpuLaunch launch{text(l.entry()), values(l.buffers()), {}};
+    const auto grid = list<Size>(l.grid(), [&](const file::Integers& blocks) { return size(blocks.value()); });
+    if (grid.size() != launch.grid.size() || l.threads()->size() != launch.threads.size()) {
+      fail(fmt::format("the launch of '{}' has {} numbers of blocks and {} of threads", launch.entry, grid.size(),
+                       l.threads()->size()));
+      return launch;
+    }
+    for (unsigned axis = 0; axis < 3; ++axis) {
+      launch.grid[axis] = grid[axis];
+      launch.threads[axis] = l.threads()->Get(axis);
+    }
+    return launch;
   }
 
   std::span<const std::byte> file_;

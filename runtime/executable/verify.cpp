@@ -35,11 +35,7 @@ class Verifier {
     for (const AcceleratorProgram& program : executable_.programs) {
       TENON_TRY(verify_program(program, where_));
     }
-    for (const NativeCode& native : executable_.natives) {
-      for (const NativeKernel& kernel : native.kernels) {
-        TENON_TRY(verify(kernel.signature, fmt::format("{}: native kernel '{}'", where_, kernel.name)));
-      }
-    }
+    for (const NativeCode& native : executable_.natives) TENON_TRY(verify(native, where_));
     return check(executable_.graph);
   }
 

@@ -66,11 +66,11 @@ class Writer {
 
   fb::Offset<fb::String> text(const std::string& s) { return builder_.CreateString(s); }
 
-  template <class T, class F>
-  auto list(const std::vector<T>& values, F make) {
+  template <class Range, class F>
+  auto list(const Range& values, F make) {
     std::vector<decltype(make(values[0]))> offsets;
     offsets.reserve(values.size());
-    for (const T& value : values) offsets.push_back(make(value));
+    for (const auto& value : values) offsets.push_back(make(value));
     return builder_.CreateVector(offsets);
   }
 
@@ -245,10 +245,19 @@ class Writer {
         return file::CreateNativeDim(builder_, text(d.name), d.param, d.axis, d.factor, size(d.offset));
       });
       auto params = list(k.signature.params, buffers), results = list(k.signature.results, buffers);
-      return file::CreateNativeKernel(builder_, text(k.name), dims, params, results);
+      auto temporaries = k.temporaries.empty() ? 0 : list(k.temporaries, buffers);
+      auto launches = k.launches.empty() ? 0 : list(k.launches, [&](const GpuLaunch& l) {
+        auto grid = list(l.grid, [&](const Size& blocks) { return file::CreateIntegers(builder_, size(blocks)); });
+        return file::CreateGpuLaunch(builder_, text(l.entry), builder_.CreateVector(l.buffers), grid,
+                                     builder_.CreateVector(l.threads.data(), l.threads.size()));
+      });
+      return file::CreateNativeKernel(builder_, text(k.name), dims, params, results, temporaries, launches);
     });
     auto levels = list(n.levels, [&](const std::string& level) { return text(level); });
-    return file::CreateNativeCode(builder_, text(n.triple), levels, section, kernels);
+    auto sites = n.sites.empty() ? 0 : list(n.sites, [&](const GpuFaultSite& s) {
+      return file::CreateGpuFaultSite(builder_, s.fault, text(s.where));
+    });
+    return file::CreateNativeCode(builder_, text(n.triple), levels, section, kernels, sites);
   }
 
   std::span<const uint8_t> header(const Executable& e) {

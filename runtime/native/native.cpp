@@ -21,6 +21,8 @@
 namespace tenon::runtime {
 namespace {
 
+constexpr size_t kMaxRank = 32;
+
 #if defined(__x86_64__)
 constexpr std::string_view kArchitecture = "x86_64";
 std::vector<std::string_view> find_levels() {
@@ -86,6 +88,39 @@ Expected<const tn_variant*> best_variant(const tn_library& library, std::string_
   return error(fmt::format("the native code has the levels {}, and {}", fmt::join(levels, ", "),
                            level.empty() ? fmt::format("this processor has {}", fmt::join(host_levels(), ", "))
                                          : fmt::format("{} is not one of them that this processor has", level)));
+}
+
+Status verify(const NativeCode& code, std::string_view where) {
+  const bool is_gpu = code.is_for_gpu();
+  if (!is_gpu && !code.sites.empty())
+    return error(fmt::format("code for {} has the fault sites of a GPU", code.triple), std::string(where));
+  if (is_gpu && std::ranges::find(code.object, std::byte{0}) != code.object.end())
+    return error("the PTX has a byte 0", std::string(where));
+  for (const NativeKernel& kernel : code.kernels) {
+    const std::string of = fmt::format("{}: native kernel '{}'", where, kernel.name);
+    TENON_TRY(verify(kernel.signature, of));
+    if (!is_gpu && (!kernel.launches.empty() || !kernel.temporaries.empty()))
+      return error(fmt::format("it launches kernels of a GPU in code for {}", code.triple), of);
+    const auto is_sound_here = [&](const Size& size) { return is_sound(size, kernel.signature.dims.size()); };
+    for (const SignatureBuffer& buffer : kernel.temporaries) {
+      if (buffer.axes.size() > kMaxRank || !std::ranges::all_of(buffer.axes, is_sound_here))
+        return error(fmt::format("'{}' has a malformed size", buffer.name), of);
+    }
+    for (const GpuLaunch& launch : kernel.launches) {
+      if (!std::ranges::all_of(launch.grid, is_sound_here))
+        return error(fmt::format("the launch of '{}' has a malformed number of blocks", launch.entry), of);
+      const size_t count = kernel.signature.params.size() + kernel.signature.results.size() + kernel.temporaries.size();
+      if (std::ranges::any_of(launch.buffers, [&](uint32_t buffer) { return buffer >= count; }))
+        return error(fmt::format("the launch of '{}' has a buffer that does not exist", launch.entry), of);
+      const auto [x, y, z] = launch.threads;
+      if (x == 0 || y == 0 || z == 0 || std::max({x, y, z}) > kMaxBlockThreads ||
+          uint64_t{x} * y * z > kMaxBlockThreads)
+        return error(fmt::format("the launch of '{}' has {} x {} x {} threads, a block has 1 to {}", launch.entry, x, y,
+                                 z, kMaxBlockThreads),
+                     of);
+    }
+  }
+  return {};
 }
 
 std::string_view host_architecture() { return kArchitecture; }
@@ -182,11 +217,11 @@ Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const
 Status NativeLibrary::call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
                            CallMemory& memory, ThreadPool& pool) const {
   assert(kernel < state_->code->kernels.size());
-  const auto& [name, signature] = state_->code->kernels[kernel];
-  Status status = bind_dims(signature, params, memory);
-  if (status) status = make_results(signature, params, memory, results);
+  const NativeKernel& called = state_->code->kernels[kernel];
+  Status status = bind_dims(called.signature, params, memory);
+  if (status) status = make_results(called.signature, params, memory, results);
   if (status) return run(kernel, params, results, memory.dims, pool);
-  if (status.error().where.empty()) status.error().where = "@" + name;
+  if (status.error().where.empty()) status.error().where = "@" + called.name;
   return status;
 }
 Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,

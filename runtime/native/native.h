@@ -4,6 +4,7 @@
 // file with native code is loaded only if its user trusts its maker.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -17,20 +18,48 @@
 
 namespace tenon::runtime {
 
+// One launch of a GPU's kernel: an entry of the PTX. Its arguments are addresses and then all dims of the signature, 8
+// bytes each.
+struct GpuLaunch {
+  std::string entry;
+  std::vector<uint32_t> buffers;  // the arguments: indices into the parameters, results and temporaries, in this order
+  std::array<Size, 3> grid;       // blocks along x, y and z, over the signature's dims
+  std::array<uint32_t, 3> threads{1, 1, 1};
+  bool operator==(const GpuLaunch&) const = default;
+};
+inline constexpr uint64_t kMaxBlockThreads = 1024;  // of every GPU
+
 struct NativeKernel {
   std::string name;
   Signature signature;
+  // Of code for a GPU: buffers that its launches share, and the launches in their order.
+  std::vector<SignatureBuffer> temporaries = {};
+  std::vector<GpuLaunch> launches = {};
   bool operator==(const NativeKernel&) const = default;
 };
 
-// A shared object with kernels for several levels of a processor, as an executable stores it.
+// Where kernels of a GPU fail: what they record is an index into a list of these.
+struct GpuFaultSite {
+  uint32_t fault = 0;  // tn_fault
+  std::string where;
+  bool operator==(const GpuFaultSite&) const = default;
+};
+
+// A shared object with kernels for several levels of a processor, as an executable stores it; or PTX for GPUs.
 struct NativeCode {
-  std::string triple;               // "x86_64-unknown-linux-gnu"
-  std::vector<std::string> levels;  // the best first: "x86-64-v4", ...
+  std::string triple;               // "x86_64-unknown-linux-gnu"; kGpuTriple
+  std::vector<std::string> levels;  // the best first: "x86-64-v4", ...; of PTX, the least: "sm_80"
   std::vector<std::byte> object;
   std::vector<NativeKernel> kernels;  // in the order of the library's
+  std::vector<GpuFaultSite> sites = {};
   bool operator==(const NativeCode&) const = default;
+  bool is_for_gpu() const;
 };
+inline constexpr std::string_view kGpuTriple = "nvptx64-nvidia-cuda";
+inline bool NativeCode::is_for_gpu() const { return triple == kGpuTriple; }
+
+// Checks what callers of the code rely on: signatures, and the launches of a GPU.
+Status verify(const NativeCode& code, std::string_view where);
 
 // The architecture of this process, as the first component of a triple: "x86_64"; and the levels that its processor
 // supports, the best first.

@@ -61,7 +61,7 @@ Analysis analyze(const Executable& executable, const Profile& profile) {
 
   std::map<std::pair<std::string_view, std::string_view>, size_t> rows;
   for (const CallRecord& call : profile.calls) {
-    if (call.device != "cpu") continue;
+    if (call.device == "accel") continue;
     auto [row, is_new] = rows.try_emplace({call.layer, call.name}, result.cpu.size());
     if (is_new) result.cpu.push_back({call.layer, call.name, 0});
     result.cpu[row->second].microseconds += static_cast<double>(call.end_ns - call.begin_ns) / 1e3 / runs;

@@ -783,9 +783,16 @@ Expected<std::vector<Tensor>> Run::launch(uint32_t program) {
 
 Status Run::execute(const CallNative& call) {
   const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
+  auto& library = session_.natives[call.code];
+  if (auto* gpu = std::get_if<cuda::GpuLibrary>(&library)) {
+    return compute(call.args, call.results, name, "cuda", [&] {
+      result_memory_.call = &call;
+      return gpu->call(call.kernel, args_, made_, result_memory_);
+    });
+  }
   return compute(call.args, call.results, name, "cpu", [&] {
     result_memory_.call = &call;
-    return session_.natives[call.code].call(call.kernel, args_, made_, result_memory_, *session_.pool);
+    return std::get<NativeLibrary>(library).call(call.kernel, args_, made_, result_memory_, *session_.pool);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "runtime/vm/run.h"
 #include "runtime/vm/state.h"
@@ -140,17 +141,38 @@ Status Session::State::load_natives() {
                  "run it without --no-native if you trust its maker");
   }
   for (const NativeCode& native : executable.natives) {
+    if (native.is_for_gpu()) {
+      TENON_TRY_ASSIGN(library, load_gpu_code(native));
+      natives.emplace_back(std::move(*library));
+      continue;
+    }
     auto library = NativeLibrary::load(native, options.native_level);
     if (!library) {
       std::string& where = library.error().where;  // a kernel, or the code as a whole
       where = where.starts_with('@') ? fmt::format("{}: {}", executable.name, where) : executable.name;
       return std::unexpected(std::move(library.error()));
     }
-    natives.push_back(std::move(*library));
+    natives.emplace_back(std::move(*library));
   }
   if (options.threads > 0) own_pool.emplace(options.threads);
   pool = own_pool ? &*own_pool : &ThreadPool::of_process();
   return {};
+}
+
+Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code) {
+  if (!gpu) {
+    const char* const variable = std::getenv("TENON_CUDA_DRIVER");
+    const std::string library = variable ? variable : "libcuda.so.1";
+    auto opened = cuda::Gpu::open(options.gpu, options.gpu_driver.empty() ? library : options.gpu_driver);
+    if (!opened) {
+      Diagnostic& failure = opened.error();
+      failure.what = fmt::format("the executable has {} kernels for a GPU: {}", code.kernels.size(), failure.what);
+      failure.where = executable.name;
+      return std::unexpected(std::move(failure));
+    }
+    gpu = std::make_shared<cuda::SharedGpu>(std::move(*opened));
+  }
+  return cuda::GpuLibrary::load(code, gpu, executable.constants);
 }
 
 int64_t Session::State::now() const {

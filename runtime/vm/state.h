@@ -8,8 +8,10 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "runtime/device/cuda/library.h"
 #include "runtime/library/library.h"
 #include "runtime/native/native.h"
 #include "runtime/native/thread_pool.h"
@@ -39,9 +41,10 @@ struct Session::State {
   std::vector<std::unique_ptr<TensorObject>> constant_objects;
   std::vector<std::vector<BoundKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
   std::vector<ProgramOnDevice> programs;
-  std::vector<NativeLibrary> natives;
+  std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // by native code
   std::optional<ThreadPool> own_pool;
-  ThreadPool* pool = nullptr;  // null without native code
+  std::shared_ptr<cuda::SharedGpu> gpu;  // of the code for GPUs
+  ThreadPool* pool = nullptr;            // null without native code
   BufferPool buffers;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
 
@@ -59,6 +62,7 @@ struct Session::State {
   Status resolve_kernels();
   Status upload_programs();
   Status load_natives();
+  Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code);
   Status make_words();
   Status check_inputs(std::span<const Value> inputs) const;
   Status check_inputs(std::span<const Tensor> inputs) const;

@@ -73,7 +73,7 @@ expect 0 "dnnl   dnnl.conv2d" "$tenon" compile "${digits[@]}" --explain --target
 expect 2 "there is no target 'onednn'" "$tenon" compile "${digits[@]}" --targets onednn
 # Kernels that are bound to a GPU, compiled for the CPU.
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda:emulated
-expect 2 "the targets are accel, dnnl, cuda:emulated, cpu" "$tenon" compile "${digits[@]}" --targets cuda
+expect 2 "the targets are accel, dnnl, cuda, cuda:emulated, cpu" "$tenon" compile "${digits[@]}" --targets gpu
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda:emulated,cpu
 three=(tests/models/tiny_digits.onnx --shapes N=1 --config tiny --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255
   --explain -o "$scratch/t.tnx")
@@ -83,6 +83,11 @@ expect 0 "cuda   cuda.conv2d" "$tenon" compile "${three[@]}" --targets cuda:emul
 expect 2 "--targets accel requires an accelerator" "$tenon" compile "${digits[@]}" --targets accel,cpu
 expect 2 "name cpu last" "$tenon" compile "${digits[@]}" --targets cpu,dnnl
 expect 2 "names 'dnnl' twice" "$tenon" compile "${digits[@]}" --targets dnnl,cpu,dnnl
+expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda,cpu
+expect 0 "native code for nvptx64-nvidia-cuda: levels sm_80" "$tenon" inspect "$scratch/t.tnx"
+TENON_CUDA_DRIVER=no_such_driver.so.1 expect 1 "there is no CUDA driver: no_such_driver.so.1" "$tenon" run tests/models/tiny_digits.onnx \
+  --shapes N=1 --cpu --targets cuda --data tests/models/resnet8_digits_test.npz:x --divide 255
+expect 2 "names both cuda and cuda:emulated" "$tenon" compile "${digits[@]}" --targets cuda,cuda:emulated
 expect 2 "cuda:emulated requires native kernels" "$tenon" compile "${digits[@]}" --targets cuda:emulated --kernels reference
 expect 0 "Libraries of kernels" "$tenon" doctor
 # Kernels as they were measured.

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/backends/llvm/gpu_code.h"
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
@@ -63,7 +64,7 @@ Expected<BoundKernel> bound_kernel(Context& context, const Module& module, const
   TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, *find_machine("x86-64-v4")));
   loop::Function scheduled = kernels::schedule(context, std::move(kernel->function)).function;
   TENON_TRY_ASSIGN(bound, loop::bound(context, std::move(scheduled)));
-  return BoundKernel{std::move(*bound), std::move(kernel->operands)};
+  return BoundKernel{false, std::move(*bound), std::move(kernel->operands)};
 }
 
 Status accepts(Context& context, const Module& module, const Function& function, const Match&) {
@@ -77,6 +78,15 @@ Status accepts(Context& context, const Module& module, const Function& function,
   const TensorType* result = function.result.tensor();
   if (result && result->dims.empty()) return error("a scalar stays on the host");
   TENON_TRY(bound_kernel(context, module, function));
+  return {};
+}
+
+// Also requires that the kernel becomes PTX: a function of the C library, or a thread's large buffer, does not.
+Status accepts_for_gpu(Context& context, const Module& module, const Function& function, const Match& match) {
+  TENON_TRY(accepts(context, module, function, match));
+  TENON_TRY_ASSIGN(kernel, bound_kernel(context, module, function));
+  const loop::Function* const functions[] = {&kernel->function};
+  TENON_TRY(native::compile_for_gpu(context, functions, "sm_80"));
   return {};
 }
 
@@ -107,14 +117,16 @@ Status fits(Context& context, const Module& module, const Function& region) {
   return {};
 }
 
+template <bool kEmulated>
 Expected<RegionKernel> generate(Context& context, const Module& module, Symbol, const Function& region) {
   TENON_TRY_ASSIGN(function, inlined(module, region));
   TENON_TRY_ASSIGN(kernel, bound_kernel(context, module, *function));
+  kernel->emulated = kEmulated;
   return RegionKernel(std::move(*kernel));
 }
 
 // One row for each operator that has a loop function.
-std::vector<TargetPattern> patterns() {
+std::vector<TargetPattern> patterns(Status (*accepts)(Context&, const Module&, const Function&, const Match&)) {
   constexpr size_t kMaxOperands = 8;  // of an operator with any number of them
   std::vector<TargetPattern> rows;
   const Context context;
@@ -130,13 +142,21 @@ std::vector<TargetPattern> patterns() {
 
 }  // namespace
 
-Target make_emulated_target() {
+Target make_target() {
   Target target;
   target.name = "cuda";
-  target.documentation = "kernels of GPUs, emulated: bound to blocks and threads, and compiled for the CPU";
-  target.patterns = patterns();
+  target.documentation = "kernels of GPUs: bound to blocks and threads, and compiled to PTX";
+  target.patterns = patterns(accepts_for_gpu);
   target.fits = fits;
-  target.generate = generate;
+  target.generate = generate<false>;
+  return target;
+}
+
+Target make_emulated_target() {
+  Target target = make_target();
+  target.documentation = "kernels of GPUs, emulated: bound to blocks and threads, and compiled for the CPU";
+  target.patterns = patterns(accepts);
+  target.generate = generate<true>;
   return target;
 }
 

@@ -1,8 +1,9 @@
 // GPUs as a target: operators whose loop functions can be bound to blocks and threads.
 //
 // Semantics: a region is one loop function, whose outermost nests are launches (compiler/loop/schedule/bind.h). Its
-// results are those of the CPU's kernels. Emulated, the bound functions are compiled for the CPU with the other native
-// kernels of the executable, so they need no GPU and no copies.
+// results are those of the CPU's kernels. Compiled to PTX, it runs on the GPU, and its parameters and results are
+// copied. Emulated, the bound functions are compiled for the CPU with the other native kernels of the executable, so
+// they need no GPU and no copies.
 #pragma once
 
 #include "compiler/partition/target.h"
@@ -10,6 +11,7 @@
 namespace tenon::compiler::cuda {
 
 // The target "cuda". Its sizes are static; scalars, and operators that only change a shape, stay on the host.
+Target make_target();
 Target make_emulated_target();
 
 }  // namespace tenon::compiler::cuda

@@ -267,7 +267,8 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
     auto& row = kernels.emplace_back();
     Unit unit{context, module, sites, called, level, options.contract};
     for (size_t i = 0; i < functions.size(); ++i) {
-      const auto& [name, signature] = code.kernels[i];
+      const std::string& name = code.kernels[i].name;
+      const runtime::Signature& signature = code.kernels[i].signature;
       const loop::Function* function = functions[i];
       if (const auto of_level = options.overrides.find(std::string(level.name)); of_level != options.overrides.end()) {
         if (const auto found = of_level->second.find(i); found != of_level->second.end()) function = found->second;

@@ -24,7 +24,7 @@ Expected<const Driver*> open_driver(const std::string& library) {
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return error(fmt::format("there is no CUDA driver: {}", dlerror()), "cuda",
-                 "install NVIDIA's driver, or use the device cuda:emulated");
+                 "install NVIDIA's driver, or compile with --targets cuda:emulated");
   auto driver = std::make_unique<Driver>();
   std::string missing;
   const auto find = [&](auto& slot, const char* name) {

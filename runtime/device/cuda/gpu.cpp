@@ -59,7 +59,7 @@ Status Gpu::start() {
   memory_bytes_ = bytes;
   if (capability_ < kLeastCapability)
     return error(fmt::format("{} has compute capability {}.{}, at least 8.0 is required", name_, major, minor), "cuda",
-                 "use the device cuda:emulated, or the CPU");
+                 "compile with --targets cuda:emulated, or for the CPU");
   Context* context = nullptr;
   TENON_TRY(check(driver_->retain_context(&context, device_), "the GPU has no context"));
   has_context_ = true;

@@ -219,6 +219,14 @@ TEST(Executable, MutatedFilesNeverCrash) {
                             {"x86-64-v3", "x86-64-v2"},
                             std::vector<std::byte>(100),
                             {{"twice", {{{"n", 0, 0, 2, {{SizeStep::Op::kConstant, 0}}}}, {buffer}, {buffer}}}}});
+  sample.natives.push_back({std::string(kGpuTriple),
+                            {"sm_80"},
+                            std::vector<std::byte>(100, std::byte{'x'}),
+                            {{"half",
+                              {{{"n", 0, 0, 2, {{SizeStep::Op::kConstant, 0}}}}, {buffer}, {buffer}},
+                              {buffer},
+                              {{"half_0", {0, 2}, {size, size, size}, {32, 2, 1}}}}},
+                            {{TN_FAULT_DIVISION, "@half"}}});
   auto good = serialize(sample).value();
   Preface preface;
   std::memcpy(&preface, good.data(), sizeof(preface));

@@ -14,8 +14,7 @@
 #include "compiler/partition/partition.h"
 #include "compiler/pipeline/pipeline.h"
 #include "driver/accelerator.h"
-#include "runtime/npy.h"
-#include "runtime/vm/session.h"
+#include "tests/compiler/backends/cuda/models.h"
 #include "tests/seed.h"
 
 namespace tenon::compiler {
@@ -23,45 +22,12 @@ namespace {
 
 using runtime::Tensor;
 
-constexpr const char* kResNet8 = TENON_SOURCE_DIR "/tests/models/resnet8_digits";
-
-std::vector<Tensor> images(const std::string& array, size_t count) {
-  const auto arrays = runtime::load_npz(std::string(kResNet8) + "_test.npz");
-  EXPECT_TRUE(arrays) << arrays.error().str();
-  const auto bytes = arrays->find(array)->second.data<uint8_t>();
-  std::vector<Tensor> samples;
-  for (size_t i = 0; i < count; ++i) {
-    Tensor sample(DType::kF32, {1, 1, 28, 28});
-    for (size_t k = 0; k < 784; ++k) sample.data<float>()[k] = static_cast<float>(bytes[i * 784 + k]) / 255;
-    samples.push_back(std::move(sample));
-  }
-  return samples;
-}
-
-CpuOptions this_processor() { return {.levels = {std::string(runtime::host_levels().front())}}; }
-
 size_t count(const std::vector<Placement>& placements, const std::string& target) {
   return static_cast<size_t>(std::ranges::count(placements, target, &Placement::target));
 }
 
-Expected<std::vector<Tensor>> run(const runtime::Executable& executable, const std::vector<Tensor>& inputs,
-                                  driver::Accelerator* accelerator = nullptr) {
-  runtime::SessionOptions options;
-  options.accelerator = accelerator;
-  options.threads = 2;
-  auto session = runtime::Session::create(executable, std::move(options));
-  if (!session) return std::unexpected(std::move(session.error()));
-  return session->run(inputs);
-}
-
-void expect_close(const Tensor& found, const Tensor& wanted) {
-  ASSERT_EQ(found.shape(), wanted.shape());
-  for (size_t i = 0; i < wanted.data<float>().size(); ++i)
-    ASSERT_NEAR(found.data<float>()[i], wanted.data<float>()[i], 1e-4f) << i;
-}
-
 TEST(CudaTarget, ResNet8InFloatHasTheResultsOfTheCpu) {
-  auto model = load_model(std::string(kResNet8) + ".onnx", {{"N", 1}});
+  auto model = load_model(kResNet8 + ".onnx", {{"N", 1}});
   ASSERT_TRUE(model) << model.error().str();
   const auto cpu = compile(*model, {.accelerator = std::nullopt, .cpu = this_processor()});
   const auto gpu =
@@ -81,7 +47,7 @@ TEST(CudaTarget, ResNet8InFloatHasTheResultsOfTheCpu) {
 }
 
 TEST(CudaTarget, TakesWhatTheAcceleratorLeaves) {
-  auto model = load_model(std::string(kResNet8) + ".onnx", {{"N", 1}});
+  auto model = load_model(kResNet8 + ".onnx", {{"N", 1}});
   ASSERT_TRUE(model) << model.error().str();
   Samples calibration;
   for (Tensor& sample : images("calib", 16)) calibration.push_back({std::move(sample)});
@@ -98,8 +64,8 @@ TEST(CudaTarget, TakesWhatTheAcceleratorLeaves) {
   EXPECT_EQ(count(without->placements, "cuda"), 0u);
   EXPECT_GE(count(with->placements, "cuda"), 2u) << explain(with->partitioned, with->placements);
   for (const Tensor& image : images("x", 3)) {
-    const auto wanted = run(without->executable, {image}, accelerator->get());
-    const auto found = run(with->executable, {image}, accelerator->get());
+    const auto wanted = run(without->executable, {image}, {.accelerator = accelerator->get()});
+    const auto found = run(with->executable, {image}, {.accelerator = accelerator->get()});
     ASSERT_TRUE(wanted) << wanted.error().str();
     ASSERT_TRUE(found) << found.error().str();
     EXPECT_EQ((*found)[0], (*wanted)[0]) << "integers, and one scale";

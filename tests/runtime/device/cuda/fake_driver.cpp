@@ -1,16 +1,20 @@
 // A library with the functions of NVIDIA's driver for tests without a GPU: its one GPU has 1 MiB of memory, and three
-// kernels: add_one(x, n), faulty(), which records a division by 0, and trap(), after which every call fails.
+// kernels: add_one(x, n), faulty(), which records a division by 0, and trap(), after which every call fails. A test may
+// add kernels that a module's PTX has (fake_driver.h): their launches must have the block that the PTX declares.
+#include "tests/runtime/device/cuda/fake_driver.h"
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace {
 
-constexpr size_t kMemory = 1 << 20;
-constexpr int kInvalid = 1, kOutOfMemory = 2, kNotFound = 500, kIllegalAddress = 700, kInvalidPtx = 218;
+constexpr int kInvalid = 1, kOutOfMemory = 2, kNotFound = 500, kIllegalAddress = 700, kLaunchFailed = 719,
+              kInvalidPtx = 218;
 
 struct Record {
   uint32_t occurred, site;
@@ -20,15 +24,52 @@ std::map<uint64_t, size_t> blocks;
 size_t used = 0;
 int broken = 0;
 const char* const kNames[] = {"add_one", "faulty", "trap"};
-int context, stream, event, module;
+int context, stream, event;
+size_t memory = 1 << 20;
+
+struct Kernel {
+  bool (*run)(void* user, void** arguments) = nullptr;
+  void* user = nullptr;
+};
+std::map<std::string, Kernel> kernels;
+struct Module {
+  std::string text;
+};
+struct Function {
+  std::string name;
+  const Module* module;
+};
+
+// The entry's text: its parameters and directives.
+std::string declaration(const Function& function) {
+  const size_t at = function.module->text.find(".entry " + function.name + "(");
+  return at == std::string::npos ? "" : function.module->text.substr(at, function.module->text.find('{', at) - at);
+}
+
+// Whether the PTX declares this block of threads.
+bool has_block(const Function& function, unsigned x, unsigned y, unsigned z) {
+  const std::string text = declaration(function), block = ".maxntid ";
+  const size_t at = text.find(block);
+  unsigned found[3] = {0, 1, 1};
+  return at != std::string::npos &&
+         std::sscanf(text.c_str() + at + block.size(), "%u, %u, %u", &found[0], &found[1], &found[2]) >= 1 &&
+         found[0] == x && found[1] == y && found[2] == z;
+}
 
 }  // namespace
 
 extern "C" {
+void fake_set_memory(size_t bytes) { memory = bytes; }
+void fake_set_kernel(const char* entry, bool (*run)(void*, void**), void* user) {
+  if (run) kernels[entry] = {run, user};
+  else kernels.erase(entry);
+}
+
 int cuInit(unsigned) { return 0; }
 int cuGetErrorName(int status, const char** name) {
   *name = status == kOutOfMemory      ? "CUDA_ERROR_OUT_OF_MEMORY"
           : status == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : status == kLaunchFailed   ? "CUDA_ERROR_LAUNCH_FAILED"
           : status == kNotFound       ? "CUDA_ERROR_NOT_FOUND"
           : status == kInvalidPtx     ? "CUDA_ERROR_INVALID_PTX"
                                       : "CUDA_ERROR_INVALID_VALUE";
@@ -57,7 +98,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   return 0;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int) {
-  *bytes = kMemory;
+  *bytes = memory;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void** out, int) {
@@ -73,17 +114,23 @@ int cuDevicePrimaryCtxRelease_v2(int) {  // its memory is free again
 }
 int cuCtxSetCurrent(void*) { return 0; }
 int cuModuleLoadDataEx(void** out, const void* image, unsigned count, int* options, void** values) {
-  *out = &module;
+  *out = new Module{static_cast<const char*>(image)};
   if (std::strstr(static_cast<const char*>(image), ".version")) return 0;
   if (count == 2 && options[0] == 5) std::strcpy(static_cast<char*>(values[0]), "line 1: no version");
   return kInvalidPtx;
 }
-int cuModuleUnload(void*) { return 0; }
-int cuModuleGetFunction(void** out, void*, const char* name) {
+int cuModuleUnload(void* module) {
+  delete static_cast<Module*>(module);
+  return 0;
+}
+int cuModuleGetFunction(void** out, void* module, const char* name) {
+  static std::map<std::pair<void*, std::string>, Function> functions;
+  Function& function = functions[{module, name}];
+  function = {name, static_cast<Module*>(module)};
+  *out = &function;
+  if (kernels.contains(name) && !declaration(function).empty()) return 0;
   for (const char* const& known : kNames) {
-    if (std::strcmp(known, name) != 0) continue;
-    *out = const_cast<void*>(static_cast<const void*>(&known));
-    return 0;
+    if (std::strcmp(known, name) == 0) return 0;
   }
   return kNotFound;
 }
@@ -94,8 +141,8 @@ int cuModuleGetGlobal_v2(uint64_t* address, size_t* bytes, void*, const char*) {
 }
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   if (broken) return broken;
-  if (used + bytes > kMemory) return kOutOfMemory;
-  *address = reinterpret_cast<uint64_t>(std::malloc(bytes));
+  if (used + bytes > memory) return kOutOfMemory;
+  *address = reinterpret_cast<uint64_t>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
   blocks[*address] = bytes;
   used += bytes;
   return 0;
@@ -132,9 +179,15 @@ int cuEventElapsedTime(float* milliseconds, void*, void*) {
   *milliseconds = 1.5f;
   return 0;
 }
-int cuLaunchKernel(void* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned, unsigned, unsigned,
-                   void*, void** arguments, void**) {
-  const std::string name = *static_cast<const char**>(function);
+int cuLaunchKernel(void* launched, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned, void*, void** arguments, void**) {
+  const Function& function = *static_cast<Function*>(launched);
+  const std::string& name = function.name;
+  if (const auto kernel = kernels.find(name); kernel != kernels.end()) {
+    if (!has_block(function, block_x, block_y, block_z)) return kInvalid;
+    if (!kernel->second.run(kernel->second.user, arguments)) broken = kLaunchFailed;
+    return 0;
+  }
   if (name == "faulty") record = {1, 0, 0, 0};
   if (name == "trap") broken = kIllegalAddress;
   if (name != "add_one") return 0;

@@ -1,0 +1,135 @@
+// The target "cuda": executables with code for a GPU, and whole models through the driver that the tests play.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "compiler/backends/cuda/target.h"
+#include "compiler/ir/text.h"
+#include "compiler/lower/lower.h"
+#include "compiler/partition/partition.h"
+#include "compiler/pipeline/pipeline.h"
+#include "tests/compiler/backends/cuda/emulated_driver.h"
+#include "tests/compiler/backends/cuda/models.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+
+runtime::SessionOptions on_fake_gpu() { return {.gpu_driver = TENON_FAKE_DRIVER}; }
+
+TEST(CudaDevice, ResNet8HasTheResultsOfTheCpu) {
+  auto model = load_model(kResNet8 + ".onnx", {{"N", 1}});
+  ASSERT_TRUE(model) << model.error().str();
+  const auto cpu = compile(*model, {.accelerator = std::nullopt, .cpu = this_processor()});
+  const auto gpu = compile(*model, {.accelerator = std::nullopt, .targets = {"cuda"}, .cpu = this_processor()});
+  ASSERT_TRUE(cpu) << cpu.error().str();
+  ASSERT_TRUE(gpu) << gpu.error().str();
+  const std::vector<Target> targets{cuda::make_target()};
+  std::vector<loop::Function> functions;
+  const auto made = lower(*model->context, gpu->partitioned, model->entry, targets,
+                          {.name = "resnet8", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+  ASSERT_TRUE(made) << made.error().str();
+  const auto file = runtime::serialize(*made);
+  ASSERT_TRUE(file) << file.error().str();
+  const auto executable = runtime::deserialize(*file, "resnet8.tnx");
+  ASSERT_TRUE(executable) << executable.error().str();
+  EXPECT_EQ(executable->natives, made->natives);
+  const auto code = std::ranges::find_if(executable->natives, &runtime::NativeCode::is_for_gpu);
+  ASSERT_NE(code, executable->natives.end());
+  const EmulatedDriver driver(*model->context, functions, *code);
+  for (const Tensor& image : images("x", 3)) {
+    const auto wanted = run(cpu->executable, {image}), found = run(*executable, {image}, on_fake_gpu());
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    ASSERT_TRUE(found) << found.error().str();
+    expect_close((*found)[0], (*wanted)[0]);
+  }
+  EXPECT_GE(driver.launches(), 3 * 9u);
+}
+
+// One function on the GPU alone.
+class CudaCode : public testing::Test {
+ protected:
+  runtime::Executable compiled(const std::string& params, const std::string& type, const std::string& body) {
+    auto module =
+        parse(context, "#[version = \"1\"]\ndef @main" + params + " -> " + type + " {\n" + body + "\n}\n", {}, "m");
+    EXPECT_TRUE(module) << module.error().str();
+    const std::vector<Target> targets{cuda::make_target()};
+    const Symbol main = context.symbol("main");
+    const auto placements = partition(context, *module, main, targets);
+    EXPECT_TRUE(placements) << placements.error().str();
+    auto made = lower(context, *module, main, targets,
+                      {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+    EXPECT_TRUE(made) << made.error().str();
+    return std::move(*made);
+  }
+
+  Context context;
+  std::vector<loop::Function> functions;
+};
+
+TEST_F(CudaCode, WithoutADriverASessionSaysWhatToDo) {
+  const auto executable = compiled("(%x: Tensor[(3, 4), f32])", "Tensor[(3, 4), f32]", "  relu(%x)");
+  const auto session = runtime::Session::create(executable, {.gpu_driver = "no_such_driver.so.1"});
+  ASSERT_FALSE(session);
+  EXPECT_NE(session.error().str().find("m: error: the executable has 1 kernels for a GPU: there is no CUDA driver: "
+                                       "no_such_driver.so.1"),
+            std::string::npos)
+      << session.error().str();
+  EXPECT_NE(session.error().help.find("compile with --targets cuda:emulated"), std::string::npos);
+  const auto forbidden = runtime::Session::create(executable, {.native = false});
+  ASSERT_FALSE(forbidden);
+  EXPECT_NE(forbidden.error().what.find("has native code, which was forbidden"), std::string::npos);
+}
+
+TEST_F(CudaCode, LaunchesThatTheDriverRefusesAreErrors) {
+  auto executable = compiled("(%x: Tensor[(3, 4), f32])", "Tensor[(3, 4), f32]", "  relu(%x)");
+  const EmulatedDriver driver(context, functions, executable.natives[0]);
+  const std::vector<Tensor> input{Tensor(DType::kF32, {3, 4})};
+  EXPECT_TRUE(run(executable, input, on_fake_gpu()));
+  executable.natives[0].kernels[0].launches[0].threads = {7, 1, 1};
+  const auto refused = run(executable, input, on_fake_gpu());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().str().find("cannot be launched: CUDA_ERROR_INVALID_VALUE"), std::string::npos)
+      << refused.error().str();
+}
+
+TEST_F(CudaCode, BrokenLaunchesAreRefused) {
+  using runtime::NativeCode, runtime::SizeStep;
+  const auto executable = compiled("(%x: Tensor[(3, 4), f32])", "Tensor[(3, 4), f32]", "  softmax(%x)");
+  const auto message = [&](void (*damage)(NativeCode&)) {
+    NativeCode code = executable.natives[0];
+    damage(code);
+    const Status status = verify(code, "m.tnx");
+    return status ? std::string("verified") : status.error().str();
+  };
+  EXPECT_EQ(message([](NativeCode&) {}), "verified");
+  const auto has = [&](void (*damage)(NativeCode&), const std::string& text) {
+    EXPECT_NE(message(damage).find(text), std::string::npos) << message(damage);
+  };
+  has(
+      [](NativeCode& c) {
+        c.kernels[0].launches[0].grid[1] = {{SizeStep::Op::kDim, 0}};
+      },
+      "has a malformed number of blocks");
+  has(
+      [](NativeCode& c) {
+        c.kernels[0].launches[0].threads = {32, 33, 1};
+      },
+      "has 32 x 33 x 1 threads, a block has 1 to 1024");
+  has([](NativeCode& c) { c.kernels[0].launches[0].threads[2] = 0; }, "0 threads, a block has 1 to 1024");
+  has([](NativeCode& c) { c.kernels[0].launches[0].buffers[0] = 9; }, "has a buffer that does not exist");
+  has([](NativeCode& c) { c.kernels[0].temporaries.push_back({"t", DType::kF32, {{}}}); }, "'t' has a malformed size");
+  has([](NativeCode& c) { c.triple = "x86_64-unknown-linux-gnu"; }, "it launches kernels of a GPU in code for x86_64");
+  has([](NativeCode& c) { c.object.push_back(std::byte{0}); }, "the PTX has a byte 0");
+  has(
+      [](NativeCode& c) {
+        c = {.triple = "x86_64-unknown-linux-gnu", .levels = {}, .object = {}, .kernels = {}, .sites = {{0, "@f"}}};
+      },
+      "has the fault sites of a GPU");
+}
+
+}  // namespace
+}  // namespace tenon::compiler

@@ -1,0 +1,48 @@
+// Models and their inputs for the tests of GPUs, and sessions that run them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/lower/lower.h"
+#include "runtime/npy.h"
+#include "runtime/vm/session.h"
+
+namespace tenon::compiler {
+
+inline const std::string kResNet8 = TENON_SOURCE_DIR "/tests/models/resnet8_digits";
+
+inline std::vector<runtime::Tensor> images(const std::string& array, size_t count) {
+  const auto arrays = runtime::load_npz(kResNet8 + "_test.npz");
+  EXPECT_TRUE(arrays) << arrays.error().str();
+  const auto bytes = arrays->find(array)->second.data<uint8_t>();
+  std::vector<runtime::Tensor> samples;
+  for (size_t i = 0; i < count; ++i) {
+    runtime::Tensor sample(DType::kF32, {1, 1, 28, 28});
+    for (size_t k = 0; k < 784; ++k) sample.data<float>()[k] = static_cast<float>(bytes[i * 784 + k]) / 255;
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+inline CpuOptions this_processor() { return {.levels = {std::string(runtime::host_levels().front())}}; }
+
+inline Expected<std::vector<runtime::Tensor>> run(const runtime::Executable& executable,
+                                                  const std::vector<runtime::Tensor>& inputs,
+                                                  runtime::SessionOptions options = {}) {
+  options.threads = 2;
+  auto session = runtime::Session::create(executable, std::move(options));
+  if (!session) return std::unexpected(std::move(session.error()));
+  return session->run(inputs);
+}
+
+inline void expect_close(const runtime::Tensor& found, const runtime::Tensor& wanted) {
+  ASSERT_EQ(found.shape(), wanted.shape());
+  for (size_t i = 0; i < wanted.data<float>().size(); ++i)
+    ASSERT_NEAR(found.data<float>()[i], wanted.data<float>()[i], 1e-4f) << i;
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,12 @@
+// Functions of the driver that the tests play (fake_driver.cpp) by which a test gives it more memory and kernels.
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+// The GPU's memory from now on, 1 MiB at first.
+void fake_set_memory(size_t bytes);
+// What launches of the entry of that name execute in all modules whose PTX has it; `arguments` as cuLaunchKernel has
+// them. False: the launch fails. A null pointer removes the kernel.
+void fake_set_kernel(const char* entry, bool (*run)(void* user, void** arguments), void* user);
+}
