@@ -63,7 +63,8 @@ struct BenchModel {
     TENON_TRY_ASSIGN(values, read_inputs());
     begin = cpu_seconds();
     TENON_TRY_ASSIGN(session, runtime::Session::create(
-                                  executable, {.threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
+                                  executable, {.profile = !serve,
+                                               .threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
     load_seconds = cpu_seconds() - begin;
     TENON_TRY_ASSIGN(first, session->run(*values));
     if (!results.empty()) TENON_TRY(write_results(*first));
@@ -123,7 +124,7 @@ struct BenchModel {
     TENON_TRY_ASSIGN(once, time(session, values, 1));
     const auto calls = std::clamp<int64_t>(static_cast<int64_t>(0.02 / (*once + 1e-9)), 1, 1000);
     std::vector<double> times;
-    std::map<std::string, std::vector<double>> kernels;
+    std::map<std::string_view, std::vector<double>> kernels;  // the names are the executable's
     for (int64_t round = 0; round < rounds; ++round) {
       TENON_TRY_ASSIGN(seconds, time(session, values, calls));
       times.push_back(*seconds);
@@ -134,7 +135,7 @@ struct BenchModel {
     std::vector<KernelTime> slowest;
     for (const auto& [name, seconds] : kernels) {
       const size_t in_run = seconds.size() / static_cast<size_t>(rounds * calls);
-      slowest.push_back({name, in_run, static_cast<double>(in_run) * median(seconds)});
+      slowest.push_back({std::string(name), in_run, static_cast<double>(in_run) * median(seconds)});
     }
     std::ranges::stable_sort(slowest, std::greater(), &KernelTime::seconds);
     memory = session.profile().memory;

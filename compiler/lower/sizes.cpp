@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "compiler/lower/function.h"
 #include "support/try.h"
@@ -118,9 +119,11 @@ Size FunctionLowering::program(Dim dim, Registers& sizes) {
   Size out;
   bool has_value = true;
   const auto write = [&](auto& self, Dim next) -> void {
-    out.push_back({Op::kConstant, 0});
+    if (next.node->terms.empty()) out.push_back({Op::kConstant, 0});
+    bool is_sum = false;
     for (const DimTerm& term : next.node->terms) {
-      out.push_back({Op::kConstant, term.coefficient});
+      bool is_product = term.coefficient != 1 || term.factors.empty();
+      if (is_product) out.push_back({Op::kConstant, term.coefficient});
       for (const DimAtom* factor : term.factors) {
         if (factor->kind == DimAtom::Kind::kVariable) {
           out.push_back({Op::kDim, static_cast<int64_t>(sizes.size())});
@@ -136,9 +139,9 @@ Size FunctionLowering::program(Dim dim, Registers& sizes) {
           has_value = false;
           out.push_back({Op::kConstant, 0});
         }
-        out.push_back({Op::kMultiply, 0});
+        if (std::exchange(is_product, true)) out.push_back({Op::kMultiply, 0});
       }
-      out.push_back({Op::kAdd, 0});
+      if (std::exchange(is_sum, true)) out.push_back({Op::kAdd, 0});
     }
   };
   write(write, dim);

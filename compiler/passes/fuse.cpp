@@ -37,10 +37,15 @@ double bytes_of(const TensorType& type) {
 class Grouping {
  public:
   // `patterns`: of the module's loop functions that may be fused.
-  Grouping(Context& context, const Effects& effects, const std::map<Symbol, OpPattern>& patterns,
+  Grouping(Context& context, const Module& module, const Effects& effects, const std::map<Symbol, OpPattern>& patterns,
            const Function& function, const Block& block, const std::vector<uint32_t>& binding_index,
            const std::vector<bool>& growing)
-      : context_(context), function_(function), block_(block), binding_index_(binding_index), growing_(growing) {
+      : context_(context),
+        module_(module),
+        function_(function),
+        block_(block),
+        binding_index_(binding_index),
+        growing_(growing) {
     read(effects);
     groups_.emplace(operands_, kConvexitySearchLimit);
     traits_.resize(size());
@@ -115,7 +120,8 @@ class Grouping {
     const bool computed = apply && std::ranges::any_of(apply->computed, [](const auto& attr) {
                             return std::holds_alternative<Atom>(attr.second);
                           });
-    if (!type || computed || growing_[index(block_.bindings[i].var)] || !has_native_code(i)) return {};
+    if (!type || computed || growing_[index(block_.bindings[i].var)] || !has_native_code(i) || is_instruction(i))
+      return {};
     Trait trait{.fusible = true, .dims = &type->dims};
     switch (patterns_[i]) {
       case OpPattern::kElementwise:
@@ -126,6 +132,23 @@ class Grouping {
       case OpPattern::kOpaque: return {};
     }
     return trait;
+  }
+  // Whether binding i is a single instruction of the virtual machine, which takes less time than the call of a kernel:
+  // arithmetic, a comparison or logic on scalars of integers or booleans.
+  bool is_instruction(uint32_t i) const {
+    const auto* apply = std::get_if<Apply>(&block_.bindings[i].value);
+    if (!apply || !apply->op->is_one_of({ops::kAdd, ops::kSubtract, ops::kMultiply, ops::kEqual, ops::kNotEqual,
+                                         ops::kLess, ops::kLessEqual, ops::kGreater, ops::kGreaterEqual,
+                                         ops::kLogicalAnd, ops::kLogicalOr, ops::kLogicalXor}))
+      return false;
+    const auto is_small = [](DType dtype) { return runtime::kIntegers.contains(dtype) || dtype == DType::kBool; };
+    return std::ranges::all_of(apply->args, [&](const Atom& atom) {
+      const runtime::Tensor* constant = constant_of(module_, atom);
+      if (constant) return constant->shape().empty() && is_small(constant->dtype());
+      const auto* var = std::get_if<VarId>(&atom);
+      const TensorType* type = var ? function_.type(*var).tensor() : nullptr;
+      return type && type->dims.empty() && is_small(type->dtype);
+    });
   }
   // Whether loop functions have the dtypes of binding i and of its operands.
   bool has_native_code(uint32_t i) const {
@@ -247,6 +270,7 @@ class Grouping {
   }
 
   Context& context_;
+  const Module& module_;
   const Function& function_;
   const Block& block_;
   const std::vector<uint32_t>& binding_index_;  // by variable: the index of its binding in its block
@@ -311,7 +335,7 @@ class Fusion {
   }
 
   Status group(Block& block) {
-    Grouping grouping(context_, effects_, patterns_, *function_, block, binding_index_, growing_);
+    Grouping grouping(context_, module_, effects_, patterns_, *function_, block, binding_index_, growing_);
     grouping.compute_visibility();
     const ConvexGroups& groups = grouping.groups();
     std::vector<std::vector<uint32_t>> members(block.bindings.size());

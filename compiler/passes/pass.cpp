@@ -43,7 +43,7 @@ const std::vector<Pass>& standard_passes() {
 }
 
 const std::vector<Pass>& kernel_passes() {
-  static const std::vector<Pass> kPasses = by_name({"fuse"});
+  static const std::vector<Pass> kPasses = by_name({"slice_splits", "fuse"});
   return kPasses;
 }
 

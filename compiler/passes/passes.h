@@ -25,6 +25,7 @@ Expected<Module> cse(Context& context, Module module);
 Expected<Module> canonical_layers(Context& context, Module module);
 Expected<Module> integer_layers(Context& context, Module module);
 Expected<Module> hoist_rows(Context& context, Module module);
+Expected<Module> slice_splits(Context& context, Module module);
 Expected<Module> fuse(Context& context, Module module);
 
 // Binds dim variables of one function to sizes, as --shapes does, and infers its types again.

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
-#include <memory_resource>
 
 #include "runtime/native/call.h"
 #include "support/try.h"
@@ -232,13 +231,13 @@ Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, s
 }
 Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
                           std::span<const int64_t> dims, ThreadPool& pool) const {
-  std::array<std::byte, 1024> bytes;
-  std::pmr::monotonic_buffer_resource memory(bytes.data(), bytes.size());
-  std::pmr::vector<void*> buffers(&memory);
-  buffers.reserve(params.size() + results.size());
-  for (const Tensor& param : params) buffers.push_back(const_cast<std::byte*>(param.bytes().data()));
-  for (Tensor& result : results) buffers.push_back(result.bytes().data());
-  Call call = make_call(buffers.data(), dims.data(), pool);
+  std::array<void*, 32> few;  // of most kernels
+  std::vector<void*> many(params.size() + results.size() <= few.size() ? 0 : params.size() + results.size());
+  void** const buffers = many.empty() ? few.data() : many.data();
+  void** next = buffers;
+  for (const Tensor& param : params) *next++ = const_cast<std::byte*>(param.bytes().data());
+  for (Tensor& result : results) *next++ = result.bytes().data();
+  Call call = make_call(buffers, dims.data(), pool);
   call.functions = state_->functions;
   int32_t failed = 0;
   const auto run_kernel = [&](Arena& arena) {

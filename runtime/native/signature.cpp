@@ -36,6 +36,28 @@ size_t packed_axes(const SignatureBuffer& buffer) {
   return packed;
 }
 
+// Whether the size is a constant or a dim, as nearly all are.
+bool is_simple(const Size& size) { return size.size() == 1 && (size[0].op == Op::kConstant || size[0].op == Op::kDim); }
+bool is_simple(const SignatureBuffer& buffer) {
+  return std::ranges::all_of(buffer.axes, [](const Size& size) { return is_simple(size); });
+}
+int64_t simple_value(const Size& size, std::span<const int64_t> dims) {
+  return size[0].op == Op::kConstant ? size[0].operand : dims[static_cast<size_t>(size[0].operand)];
+}
+// The number of axes of the buffer's tensor.
+size_t tensor_rank(const SignatureBuffer& buffer) {
+  const size_t packed = is_simple(buffer) ? 0 : packed_axes(buffer);
+  return buffer.axes.size() - (packed > 0 ? packed - 1 : 0);
+}
+// Whether the tensor, which has as many axes, has the sizes of a buffer whose sizes are all simple.
+bool has_simple_sizes(const Tensor& tensor, const SignatureBuffer& buffer, std::span<const int64_t> dims) {
+  const Shape& shape = tensor.shape();
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (!is_simple(buffer.axes[axis]) || simple_value(buffer.axes[axis], dims) != shape[axis]) return false;
+  }
+  return true;
+}
+
 // The result of an operation on two values, whose divisor is not 0; false: it is beyond 64 bits.
 bool apply(Op op, int64_t left, int64_t right, int64_t& result) {
   if (op == Op::kAdd) return !__builtin_add_overflow(left, right, &result);
@@ -55,6 +77,7 @@ class Sizes {
       : signature_(signature), params_(params), dims_(dims) {}
 
   Expected<int64_t> value(const Size& size, const Indices& indices) {
+    if (is_simple(size)) return simple_value(size, dims_);
     ShortMemory memory;
     Indices stack(memory.resource());
     stack.reserve(16);
@@ -91,6 +114,13 @@ class Sizes {
   // Appends the sizes of the buffer's tensor to `shape`, which is empty.
   template <class Sizes>
   Status shape(const SignatureBuffer& buffer, Sizes& shape) {
+    if (is_simple(buffer)) {
+      for (size_t axis = 0; axis < buffer.axes.size(); ++axis) {
+        TENON_TRY_ASSIGN(extent, checked(simple_value(buffer.axes[axis], dims_), buffer, axis));
+        shape.push_back(*extent);
+      }
+      return representable(buffer, shape);
+    }
     const size_t packed = packed_axes(buffer);
     ShortMemory memory;
     Indices indices(packed, 0, memory.resource());
@@ -106,12 +136,20 @@ class Sizes {
       TENON_TRY_ASSIGN(rows, empty ? Expected<int64_t>(0) : this->rows(buffer, packed, prefix));
       shape.insert(shape.begin(), *rows);
     }
-    if (!checked_bytes(buffer.dtype, shape))
-      return error(fmt::format("'{}' would be a {} of {}", buffer.name, to_string(shape), name(buffer.dtype)));
-    return {};
+    return representable(buffer, shape);
   }
 
  private:
+  template <class Sizes>
+  static Status representable(const SignatureBuffer& buffer, const Sizes& shape) {
+    if (checked_bytes(buffer.dtype, shape)) return {};
+    return error(fmt::format("'{}' would be a {} of {}", buffer.name, to_string(shape), name(buffer.dtype)));
+  }
+  static Expected<int64_t> checked(int64_t extent, const SignatureBuffer& buffer, size_t axis) {
+    if (extent >= 0 && extent < kMaxElements) return extent;
+    return error(fmt::format("axis {} of '{}' would have {} elements", axis, buffer.name, extent));
+  }
+
   Expected<int64_t> element(size_t param, Indices& stack) {
     const Tensor& tensor = params_[param];
     int64_t offset = 0;
@@ -136,9 +174,7 @@ class Sizes {
 
   Expected<int64_t> extent(const SignatureBuffer& buffer, size_t axis, const Indices& indices) {
     TENON_TRY_ASSIGN(extent, value(buffer.axes[axis], indices));
-    if (*extent < 0 || *extent >= kMaxElements)
-      return error(fmt::format("axis {} of '{}' would have {} elements", axis, buffer.name, *extent));
-    return extent;
+    return checked(*extent, buffer, axis);
   }
   // The number of rows of the first `packed` axes whose indices begin with the prefix.
   Expected<int64_t> rows(const SignatureBuffer& buffer, size_t packed, Indices& prefix) {
@@ -284,8 +320,7 @@ Status bind_dims(const Signature& signature, std::span<const Tensor> params, Cal
     if (!params[i]) return error(fmt::format("'{}' is missing", buffer.name));
     if (params[i].dtype() != buffer.dtype)
       return error(fmt::format("'{}' is {}, not {}", buffer.name, name(buffer.dtype), name(params[i].dtype())));
-    const size_t packed = packed_axes(buffer), rank = buffer.axes.size() - (packed > 0 ? packed - 1 : 0);
-    if (params[i].shape().size() != rank)
+    if (const size_t rank = tensor_rank(buffer); params[i].shape().size() != rank)
       return error(fmt::format("'{}' has {} axes in its tensor, not {}", buffer.name, rank, params[i].shape().size()));
   }
   std::vector<int64_t>& dims = memory.dims;
@@ -300,6 +335,7 @@ Status bind_dims(const Signature& signature, std::span<const Tensor> params, Cal
   }
   Sizes sizes(signature, params, dims);
   for (size_t i = 0; i < params.size(); ++i) {
+    if (has_simple_sizes(params[i], signature.params[i], dims)) continue;
     ShortMemory short_memory;
     Indices shape(short_memory.resource());
     shape.reserve(params[i].shape().size() + 1);

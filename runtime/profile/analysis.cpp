@@ -63,7 +63,7 @@ Analysis analyze(const Executable& executable, const Profile& profile) {
   for (const CallRecord& call : profile.calls) {
     if (call.device == "accel") continue;
     auto [row, is_new] = rows.try_emplace({call.layer, call.name}, result.cpu.size());
-    if (is_new) result.cpu.push_back({call.layer, call.name, 0});
+    if (is_new) result.cpu.push_back({std::string(call.layer), std::string(call.name), 0});
     result.cpu[row->second].microseconds += static_cast<double>(call.end_ns - call.begin_ns) / 1e3 / runs;
   }
   return result;

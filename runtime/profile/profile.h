@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver/accelerator.h"
@@ -12,11 +12,11 @@
 
 namespace tenon::runtime {
 
-// One executed instruction of the machine.
+// One executed instruction of the machine. The names are the executable's, which outlives the record.
 struct CallRecord {
-  std::string name;    // kernel, program or function
-  std::string layer;   // the model's node; may be empty
-  std::string device;  // "cpu", "accel"
+  std::string_view name;    // kernel, program or function
+  std::string_view layer;   // the model's node; may be empty
+  std::string_view device;  // "cpu", "accel"
   int64_t begin_ns = 0, end_ns = 0;
   int32_t launch = -1;  // index into launches; -1: the call was not a launch
 };

@@ -613,7 +613,7 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
   probes_.clear();
   const bool records = session_.options.profile && profile_.calls.size() < kMaxCallRecords;
   CallRecord record;
-  if (records) record = {std::string(name), layer(), std::string(device), session_.now(), 0, -1};
+  if (records) record = {name, layer(), device, session_.now(), 0, -1};
   TENON_TRY(call());
   if (records) {
     record.end_ns = session_.now();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/loop/expr.h"
@@ -84,14 +85,16 @@ class SignatureBuilder {
     return result;
   }
   void write(Dim dim, const loop::Buffer* buffer, Size& out) {
-    out.push_back({Op::kConstant, 0});
+    if (dim.node->terms.empty()) out.push_back({Op::kConstant, 0});
+    bool is_sum = false;
     for (const DimTerm& term : dim.node->terms) {
-      out.push_back({Op::kConstant, term.coefficient});
+      bool is_product = term.coefficient != 1 || term.factors.empty();
+      if (is_product) out.push_back({Op::kConstant, term.coefficient});
       for (const DimAtom* factor : term.factors) {
         write(*factor, buffer, out);
-        out.push_back({Op::kMultiply, 0});
+        if (std::exchange(is_product, true)) out.push_back({Op::kMultiply, 0});
       }
-      out.push_back({Op::kAdd, 0});
+      if (std::exchange(is_sum, true)) out.push_back({Op::kAdd, 0});
     }
   }
   void write(const DimAtom& atom, const loop::Buffer* buffer, Size& out) {

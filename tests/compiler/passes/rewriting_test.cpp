@@ -293,6 +293,20 @@ const std::vector<Case> kCases{
      loop_over_rows(
          "matmul(reshape(gather(%x, %i), shape=[1, 3]), broadcast_to(cast(%i, dtype=\"f32\"), shape=[3, 2]))")},
 
+    // Kernels.
+    {"PartsOfASplitAreSlices",
+     "slice_splits",
+     "def @main[N](%x: Tensor[(N, 6), f32]) -> Tensor[(N, 2), f32] { let %p = split(%x, sizes=[2, 2, 2], axis=-1); "
+     "%p.0 * "
+     "tanh(%p.2) }\n",
+     "def @main[N](%x: Tensor[(N, 6), f32]) -> Tensor[(N, 2), f32] { slice(%x, begin=[0, 0], end=[9223372036854775807, "
+     "2], "
+     "step=[1, 1]) * tanh(slice(%x, begin=[0, 4], end=[9223372036854775807, 6], step=[1, 1])) }\n",
+     {3, 6}},
+    {"ASplitOfAnUnknownAxisStays", "slice_splits",
+     "def @main[N](%x: Tensor[(2*N,), f32]) -> (Tensor[(N,), f32], Tensor[(N,), f32]) { split(%x, sizes=[N, N]) }\n",
+     "def @main[N](%x: Tensor[(2*N,), f32]) -> (Tensor[(N,), f32], Tensor[(N,), f32]) { split(%x, sizes=[N, N]) }\n"},
+
     // Algebra.
     {"NeutralElements",
      "simplify",
