@@ -23,23 +23,19 @@ module burst_split #(
   localparam int BeatWidth = LenWidth + 1;
   localparam logic [BeatWidth-1:0] BeatMinus1 = BeatWidth'(BeatBytes) - 1'b1;
 
-  logic                  valid_q;
+  logic                  valid_q, last, fire, follows;
   logic [tenon_pkg::ADDR_BITS-1:BeatShift] addr_q;
-  logic [BeatWidth-1:0]  beats_q;
-  logic [BeatWidth-1:0]  run_beats;
-  logic [PageBits:0]     to_page;
-  logic [8:0]            limit, beats;
-  logic                  last, fire;
+  logic [BeatWidth-1:0]  left_q;  // beats of the run from this burst on
+  logic [BeatWidth-1:0]  run_beats, left;
+  logic [8:0]            beats;
 
   // Beats of the run: offset in the first beat + bytes, rounded up.
   assign run_beats = (BeatWidth'(run_addr_i[BeatShift-1:0]) + BeatWidth'(run_bytes_i) + BeatMinus1) >>
                      BeatShift;
 
-  assign to_page = {1'b1, {PageBits{1'b0}}} - {1'b0, addr_q[11:BeatShift]};
-  assign limit   = MaxBurst > 1 & 32'(to_page) < MaxBurst ? 9'(to_page) : 9'(MaxBurst);
-  assign last    = beats_q <= BeatWidth'(limit);
-  assign beats   = MaxBurst > 1 & last ? beats_q[8:0] : limit;
   assign fire    = valid_q & burst_ready_i;
+  assign follows = valid_q & ~last;  // the next burst is of the same run
+  assign left    = follows ? left_q - BeatWidth'(beats) : run_beats;
 
   assign burst_valid_o = valid_q;
   assign burst_addr_o  = {addr_q, {BeatShift{1'b0}}};
@@ -53,15 +49,36 @@ module burst_split #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (run_ready_o) begin
-      if (run_valid_i) begin
-        addr_q  <= run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift];
-        beats_q <= run_beats;
-      end
-    end else if (fire) begin
-      addr_q  <= addr_q + (tenon_pkg::ADDR_BITS - BeatShift)'(beats);
-      beats_q <= beats_q - BeatWidth'(beats);
+    if (run_ready_o ? run_valid_i : fire) begin
+      addr_q <= follows ? addr_q + (tenon_pkg::ADDR_BITS - BeatShift)'(beats) :
+                          run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift];
+      left_q <= left;
     end
+  end
+
+  if (MaxBurst == 1) begin : g_one
+    assign beats = 9'd1;
+    assign last  = left_q <= BeatWidth'(1);
+  end else begin : g_several
+    // The length of a burst is computed before the burst is present, since ready, room and addresses follow from it.
+    localparam int Longest = MaxBurst < 2**PageBits ? MaxBurst : 2**PageBits;
+    logic [PageBits-1:0] page_q, page;  // beats to the end of the page; 0: all of it
+    logic [8:0]          beats_q, limit;
+    logic                last_q, is_last;
+
+    assign page    = follows ? page_q - PageBits'(beats) : -run_addr_i[11:BeatShift];
+    assign limit   = page == '0 | 32'(page) >= Longest ? 9'(Longest) : 9'(page);
+    assign is_last = left <= BeatWidth'(limit);
+
+    always_ff @(posedge clk_i) begin
+      if (run_ready_o ? run_valid_i : fire) begin
+        page_q  <= page;
+        beats_q <= is_last ? left[8:0] : limit;
+        last_q  <= is_last;
+      end
+    end
+    assign beats = beats_q;
+    assign last  = last_q;
   end
 
 `ifndef SYNTHESIS
