@@ -5,12 +5,12 @@ namespace tenon::estimate {
 namespace {
 
 // Two int8 products with one operand in common, and decode's products: rows by vectors, which have 16 bits each in the
-// native profile and more in the other, and vectors by their distance.
+// native profile and more in both profiles, and vectors by their distance.
 struct Multipliers {
-  int64_t pair, native_rows, base_rows, distance;
+  int64_t pair, native_rows, both_rows, distance;
 };
-constexpr Multipliers kEcp5Multipliers{.pair = 2, .native_rows = 1, .base_rows = 2, .distance = 2};
-constexpr Multipliers kXilinxMultipliers{.pair = 1, .native_rows = 1, .base_rows = 1, .distance = 1};
+constexpr Multipliers kEcp5Multipliers{.pair = 2, .native_rows = 1, .both_rows = 2, .distance = 2};
+constexpr Multipliers kXilinxMultipliers{.pair = 1, .native_rows = 1, .both_rows = 1, .distance = 1};
 // The ALU's 32 by 32 bits in three parts; the requantizer's 32 by 17 bits in two, and 9 by 17 bits.
 constexpr int64_t kAluLane = 3, kRequantizerLane = 3;
 
@@ -23,10 +23,9 @@ int64_t multipliers(Family family, const spec::Config& config) {
   int64_t sum = config.packed_products ? products / 2 * cost.pair : products;
   if (config.base && config.alu_multiply_passes == 1) sum += lanes * kAluLane;
   if (config.native) sum += lanes / config.requantizer_passes * kRequantizerLane;
-  sum += config.base ? cost.base_rows : cost.native_rows;
-  // In the base profile vectors are dense: their distance is the bytes of a unit, which is a constant where all agree.
-  const bool one_distance = !config.native && config.block_in == 4 && config.block_out == 4;
-  return one_distance ? sum : sum + cost.distance;
+  // The base profile alone has the widths of its scratchpads, and dense vectors, whose distance is the bytes of a unit.
+  if (!config.native) return sum + 1;
+  return sum + (config.base ? cost.both_rows : cost.native_rows) + cost.distance;
 }
 
 }  // namespace tenon::estimate
