@@ -59,7 +59,9 @@ Action run_model(Options& options) {
   options.option(command->samples.labels, "--labels", "FILE",
                  "true classes of the samples, for the first result: prints accuracies");
   options.option(command->samples.limit, "--limit", "N", "only the first N samples; 0: all");
-  options.flag(command->samples.check, "--check", "compare every layer with the integer reference, bit for bit");
+  options.flag(command->samples.check, "--check",
+               "compare every layer with the integer reference, bit for bit, and find races and wrong indices in the "
+               "kernels of cuda:emulated");
   options.option(command->samples.verify, "--verify", "URI",
                  "also run the first samples on a second device, as lockstep:default");
   options.option(command->samples.verify_samples, "--verify-samples", "N", "number of samples of --verify");

@@ -549,12 +549,11 @@ Registers FunctionLowering::operands_of(const std::vector<kernels::Operand>& ope
 }
 
 // Adds one instruction for the kernel; its operands are the group's arguments and constants.
-Status FunctionLowering::call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding,
-                                     uint32_t code) {
+Status FunctionLowering::call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding) {
   TENON_TRY_ASSIGN(inputs, words(args));
   const Registers operands = operands_of(entry.operands, *inputs);
   const Registers results = results_of(binding);
-  runtime::CallNative call{code, entry.kernel, operands, results};
+  runtime::CallNative call{ProgramLowering::kCpuCode, entry.kernel, operands, results};
   add_slots(function_->type(binding.var), call.slots);
   emit(std::move(call), layer(binding.var));
   return {};
@@ -757,13 +756,11 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
   }
   TENON_TRY_ASSIGN(kernel, target->generate(program_.context, program_.module, name, callee));
   program_.made_kernel(callee);
-  if (auto* bound = std::get_if<BoundKernel>(&*kernel)) {
+  if (auto* bound = std::get_if<BoundKernels>(&*kernel)) {
     if (!program_.options.cpu.native)
       return error(fmt::format("target {} requires native kernels, which are off", target->name), origin(binding.var));
-    const bool emulated = bound->emulated;
-    NativeKernels& kernels = emulated ? program_.natives : program_.gpu_kernels;
-    return call_native(kernels.region(program_.context.name(name), std::move(*bound)), call.args, binding,
-                       emulated ? ProgramLowering::kCpuCode : ProgramLowering::kGpuCode);
+    return bound->emulated ? call_steps(name, std::move(*bound), call.args, binding)
+                           : call_gpu(name, std::move(*bound), call.args, binding);
   }
   TENON_TRY_ASSIGN(args, words(call.args));
   const Registers results = results_of(binding);
@@ -781,6 +778,60 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
   const auto id = static_cast<uint32_t>(program_.out.programs.size());
   program_.out.programs.push_back(std::move(program));
   emit(runtime::CallProgram{id, *args, results}, std::string(program_.context.name(name)));
+  return {};
+}
+
+// The steps of a region on an emulated GPU: native kernels, one after another.
+Status FunctionLowering::call_steps(Symbol name, BoundKernels kernels, const Atoms& args, const Binding& binding) {
+  TENON_TRY_ASSIGN(values, words(args));
+  for (BoundStep& step : kernels.steps) {
+    runtime::CallNative call{ProgramLowering::kCpuCode, 0, operands_of(step.operands, *values), {}};
+    for (const loop::BufferId result : step.function.results) {
+      const loop::Buffer& buffer = step.function.buffer(result);
+      runtime::Shape shape;
+      for (const loop::BufferAxis& axis : buffer.axes) shape.push_back(axis.extent.constant().value_or(0));
+      call.results.push_back(fresh());
+      call.slots.push_back({0, static_cast<uint64_t>(runtime::checked_bytes(buffer.dtype, shape).value_or(0))});
+    }
+    values->insert(values->end(), call.results.begin(), call.results.end());
+    call.kernel = program_.natives.step(program_.context.name(name), std::move(step));
+    emit(std::move(call), layer(binding.var));
+  }
+  const Registers results = results_of(binding);
+  for (size_t i = 0; i < results.size(); ++i) emit(runtime::Move{results[i], (*values)[kernels.results[i]]});
+  return {};
+}
+
+// A region on a GPU is one kernel of several launches, so that the values between them stay there.
+Status FunctionLowering::call_gpu(Symbol name, BoundKernels kernels, const Atoms& args, const Binding& binding) {
+  TENON_TRY_ASSIGN(inputs, words(args));
+  const Registers results = results_of(binding);
+  GpuRegion region(program_.context.name(name), inputs->size(), kernels);
+  Registers operands;
+  for (const auto& operand : region.operands()) {
+    const auto* argument = std::get_if<size_t>(&operand);
+    operands.push_back(argument ? (*inputs)[*argument] : load(std::get<runtime::Tensor>(operand)));
+  }
+  runtime::CallNative call{ProgramLowering::kGpuCode, 0, std::move(operands), {}};
+  std::vector<runtime::ArenaSlot> slots;
+  add_slots(function_->type(binding.var), slots);
+  std::vector<runtime::Move> moves;
+  std::map<size_t, Register> registers;  // of the values that the region computes
+  for (size_t i = 0; i < results.size(); ++i) {
+    const size_t value = kernels.results[i];
+    if (value >= inputs->size() && registers.emplace(value, results[i]).second) {
+      call.results.push_back(results[i]);
+      call.slots.push_back(slots[i]);
+    } else {
+      moves.push_back({results[i], value < inputs->size() ? (*inputs)[value] : registers.at(value)});
+    }
+  }
+  for (BoundStep& step : kernels.steps)
+    region.add_kernel(program_.gpu_kernels.step(program_.context.name(name), std::move(step)));
+  call.kernel = static_cast<uint32_t>(program_.gpu_regions.size());
+  program_.gpu_regions.push_back(std::move(region));
+  emit(std::move(call), layer(binding.var));
+  for (const runtime::Move& move : moves) emit(move);
   return {};
 }
 

@@ -84,8 +84,9 @@ class FunctionLowering {
   Expected<bool> call_group(const Binding& binding, const Call& call, Symbol name, const Function& callee);
   Status call_inline(const Binding& binding, const Call& call, const Function& callee);
   Status call_external(const Binding& binding, const Call& call, Symbol name);
-  Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding,
-                     uint32_t code = ProgramLowering::kCpuCode);
+  Status call_native(const NativeKernels::Entry& entry, const Atoms& args, const Binding& binding);
+  Status call_steps(Symbol name, BoundKernels kernels, const Atoms& args, const Binding& binding);
+  Status call_gpu(Symbol name, BoundKernels kernels, const Atoms& args, const Binding& binding);
   Expected<Registers> arguments(Symbol name, const Function& callee, const Atoms& args);
   Status lambda(const Binding& binding, const Lambda& lambda);
   Status cast(const Binding& binding, const Cast& cast);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
+#include "compiler/loop/bindings.h"
 #include "compiler/lower/function.h"
 #include "compiler/lower/graph.h"
 #include "compiler/lower/memory.h"
@@ -40,8 +42,13 @@ Status ProgramLowering::run(Symbol entry, Module* consumed) {
 Status ProgramLowering::compile_kernels() {
   TENON_TRY_ASSIGN(code, natives.compile());
   if (*code) out.natives.push_back(std::move(**code));
+  if (options.gpu_functions)
+    std::ranges::copy_if(natives.functions(), std::back_inserter(*options.gpu_functions), loop::is_bound);
   TENON_TRY_ASSIGN(gpu_code, gpu_kernels.compile_for_gpu());
   if (!*gpu_code) return {};
+  std::vector<runtime::NativeKernel> regions;
+  for (const GpuRegion& region : gpu_regions) regions.push_back(region.kernel((*gpu_code)->kernels));
+  (*gpu_code)->kernels = std::move(regions);
   const auto index = static_cast<uint32_t>(out.natives.size());
   out.natives.push_back(std::move(**gpu_code));
   for (runtime::Function& function : out.functions) {
@@ -50,7 +57,7 @@ Status ProgramLowering::compile_kernels() {
       if (call && call->code == kGpuCode) call->code = index;
     }
   }
-  if (options.gpu_functions) *options.gpu_functions = gpu_kernels.functions();
+  if (options.gpu_functions) std::ranges::copy(gpu_kernels.functions(), std::back_inserter(*options.gpu_functions));
   return {};
 }
 

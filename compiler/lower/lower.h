@@ -41,7 +41,8 @@ struct LowerOptions {
   std::vector<std::pair<std::string, std::string>> facts;  // free rows: the source model, how it was quantized
   CpuOptions cpu = {};
   std::vector<CpuPlacement>* placements = nullptr;  // receives the placement of each operator on the CPU
-  // Receives the functions of the code for GPUs, in the order of its kernels: for those who execute them elsewhere.
+  // Receives the functions that are bound to a GPU: those of its code, whose launches have their names, or of native
+  // kernels of their names, where it is emulated.
   std::vector<loop::Function>* gpu_functions = nullptr;
 };
 

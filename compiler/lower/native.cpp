@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/backends/llvm/gpu_code.h"
@@ -176,8 +177,8 @@ Expected<NativeKernels::Entry> NativeKernels::loops(const loop::Function& functi
   return add(context_.name(function.name), std::move(kernel), std::move(operands));
 }
 
-NativeKernels::Entry NativeKernels::region(std::string_view name, BoundKernel kernel) {
-  return add(name, std::move(kernel.function), std::move(kernel.operands));
+uint32_t NativeKernels::step(std::string_view name, BoundStep step) {
+  return add(name, std::move(step.function), std::move(step.operands)).kernel;
 }
 
 Expected<loop::Function> calling_function(Context& context, Symbol name, const Library& library) {
@@ -262,7 +263,13 @@ Expected<NativeKernels::Entry> NativeKernels::operator_kernel(const Function& fu
 Expected<std::optional<runtime::NativeCode>> NativeKernels::compile_for_gpu() {
   if (functions_.empty()) return std::nullopt;
   std::vector<const loop::Function*> functions;
-  for (const loop::Function& function : functions_) functions.push_back(&function);
+  for (loop::Function& function : functions_) {
+    std::string name = fmt::format("k{}_{}", functions.size(), context_.name(function.name));
+    std::ranges::replace_if(
+        name, [](unsigned char c) { return !std::isalnum(c); }, '_');
+    function.name = context_.symbol(name);
+    functions.push_back(&function);
+  }
   TENON_TRY_ASSIGN(code, native::compile_for_gpu(context_, functions, std::string(kLeastGpu)));
   return std::optional(std::move(*code));
 }

@@ -43,12 +43,12 @@ class NativeKernels {
   // has none.
   Expected<Entry> loops(const loop::Function& function);
 
-  // The kernel of a region that is a loop function.
-  Entry region(std::string_view name, BoundKernel kernel);
+  // The kernel of a step of a region; returns its index.
+  uint32_t step(std::string_view name, BoundStep step);
 
   // Compiles all kernels; nothing if there are none.
   Expected<std::optional<runtime::NativeCode>> compile();
-  // The same for GPUs, where all kernels are those of regions.
+  // The same for GPUs, where all kernels are steps of regions; their functions get names of PTX.
   Expected<std::optional<runtime::NativeCode>> compile_for_gpu();
   const std::vector<loop::Function>& functions() const { return functions_; }
 

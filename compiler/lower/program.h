@@ -12,6 +12,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/lower/constants.h"
+#include "compiler/lower/gpu_region.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/native.h"
 
@@ -53,6 +54,7 @@ class ProgramLowering {
   // The code of a CallNative until all kernels are compiled.
   static constexpr uint32_t kCpuCode = 0, kGpuCode = 1;
   NativeKernels natives, gpu_kernels;
+  std::vector<GpuRegion> gpu_regions;  // the kernels of kGpuCode, whose steps are gpu_kernels
   runtime::Executable& out;
 
  private:

@@ -22,16 +22,21 @@ struct LibraryCall {
   std::vector<std::variant<size_t, runtime::Tensor>> operands;  // indices of the region's parameters, and constants
 };
 
-// A loop function whose outermost nests are launches of a GPU.
-struct BoundKernel {
-  bool emulated = true;  // compiled for the CPU; else for the GPU
+// A loop function of a region on a GPU, whose outermost nests are launches.
+struct BoundStep {
   loop::Function function;
-  std::vector<std::variant<size_t, runtime::Tensor>> operands;  // of its parameters, as those of a LibraryCall
+  std::vector<std::variant<size_t, runtime::Tensor>> operands;  // of its parameters: values by index, and constants
+};
+// The kernels of a region on a GPU, in their order. Its values are its parameters and then the results of each step.
+struct BoundKernels {
+  bool emulated = true;  // compiled for the CPU; else for the GPU
+  std::vector<BoundStep> steps;
+  std::vector<size_t> results;  // of the region: values
 };
 
 // The code that a generator makes for a region; a new kind of kernel is one more alternative. The runtime runs each
 // kind.
-using RegionKernel = std::variant<runtime::AcceleratorProgram, LibraryCall, BoundKernel>;
+using RegionKernel = std::variant<runtime::AcceleratorProgram, LibraryCall, BoundKernels>;
 
 // One row of a target's table: earlier rows win.
 struct TargetPattern {

@@ -39,7 +39,7 @@ Expected<Comparison::Values> Comparison::region_values(const std::string& progra
 runtime::Hook Comparison::hook() {
   return [this](const runtime::Step& step) -> Status {
     const auto* call = std::get_if<runtime::CallProgram>(&step.instruction->operation);
-    if (call == nullptr) return {};
+    if (call == nullptr) return kernels_(step);
     const runtime::AcceleratorProgram& program = compilation_.executable.programs[call->program];
     TENON_TRY_ASSIGN(values, region_values(program.name, step.args));
     const auto find = [&](const std::string& name) -> Expected<Tensor> {

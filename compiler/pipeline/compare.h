@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/ir/interpreter.h"
+#include "compiler/pipeline/kernel_check.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/vm/session.h"
 
@@ -29,13 +30,16 @@ bool for_each_element(runtime::Shape blocked, runtime::Shape plain,
 // layers that the program keeps, and every output.
 class Comparison {
  public:
-  Comparison(const Model& model, const Compilation& compilation) : model_(model), compilation_(compilation) {}
+  Comparison(const Model& model, const Compilation& compilation)
+      : model_(model),
+        compilation_(compilation),
+        kernels_(*model.context, compilation.executable, compilation.gpu_functions) {}
 
   // The whole model on one sample in the reference interpreter.
   Expected<std::vector<runtime::Tensor>> reference(std::span<const runtime::Tensor> inputs) const;
 
-  // For SessionOptions::hook: compares each launch. A difference ends the run with an error that names the layer, the
-  // element and both values.
+  // For SessionOptions::hook: compares each launch, and checks the kernels of an emulated GPU. A difference ends the
+  // run with an error that names the layer, the element and both values.
   runtime::Hook hook();
 
   // The results of the session beside those of reference(): integers bit for bit, floats to kTolerance of their size.
@@ -69,6 +73,7 @@ class Comparison {
   int64_t differing_ = 0;
   const Model& model_;
   const Compilation& compilation_;
+  KernelCheck kernels_;
   std::optional<Mismatch> mismatch_;
   int64_t layers_ = 0, elements_ = 0;
 };

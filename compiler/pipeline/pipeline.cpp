@@ -218,6 +218,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   std::vector<CpuPlacement> on_cpu;
   lowering.cpu = options.cpu;
   lowering.placements = &on_cpu;
+  lowering.gpu_functions = &result.gpu_functions;
   begin(targets.empty() ? "generating code" : "scheduling and generating code");
   if (consumed) {
     for (Module* module : {&consumed->module, &result.quantized, &result.partitioned}) forget_constants(*module);

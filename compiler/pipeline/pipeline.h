@@ -74,6 +74,7 @@ struct Compilation {
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
   std::vector<Placement> placements;
   runtime::Executable executable;
+  std::vector<loop::Function> gpu_functions;  // LowerOptions::gpu_functions
 };
 
 // The model outlives the compilation.

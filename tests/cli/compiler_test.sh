@@ -87,6 +87,9 @@ expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --target
 expect 0 "native code for nvptx64-nvidia-cuda: levels sm_80" "$tenon" inspect "$scratch/t.tnx"
 TENON_CUDA_DRIVER=no_such_driver.so.1 expect 1 "there is no CUDA driver: no_such_driver.so.1" "$tenon" run tests/models/tiny_digits.onnx \
   --shapes N=1 --cpu --targets cuda --data tests/models/resnet8_digits_test.npz:x --divide 255
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(1, 1, 28, 28), f32]) -> Tensor[(1, 1, 1, 28), f32] {\n  max(relu(%%x), axes=[2], keep=1)\n}\n' >"$scratch/g.tn"
+expect 0 "2 of 2 operators" "$tenon" run "$scratch/g.tn" --cpu --targets cuda:emulated --check --limit 1 \
+  --data tests/models/resnet8_digits_test.npz:x --divide 255
 expect 2 "names both cuda and cuda:emulated" "$tenon" compile "${digits[@]}" --targets cuda,cuda:emulated
 expect 2 "cuda:emulated requires native kernels" "$tenon" compile "${digits[@]}" --targets cuda:emulated --kernels reference
 expect 0 "Libraries of kernels" "$tenon" doctor

@@ -2,69 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <utility>
+#include <vector>
 
+#include "compiler/backends/cuda/region.h"
 #include "compiler/backends/llvm/gpu_code.h"
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/kernels.h"
-#include "compiler/kernels/schedule.h"
-#include "compiler/loop/schedule/bind.h"
-#include "compiler/machine/machine.h"
 #include "support/try.h"
 
 namespace tenon::compiler::cuda {
 namespace {
 
-// Adds the bindings of `from` to `to`, with its parameters replaced by `copies`; returns the copy of its result.
-Expected<Atom> append(const Module& module, const Function& from, std::map<VarId, Atom> copies, Function& to) {
-  for (const Binding& binding : from.body.bindings) {
-    Value value = binding.value;
-    for_each_operand(value, [&](Atom& atom) {
-      if (const auto* var = std::get_if<VarId>(&atom)) atom = copies.at(*var);
-    });
-    const auto* call = std::get_if<Call>(&value);
-    const auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-    const Function* composite = symbol ? module.function(*symbol) : nullptr;
-    if (composite) {
-      std::map<VarId, Atom> inner;
-      for (size_t i = 0; i < composite->params.size(); ++i) inner.emplace(composite->params[i], call->args[i]);
-      TENON_TRY_ASSIGN(result, append(module, *composite, std::move(inner), to));
-      copies.emplace(binding.var, *result);
-      continue;
-    }
-    const auto var = static_cast<VarId>(to.vars.size());
-    to.vars.push_back(from.info(binding.var));
-    to.body.bindings.push_back({var, std::move(value)});
-    copies.emplace(binding.var, var);
-  }
-  const auto* result = std::get_if<VarId>(&from.body.result);
-  return result ? copies.at(*result) : from.body.result;
-}
-
-// The region without calls of composites.
-Expected<Function> inlined(const Module& module, const Function& region) {
-  Function function;
-  std::map<VarId, Atom> copies;
-  for (const VarId param : region.params) {
-    const auto var = static_cast<VarId>(function.vars.size());
-    function.vars.push_back(region.info(param));
-    function.params.push_back(var);
-    copies.emplace(param, var);
-  }
-  TENON_TRY_ASSIGN(result, append(module, region, std::move(copies), function));
-  function.body.result = *result;
-  function.result = region.result;
-  return function;
-}
-
-Expected<BoundKernel> bound_kernel(Context& context, const Module& module, const Function& function) {
-  // The templates' tiles for 32 lanes become warps.
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, *find_machine("x86-64-v4")));
-  loop::Function scheduled = kernels::schedule(context, std::move(kernel->function)).function;
-  TENON_TRY_ASSIGN(bound, loop::bound(context, std::move(scheduled)));
-  return BoundKernel{false, std::move(*bound), std::move(kernel->operands)};
+Expected<BoundKernels> kernels_of(Context& context, const Module& module, const Function& region) {
+  TENON_TRY_ASSIGN(function, inlined(module, region));
+  return steps_of(context, module, *function);
 }
 
 Status accepts(Context& context, const Module& module, const Function& function, const Match&) {
@@ -77,66 +29,55 @@ Status accepts(Context& context, const Module& module, const Function& function,
   }
   const TensorType* result = function.result.tensor();
   if (result && result->dims.empty()) return error("a scalar stays on the host");
-  TENON_TRY(bound_kernel(context, module, function));
+  TENON_TRY(kernels_of(context, module, function));
   return {};
 }
 
-// Also requires that the kernel becomes PTX: a function of the C library, or a thread's large buffer, does not.
+// Also requires that the kernels become PTX: a function of the C library, or a thread's large buffer, does not.
 Status accepts_for_gpu(Context& context, const Module& module, const Function& function, const Match& match) {
   TENON_TRY(accepts(context, module, function, match));
-  TENON_TRY_ASSIGN(kernel, bound_kernel(context, module, function));
-  const loop::Function* const functions[] = {&kernel->function};
-  TENON_TRY(native::compile_for_gpu(context, functions, "sm_80"));
-  return {};
-}
-
-// Whether every operator after the first is elementwise on values of the first one's shape, so that one kernel computes
-// all of them without computing a value twice.
-bool is_one_nest(const Function& function) {
-  const TensorType* first = nullptr;
-  for (const Binding& binding : function.body.bindings) {
-    const auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply) continue;
-    const TensorType* type = function.type(binding.var).tensor();
-    if (!type) return false;
-    if (!first) {
-      first = type;
-      continue;
-    }
-    const bool elementwise =
-        apply->op->pattern == OpPattern::kElementwise || apply->op->pattern == OpPattern::kBroadcast;
-    if (!elementwise || type->dims != first->dims) return false;
+  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function));
+  for (const BoundStep& step : kernels->steps) {
+    const loop::Function* const functions[] = {&step.function};
+    TENON_TRY(native::compile_for_gpu(context, functions, "sm_80"));
   }
-  return true;
-}
-
-Status fits(Context& context, const Module& module, const Function& region) {
-  TENON_TRY_ASSIGN(function, inlined(module, region));
-  if (!is_one_nest(*function)) return error("a kernel is one operator and the elementwise ones after it");
-  TENON_TRY(bound_kernel(context, module, *function));
   return {};
 }
 
 template <bool kEmulated>
 Expected<RegionKernel> generate(Context& context, const Module& module, Symbol, const Function& region) {
-  TENON_TRY_ASSIGN(function, inlined(module, region));
-  TENON_TRY_ASSIGN(kernel, bound_kernel(context, module, *function));
-  kernel->emulated = kEmulated;
-  return RegionKernel(std::move(*kernel));
+  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, region));
+  kernels->emulated = kEmulated;
+  return RegionKernel(std::move(*kernels));
 }
 
-// One row for each operator that has a loop function.
-std::vector<TargetPattern> patterns(Status (*accepts)(Context&, const Module&, const Function&, const Match&)) {
+// Applications of the operators, with any operands.
+GraphPattern applications(const std::vector<const Operator*>& operators) {
   constexpr size_t kMaxOperands = 8;  // of an operator with any number of them
+  std::vector<GraphPattern> all;
+  for (const Operator* known : operators) {
+    const size_t most = known->variadic() ? kMaxOperands : known->inputs.size();
+    for (size_t n = 0; n <= most; ++n) all.push_back(op(known->id, std::vector<GraphPattern>(n, any())));
+  }
+  return either(std::move(all));
+}
+
+// One row for each operator that has a loop function. One that only changes a shape copies nothing on the host, so a
+// GPU takes it together with the operator before it, whose result is there.
+std::vector<TargetPattern> patterns(Status (*accepts)(Context&, const Module&, const Function&, const Match&)) {
   std::vector<TargetPattern> rows;
   const Context context;
-  for (const Operator* known : context.operators()) {
-    if (!kernels::lowered(known->id) || kernels::only_reshapes(known->id)) continue;
-    std::vector<GraphPattern> arities;
-    const size_t most = known->variadic() ? kMaxOperands : known->inputs.size();
-    for (size_t n = 0; n <= most; ++n) arities.push_back(op(known->id, std::vector<GraphPattern>(n, any())));
-    rows.push_back({fmt::format("cuda.{}", known->name), either(std::move(arities)), accepts});
+  std::vector<const Operator*> computing, reshaping;
+  for (const Operator* known : context.operators())
+    if (kernels::lowered(known->id)) (kernels::only_reshapes(known->id) ? reshaping : computing).push_back(known);
+  const GraphPattern computed = applications(computing);
+  for (const Operator* known : reshaping) {
+    std::vector<GraphPattern> operands(known->inputs.size(), any());
+    operands[0] = computed;
+    rows.push_back({fmt::format("cuda.{}", known->name), op(known->id, std::move(operands)), accepts});
   }
+  for (const Operator* known : computing)
+    rows.push_back({fmt::format("cuda.{}", known->name), applications({known}), accepts});
   return rows;
 }
 
@@ -147,7 +88,6 @@ Target make_target() {
   target.name = "cuda";
   target.documentation = "kernels of GPUs: bound to blocks and threads, and compiled to PTX";
   target.patterns = patterns(accepts_for_gpu);
-  target.fits = fits;
   target.generate = generate<false>;
   return target;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
 #include "compiler/backends/llvm/compile.h"
@@ -12,14 +11,6 @@
 
 namespace tenon::compiler::native {
 namespace {
-
-// A name of PTX that no other function has: PTX allows letters, digits and underscores only.
-std::string entry_name(std::string_view name, size_t index) {
-  std::string entry = fmt::format("k{}_{}", index, name);
-  std::ranges::replace_if(
-      entry, [](unsigned char c) { return !std::isalnum(c); }, '_');
-  return entry;
-}
 
 // The function with the temporaries of its kernels as further results, and after them one for each launch, whose sizes
 // are the numbers of blocks: so one signature has the sizes of all.
@@ -67,8 +58,6 @@ Expected<runtime::NativeCode> compile_for_gpu(TypeContext& context, std::span<co
   std::vector<PtxFunction> entries;
   for (const loop::Function* function : functions) {
     TENON_TRY_ASSIGN(kernels, loop::kernels_of(context, *function));
-    const std::string name = entry_name(context.name(function->name), entries.size());
-    for (size_t i = 0; i < kernels->size(); ++i) (*kernels)[i].name = fmt::format("{}_{}", name, i);
     TENON_TRY_ASSIGN(kernel, describe(context, *function, *kernels));
     code.kernels.push_back(std::move(*kernel));
     entries.push_back({function, std::move(*kernels)});

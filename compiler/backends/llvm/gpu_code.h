@@ -9,9 +9,9 @@
 
 namespace tenon::compiler::native {
 
-// One kernel for each function, under its name; its launches are those of loop::kernels_of(), and its temporaries the
-// buffers that the function allocates outside of them. `level`: the least capability, as sm_80. Errors: those of
-// make_ptx(), and a function that is not bound.
+// One kernel for each function, under its name, which must be unique and one of PTX: letters, digits, underscores. Its
+// launches are those of loop::kernels_of(), and its temporaries the buffers that the function allocates outside of
+// them. `level`: the least capability, as sm_80. Errors: those of make_ptx(), and a function that is not bound.
 Expected<runtime::NativeCode> compile_for_gpu(TypeContext& context, std::span<const loop::Function* const> functions,
                                               const std::string& level);
 

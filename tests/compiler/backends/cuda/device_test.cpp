@@ -12,6 +12,8 @@
 #include "compiler/pipeline/pipeline.h"
 #include "tests/compiler/backends/cuda/emulated_driver.h"
 #include "tests/compiler/backends/cuda/models.h"
+#include "tests/compiler/backends/cuda/transformer.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler {
 namespace {
@@ -19,6 +21,13 @@ namespace {
 using runtime::Tensor;
 
 runtime::SessionOptions on_fake_gpu() { return {.gpu_driver = TENON_FAKE_DRIVER}; }
+
+// How many calls of native kernels the entry has.
+size_t native_calls(const runtime::Executable& executable) {
+  return static_cast<size_t>(std::ranges::count_if(executable.main().code, [](const runtime::Instruction& i) {
+    return std::holds_alternative<runtime::CallNative>(i.operation);
+  }));
+}
 
 TEST(CudaDevice, ResNet8HasTheResultsOfTheCpu) {
   auto model = load_model(kResNet8 + ".onnx", {{"N", 1}});
@@ -39,7 +48,7 @@ TEST(CudaDevice, ResNet8HasTheResultsOfTheCpu) {
   EXPECT_EQ(executable->natives, made->natives);
   const auto code = std::ranges::find_if(executable->natives, &runtime::NativeCode::is_for_gpu);
   ASSERT_NE(code, executable->natives.end());
-  const EmulatedDriver driver(*model->context, functions, *code);
+  const EmulatedDriver driver(*model->context, functions);
   for (const Tensor& image : images("x", 3)) {
     const auto wanted = run(cpu->executable, {image}), found = run(*executable, {image}, on_fake_gpu());
     ASSERT_TRUE(wanted) << wanted.error().str();
@@ -47,14 +56,17 @@ TEST(CudaDevice, ResNet8HasTheResultsOfTheCpu) {
     expect_close((*found)[0], (*wanted)[0]);
   }
   EXPECT_GE(driver.launches(), 3 * 9u);
+  EXPECT_EQ(native_calls(*executable), 1u) << "all layers are one region";
 }
 
 // One function on the GPU alone.
 class CudaCode : public testing::Test {
  protected:
   runtime::Executable compiled(const std::string& params, const std::string& type, const std::string& body) {
-    auto module =
-        parse(context, "#[version = \"1\"]\ndef @main" + params + " -> " + type + " {\n" + body + "\n}\n", {}, "m");
+    return compiled("#[version = \"1\"]\ndef @main" + params + " -> " + type + " {\n" + body + "\n}\n");
+  }
+  runtime::Executable compiled(const std::string& text) {
+    auto module = parse(context, text, {}, "m");
     EXPECT_TRUE(module) << module.error().str();
     const std::vector<Target> targets{cuda::make_target()};
     const Symbol main = context.symbol("main");
@@ -64,6 +76,22 @@ class CudaCode : public testing::Test {
                       {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
     EXPECT_TRUE(made) << made.error().str();
     return std::move(*made);
+  }
+
+  // Runs the compiled function on the GPU that the tests play; returns the number of launches.
+  size_t expect_results_of_the_cpu(const runtime::Executable& executable, const std::string& text,
+                                   const std::vector<Tensor>& inputs) {
+    const auto module = parse(context, text, {}, "m");
+    EXPECT_TRUE(module) << module.error().str();
+    const auto cpu =
+        lower(context, *module, context.symbol("main"), {}, {.name = "m", .facts = {}, .cpu = this_processor()});
+    EXPECT_TRUE(cpu) << cpu.error().str();
+    const EmulatedDriver driver(context, functions);
+    const auto wanted = run(*cpu, inputs), found = run(executable, inputs, on_fake_gpu());
+    EXPECT_TRUE(wanted) << wanted.error().str();
+    EXPECT_TRUE(found) << found.error().str();
+    for (size_t i = 0; wanted && found && i < wanted->size(); ++i) expect_close((*found)[i], (*wanted)[i]);
+    return driver.launches();
   }
 
   Context context;
@@ -84,9 +112,31 @@ TEST_F(CudaCode, WithoutADriverASessionSaysWhatToDo) {
   EXPECT_NE(forbidden.error().what.find("has native code, which was forbidden"), std::string::npos);
 }
 
+TEST_F(CudaCode, ATransformerIsOneRegion) {
+  const Transformer model = TransformerMaker(test_seed(22)).make(2);
+  const auto executable = compiled(model.text);
+  EXPECT_EQ(native_calls(executable), 1u) << "values stay on the GPU from one operator to the next";
+  EXPECT_GE(expect_results_of_the_cpu(executable, model.text, model.inputs), 2 * 15u);
+}
+
+// A parameter that two steps read, a value that is returned and read on, and one of two results of an operator.
+TEST_F(CudaCode, RegionsReturnAndReadValuesOften) {
+  const std::string text =
+      "#[version = \"1\"]\ndef @main(%x: Tensor[(3, 4), f32], %y: Tensor[(4, 3), f32]) -> (Tensor[(3, 3), f32], "
+      "Tensor[(3, 2), f32], Tensor[(3, 3), f32]) {\n  let %p = matmul(%x, %y);\n  let %t = split(softmax(%p), "
+      "sizes=[1, 2], "
+      "axis=1);\n  (%p, %t.1, tanh(matmul(%p, matmul(%x, %y))))\n}\n";
+  const auto executable = compiled(text);
+  EXPECT_EQ(native_calls(executable), 1u);
+  std::vector<Tensor> inputs{Tensor(DType::kF32, {3, 4}), Tensor(DType::kF32, {4, 3})};
+  for (Tensor& input : inputs)
+    for (size_t i = 0; i < 12; ++i) input.data<float>()[i] = static_cast<float>(i % 5) / 4 - 0.3f;
+  expect_results_of_the_cpu(executable, text, inputs);
+}
+
 TEST_F(CudaCode, LaunchesThatTheDriverRefusesAreErrors) {
   auto executable = compiled("(%x: Tensor[(3, 4), f32])", "Tensor[(3, 4), f32]", "  relu(%x)");
-  const EmulatedDriver driver(context, functions, executable.natives[0]);
+  const EmulatedDriver driver(context, functions);
   const std::vector<Tensor> input{Tensor(DType::kF32, {3, 4})};
   EXPECT_TRUE(run(executable, input, on_fake_gpu()));
   executable.natives[0].kernels[0].launches[0].threads = {7, 1, 1};

@@ -18,15 +18,14 @@ F* of_driver(const char* name) {
 }
 
 // One function for each launch, with the kernels' arguments: its nest alone.
-std::vector<loop::Function> launches_of(Context& context, const loop::Function& function,
-                                        const runtime::NativeKernel& kernel) {
+std::vector<loop::Function> launches_of(Context& context, const loop::Function& function) {
   const auto kernels = loop::kernels_of(context, function);
   const auto launches = loop::launches_of(context, function);
   EXPECT_TRUE(kernels && launches);
   std::vector<loop::Function> made;
   for (size_t i = 0; i < launches->size(); ++i) {
     loop::Function& launch = made.emplace_back(function);
-    launch.name = context.symbol(kernel.launches[i].entry);
+    launch.name = context.symbol((*kernels)[i].name);
     launch.results = (*kernels)[i].function.results;
     launch.body.clear();
     launch.body.push_back(loop::Stmt{*(*launches)[i].nest});
@@ -36,13 +35,11 @@ std::vector<loop::Function> launches_of(Context& context, const loop::Function& 
 
 }  // namespace
 
-EmulatedDriver::EmulatedDriver(Context& context, std::span<const loop::Function> functions,
-                               const runtime::NativeCode& code) {
+EmulatedDriver::EmulatedDriver(Context& context, std::span<const loop::Function> functions) {
   std::deque<loop::Function> launches;
-  for (size_t i = 0; i < functions.size(); ++i) {
-    size_t launch = 0;
-    for (loop::Function& made : launches_of(context, functions[i], code.kernels[i])) {
-      entries_.push_back({this, launches.size(), code.kernels[i].launches[launch++].entry.c_str()});
+  for (const loop::Function& function : functions) {
+    for (loop::Function& made : launches_of(context, function)) {
+      entries_.push_back({this, launches.size(), std::string(context.name(made.name))});
       launches.push_back(std::move(made));
     }
   }
@@ -55,12 +52,13 @@ EmulatedDriver::EmulatedDriver(Context& context, std::span<const loop::Function>
   EXPECT_TRUE(library) << library.error().str();
   library_.emplace(std::move(*library));
   of_driver<decltype(fake_set_memory)>("fake_set_memory")(size_t{1} << 28);
-  for (Entry& entry : entries_) of_driver<decltype(fake_set_kernel)>("fake_set_kernel")(entry.name, run, &entry);
+  for (Entry& entry : entries_)
+    of_driver<decltype(fake_set_kernel)>("fake_set_kernel")(entry.name.c_str(), run, &entry);
 }
 
 EmulatedDriver::~EmulatedDriver() {
   for (const Entry& entry : entries_)
-    of_driver<decltype(fake_set_kernel)>("fake_set_kernel")(entry.name, nullptr, nullptr);
+    of_driver<decltype(fake_set_kernel)>("fake_set_kernel")(entry.name.c_str(), nullptr, nullptr);
 }
 
 bool EmulatedDriver::run(void* user, void** arguments) {

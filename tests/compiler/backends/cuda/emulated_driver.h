@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compiler/ir/module.h"
@@ -15,8 +16,8 @@ namespace tenon::compiler {
 
 class EmulatedDriver {
  public:
-  // `functions`: those of the code's kernels (LowerOptions::gpu_functions). The code outlives the object.
-  EmulatedDriver(Context& context, std::span<const loop::Function> functions, const runtime::NativeCode& code);
+  // `functions`: LowerOptions::gpu_functions.
+  EmulatedDriver(Context& context, std::span<const loop::Function> functions);
   EmulatedDriver(const EmulatedDriver&) = delete;
   EmulatedDriver& operator=(const EmulatedDriver&) = delete;
   ~EmulatedDriver();
@@ -27,7 +28,7 @@ class EmulatedDriver {
   struct Entry {
     EmulatedDriver* driver = nullptr;
     size_t kernel = 0;  // of the library
-    const char* name = nullptr;
+    std::string name;
   };
   static bool run(void* user, void** arguments);
 

@@ -1,20 +1,24 @@
 // The target "cuda", emulated: models beside the accelerator and the CPU, with the CPU's results.
 #include "compiler/backends/cuda/target.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/partition/partition.h"
+#include "compiler/pipeline/kernel_check.h"
 #include "compiler/pipeline/pipeline.h"
 #include "driver/accelerator.h"
 #include "tests/compiler/backends/cuda/models.h"
+#include "tests/compiler/backends/cuda/transformer.h"
+#include "tests/compiler/loop/must_parse.h"
 #include "tests/seed.h"
 
 namespace tenon::compiler {
@@ -76,8 +80,10 @@ TEST(CudaTarget, TakesWhatTheAcceleratorLeaves) {
 class CudaFunctions : public testing::Test {
  protected:
   std::vector<Placement> partition_of(const std::string& params, const std::string& type, const std::string& body) {
-    auto parsed =
-        parse(context, "#[version = \"1\"]\ndef @main" + params + " -> " + type + " {\n" + body + "\n}\n", {}, "m");
+    return partition_text("#[version = \"1\"]\ndef @main" + params + " -> " + type + " {\n" + body + "\n}\n");
+  }
+  std::vector<Placement> partition_text(const std::string& text) {
+    auto parsed = parse(context, text, {}, "m");
     EXPECT_TRUE(parsed) << parsed.error().str();
     if (!parsed) return {};
     plain = clone(*parsed);
@@ -93,31 +99,68 @@ class CudaFunctions : public testing::Test {
   const std::vector<Target> targets{cuda::make_emulated_target()};
 };
 
-TEST_F(CudaFunctions, ATransformerLayerHasTheResultsOfTheCpu) {
-  const auto placements = partition_of(
-      "(%x: Tensor[(12, 32), f32], %q: Tensor[(32, 32), f32], %k: Tensor[(32, 32), f32], %v: Tensor[(32, 32), f32], "
-      "%up: Tensor[(32, 64), f32], %down: Tensor[(64, 32), f32], %g: Tensor[(32,), f32])",
-      "Tensor[(12, 32), f32]",
-      "  let %scores = matmul(matmul(%x, %q), transpose(matmul(%x, %k), axes=[1, 0]));\n"
-      "  let %h = layer_norm(add(%x, matmul(softmax(%scores), matmul(%x, %v))), %g, %g);\n"
-      "  let %u = matmul(%h, %up);\n"
-      "  layer_norm(add(%h, matmul(multiply(%u, sigmoid(%u)), %down)), %g, %g)");
+TEST_F(CudaFunctions, ATransformerHasTheResultsOfTheCpu) {
+  const Transformer model = TransformerMaker(test_seed(21)).make(3);
+  const auto placements = partition_text(model.text);
   for (const Placement& placement : placements)
     EXPECT_EQ(placement.target, "cuda") << placement.op << ": " << placement.reason;
-  std::mt19937 random(test_seed(21));
-  std::vector<Tensor> inputs;
-  for (const runtime::Shape& shape : {runtime::Shape{12, 32}, {32, 32}, {32, 32}, {32, 32}, {32, 64}, {64, 32}, {32}}) {
-    Tensor& tensor = inputs.emplace_back(DType::kF32, shape);
-    for (float& x : tensor.data<float>()) x = static_cast<float>(static_cast<int>(random() % 401) - 200) / 1000;
-  }
-  const LowerOptions options{.name = "layer", .facts = {}, .cpu = this_processor()};
+  const LowerOptions options{.name = "encoder", .facts = {}, .cpu = this_processor()};
   const auto cpu = lower(context, plain, main, {}, options), gpu = lower(context, module, main, targets, options);
   ASSERT_TRUE(cpu) << cpu.error().str();
   ASSERT_TRUE(gpu) << gpu.error().str();
-  const auto wanted = run(*cpu, inputs), found = run(*gpu, inputs);
+  const auto wanted = run(*cpu, model.inputs), found = run(*gpu, model.inputs);
   ASSERT_TRUE(wanted) << wanted.error().str();
   ASSERT_TRUE(found) << found.error().str();
   expect_close((*found)[0], (*wanted)[0]);
+}
+
+// Native code checks no index and no race; the hook does, by the evaluator.
+TEST_F(CudaFunctions, KernelsAreCheckedByTheEvaluator) {
+  const Transformer model = TransformerMaker(test_seed(23)).make(1);
+  partition_text(model.text);
+  std::vector<loop::Function> functions;
+  const auto executable = lower(context, module, main, targets,
+                                {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+  ASSERT_TRUE(executable) << executable.error().str();
+  ASSERT_GE(functions.size(), 8u);
+  KernelCheck check(context, *executable, functions);
+  const auto found = run(*executable, model.inputs, {.hook = std::ref(check)});
+  ASSERT_TRUE(found) << found.error().str();
+  EXPECT_EQ(check.kernels(), functions.size());
+}
+
+TEST_F(CudaFunctions, PlantedRacesAndIndicesAreFound) {
+  partition_of("(%x: Tensor[(3, 4), i32])", "Tensor[(3, 4), i32]", "  relu(%x)");
+  std::vector<loop::Function> functions;
+  const auto executable = lower(context, module, main, targets,
+                                {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+  ASSERT_TRUE(executable) << executable.error().str();
+  ASSERT_EQ(functions.size(), 1u);
+  const std::vector<Tensor> input{Tensor(DType::kI32, {3, 4})};
+  const auto message = [&](const std::string& phases) {
+    const std::vector<loop::Function> planted{loop::must_parse(
+        context,
+        fmt::format("loop @{}(%x: Tensor[(3, 4), i32]) -> (%y: Tensor[(3, 4), i32]) {{\n  for b in (3) block_x "
+                    "{{\n{}  }}\n}}\n",
+                    context.name(functions[0].name), phases))};
+    KernelCheck check(context, *executable, planted);
+    const auto found = run(*executable, input, {.hook = std::ref(check)});
+    return found ? std::string("no error") : found.error().str();
+  };
+  const std::string copy =
+      "    for t in (4) thread_x { stage copy(i in (3) at (b), j in (4) at (t)) { %y[i, j] = %x[i, j]; } }\n";
+  const std::string reverse =
+      "    for t in (4) thread_x { stage last(i in (3) at (b), j in (4) at (t)) { %y[i, 3 - j] = %x[i, j]; } }\n";
+  const std::string beyond =
+      "    for t in (4) thread_x { stage next(i in (3) at (b), j in (4) at (t)) { %y[i, j] = %x[i, j + 1]; } }\n";
+  const std::string other =
+      "    for t in (4) thread_x { stage one(i in (3) at (b), j in (4) at (t)) { %y[i, j] = %x[i, j] + i32(1); } }\n";
+  EXPECT_EQ(message(copy), "no error");
+  EXPECT_EQ(message(copy + "    barrier;\n" + reverse), "no error");
+  EXPECT_NE(message(copy + reverse).find("race: thread"), std::string::npos) << message(copy + reverse);
+  EXPECT_NE(message(beyond).find("is outside"), std::string::npos) << message(beyond);
+  EXPECT_NE(message(other).find("result 0 of the kernel differs from the evaluator's"), std::string::npos)
+      << message(other);
 }
 
 TEST_F(CudaFunctions, SaysWhatItDoesNotTake) {

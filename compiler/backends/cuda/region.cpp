@@ -1,0 +1,193 @@
+#include "compiler/backends/cuda/region.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "compiler/ir/operator.h"
+#include "compiler/kernels/kernels.h"
+#include "compiler/kernels/schedule.h"
+#include "compiler/loop/schedule/bind.h"
+#include "compiler/machine/machine.h"
+#include "support/try.h"
+
+namespace tenon::compiler::cuda {
+namespace {
+
+// Adds the bindings of `from` to `to`, with its parameters replaced by `copies`; returns the copy of its result.
+Expected<Atom> append(const Module& module, const Function& from, std::map<VarId, Atom> copies, Function& to) {
+  for (const Binding& binding : from.body.bindings) {
+    Value value = binding.value;
+    for_each_operand(value, [&](Atom& atom) {
+      if (const auto* var = std::get_if<VarId>(&atom)) atom = copies.at(*var);
+    });
+    const auto* call = std::get_if<Call>(&value);
+    const auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+    const Function* composite = symbol ? module.function(*symbol) : nullptr;
+    if (composite) {
+      std::map<VarId, Atom> inner;
+      for (size_t i = 0; i < composite->params.size(); ++i) inner.emplace(composite->params[i], call->args[i]);
+      TENON_TRY_ASSIGN(result, append(module, *composite, std::move(inner), to));
+      copies.emplace(binding.var, *result);
+      continue;
+    }
+    const auto var = static_cast<VarId>(to.vars.size());
+    to.vars.push_back(from.info(binding.var));
+    to.body.bindings.push_back({var, std::move(value)});
+    copies.emplace(binding.var, var);
+  }
+  const auto* result = std::get_if<VarId>(&from.body.result);
+  return result ? copies.at(*result) : from.body.result;
+}
+
+using Members = std::vector<size_t>;  // bindings of the region
+
+class RegionSteps {
+ public:
+  RegionSteps(Context& context, const Module& module, const Function& region)
+      : context_(context), module_(module), region_(region), bindings_(region.body.bindings) {}
+
+  Expected<BoundKernels> run() {
+    for (const VarId param : region_.params) define(param, region_.type(param).parts().size());
+    const std::vector<Members> groups = group();
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      const Value& value = bindings_[i].value;
+      if (const auto* tuple = std::get_if<Tuple>(&value)) {
+        auto& values = values_[bindings_[i].var];
+        for (const Atom& field : tuple->fields) std::ranges::copy(of(field), std::back_inserter(values));
+      } else if (const auto* field = std::get_if<Project>(&value)) {
+        values_[bindings_[i].var] = {of(field->tuple)[field->index]};
+      } else if (!groups[i].empty()) {
+        TENON_TRY(add(groups[i]));
+      }
+    }
+    kernels_.results = of(region_.body.result);
+    return std::move(kernels_);
+  }
+
+ private:
+  // The operators of the step that ends with each binding; of bindings inside of steps, none.
+  std::vector<Members> group() const {
+    std::map<VarId, size_t> uses, producers;
+    const auto count = [&](const Atom& atom) {
+      if (const auto* var = std::get_if<VarId>(&atom)) ++uses[*var];
+    };
+    count(region_.body.result);
+    for (const Binding& binding : bindings_) for_each_operand(binding.value, count);
+    std::vector<Members> groups(bindings_.size());
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      const auto* apply = std::get_if<Apply>(&bindings_[i].value);
+      if (!apply) continue;
+      producers.emplace(bindings_[i].var, i);
+      for (const Atom& atom : apply->args) {
+        const auto* var = std::get_if<VarId>(&atom);
+        const auto producer = var ? producers.find(*var) : producers.end();
+        if (producer == producers.end() || uses.at(*var) != 1 || !continues(*apply, bindings_[i].var, *var)) continue;
+        groups[i] = std::exchange(groups[producer->second], {});
+        break;
+      }
+      groups[i].push_back(i);
+    }
+    return groups;
+  }
+
+  // Whether the operator computes each element from the element of `before` at the same position.
+  bool continues(const Apply& apply, VarId var, VarId before) const {
+    const TensorType *result = region_.type(var).tensor(), *operand = region_.type(before).tensor();
+    return result && operand && result->dims == operand->dims &&
+           (apply.op->pattern == OpPattern::kElementwise || apply.op->pattern == OpPattern::kBroadcast);
+  }
+
+  // A step of these operators, or one for each where they are no kernel together.
+  Status add(const Members& members) {
+    auto [function, args] = function_of(members);
+    auto step = bound_step(context_, module_, function);
+    if (!step && members.size() > 1) {
+      for (const size_t member : members) TENON_TRY(add(Members{member}));
+      return {};
+    }
+    if (!step) return std::unexpected(std::move(step.error()));
+    for (auto& operand : step->operands) {
+      if (auto* param = std::get_if<size_t>(&operand)) *param = of(args[*param]).front();
+    }
+    kernels_.steps.push_back(std::move(*step));
+    define(bindings_[members.back()].var, function.result.parts().size());
+    return {};
+  }
+
+  // The operators as a function, and its arguments.
+  std::pair<Function, std::vector<VarId>> function_of(const Members& members) const {
+    Function function;
+    std::vector<VarId> args;
+    std::map<VarId, VarId> copies;
+    const auto copy = [&](VarId var) {
+      copies.emplace(var, static_cast<VarId>(function.vars.size()));
+      function.vars.push_back(region_.info(var));
+      return copies.at(var);
+    };
+    for (const size_t member : members) {
+      Value value = bindings_[member].value;
+      for_each_operand(value, [&](Atom& atom) {
+        const auto* var = std::get_if<VarId>(&atom);
+        if (!var) return;
+        if (!copies.contains(*var)) {
+          args.push_back(*var);
+          function.params.push_back(copy(*var));
+        }
+        atom = copies.at(*var);
+      });
+      const VarId var = copy(bindings_[member].var);
+      function.body.bindings.push_back({var, std::move(value)});
+      function.body.result = var;
+      function.result = function.type(var);
+    }
+    return {std::move(function), std::move(args)};
+  }
+
+  void define(VarId var, size_t count) {
+    for (size_t i = 0; i < count; ++i) values_[var].push_back(next_++);
+  }
+  const std::vector<size_t>& of(const Atom& atom) const { return values_.at(std::get<VarId>(atom)); }
+
+  Context& context_;
+  const Module& module_;
+  const Function& region_;
+  const std::vector<Binding>& bindings_;
+  BoundKernels kernels_;
+  std::map<VarId, std::vector<size_t>> values_;  // a tuple has one for each field
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+Expected<Function> inlined(const Module& module, const Function& region) {
+  Function function;
+  std::map<VarId, Atom> copies;
+  for (const VarId param : region.params) {
+    const auto var = static_cast<VarId>(function.vars.size());
+    function.vars.push_back(region.info(param));
+    function.params.push_back(var);
+    copies.emplace(param, var);
+  }
+  TENON_TRY_ASSIGN(result, append(module, region, std::move(copies), function));
+  function.body.result = *result;
+  function.result = region.result;
+  return function;
+}
+
+Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function) {
+  // The templates' tiles for 32 lanes become warps.
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, *find_machine("x86-64-v4")));
+  loop::Function scheduled = kernels::schedule(context, std::move(kernel->function)).function;
+  TENON_TRY_ASSIGN(bound, loop::bound(context, std::move(scheduled)));
+  return BoundStep{std::move(*bound), std::move(kernel->operands)};
+}
+
+Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region) {
+  return RegionSteps(context, module, region).run();
+}
+
+}  // namespace tenon::compiler::cuda

@@ -1,0 +1,19 @@
+// A region of the target as kernels: which operators share one, and the values that pass from one to the next.
+#pragma once
+
+#include "compiler/partition/target.h"
+
+namespace tenon::compiler::cuda {
+
+// One kernel for the function's operators, bound to a GPU: its outermost nests are launches.
+Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function);
+
+// The region without calls of composites.
+Expected<Function> inlined(const Module& module, const Function& region);
+
+// The steps of a region without calls. Elementwise operators on values of one shape join the step of the operator that
+// they follow, if nothing else reads what it computes; every other operator is a step of its own. Errors: those of
+// bound_step().
+Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region);
+
+}  // namespace tenon::compiler::cuda
