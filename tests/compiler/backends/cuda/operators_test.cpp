@@ -2,66 +2,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/backends/llvm/ptx.h"
-#include "compiler/ir/module.h"
-#include "compiler/ir/text.h"
-#include "compiler/kernels/kernels.h"
-#include "compiler/kernels/schedule.h"
 #include "compiler/loop/bindings.h"
-#include "compiler/loop/schedule/bind.h"
 #include "runtime/native/native.h"
 #include "runtime/native/thread_pool.h"
+#include "tests/compiler/backends/cuda/operator_kernels.h"
 #include "tests/compiler/backends/cuda/ptxas.h"
-#include "tests/compiler/ir/operators/cases.h"
 
 namespace tenon::compiler {
 namespace {
-
-using runtime::Tensor;
-
-struct BoundKernel {
-  std::string where;
-  loop::Function function;
-  std::vector<Tensor> params, results;
-};
-
-// The bound kernels of all stored cases whose operators have loop functions; counts those that are not bound.
-std::deque<BoundKernel> bound_kernels(Context& context, size_t& refused) {
-  const Machine& machine = *find_machine("x86-64-v4");  // its tiles have 32 lanes, which become a warp
-  std::deque<BoundKernel> kernels;
-  for (const auto& [name, stored] : operator_cases()) {
-    std::string params, type;
-    for (size_t i = 0; i < stored.inputs.size(); ++i) {
-      params += fmt::format("{}%{}: {}", i ? ", " : "", static_cast<char>('a' + i),
-                            context.str(context.type_of(stored.inputs[i])));
-    }
-    for (const Tensor& result : stored.results)
-      type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
-    if (stored.results.size() > 1) type = "(" + type + ")";
-    const auto module =
-        parse(context, fmt::format("#[version = \"1\"]\ndef @main({}) -> {} {{ {} }}\n", params, type, stored.call), {},
-              name);
-    if (!module) continue;
-    const Function& function = *module->function(context.symbol("main"));
-    auto kernel = kernels::make_kernel(context, *module, fmt::format("k{}", kernels.size()), function, machine);
-    if (!kernel) continue;
-    auto bound = loop::bound(context, kernels::schedule(context, std::move(kernel->function)).function);
-    if (!bound) {
-      ++refused;
-      continue;
-    }
-    BoundKernel& made = kernels.emplace_back(BoundKernel{name, std::move(*bound), {}, stored.results});
-    for (const auto& operand : kernel->operands)
-      made.params.push_back(std::holds_alternative<Tensor>(operand) ? std::get<Tensor>(operand)
-                                                                    : stored.inputs[std::get<size_t>(operand)]);
-  }
-  return kernels;
-}
 
 TEST(CudaOperators, PtxOfAllKernelsIsAssembled) {
   const auto ptxas = find_ptxas();
