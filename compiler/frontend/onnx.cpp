@@ -39,12 +39,21 @@ const OnnxConverter* find_converter(std::string_view op) {
 // "Relu", "com.microsoft.Gelu"
 std::string qualified(const OnnxNode& node) { return node.domain.empty() ? node.op : node.domain + "." + node.op; }
 
-// Opset 7 redefined many operators; these have kept the meaning of their first version.
-bool unchanged_since_first(std::string_view op) {
-  static constexpr std::string_view kOps[] = {"Abs",    "Ceil",    "Conv", "Exp",  "Floor",      "Identity", "Log",
-                                              "MatMul", "Neg",     "Not",  "Relu", "Reciprocal", "Shape",    "Sigmoid",
-                                              "Size",   "Softmax", "Sqrt", "Tanh", "Transpose"};
-  return std::ranges::find(kOps, op) != std::end(kOps);
+// The first opset whose definition of an operator is that of opset 7, but for attributes without a meaning there.
+int64_t first_opset(std::string_view op) {
+  static constexpr std::pair<std::string_view, int64_t> kRedefined[] = {
+      {"Add", 7},     {"And", 7},          {"BatchNormalization", 7},
+      {"Cast", 6},    {"Concat", 4},       {"Div", 7},
+      {"Dropout", 7}, {"Equal", 7},        {"GRU", 7},
+      {"Gemm", 7},    {"GlobalLpPool", 2}, {"Greater", 7},
+      {"LSTM", 7},    {"Less", 7},         {"LpPool", 2},
+      {"Mul", 7},     {"Or", 7},           {"PRelu", 7},
+      {"Pad", 2},     {"Pow", 7},          {"RNN", 7},
+      {"Reshape", 5}, {"Selu", 6},         {"Split", 2},
+      {"Sub", 7},     {"Tile", 6},         {"Upsample", 7},
+      {"Xor", 7}};
+  const auto found = std::ranges::find(kRedefined, op, &std::pair<std::string_view, int64_t>::first);
+  return found == std::end(kRedefined) ? 1 : found->second;
 }
 
 // The name as an identifier of the text form; empty where it has neither letter nor digit, as "?".
@@ -278,7 +287,7 @@ class Importer : public OnnxImport {
       return import.fail(fmt::format("the operator {} is not supported", qualified(node)),
                          "express it by operators that are, or export the model without it");
     }
-    if (node.domain.empty() && import.opset() < 7 && !unchanged_since_first(node.op)) {
+    if (node.domain.empty() && import.opset() < first_opset(node.op)) {
       return import.fail(fmt::format("{} of opset {} is not supported", node.op, import.opset()),
                          "convert the model to opset 7 or later with onnx.version_converter");
     }

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "compiler/frontend/onnx_expression.h"
+#include "compiler/frontend/onnx_sizes.h"
 
 namespace tenon::compiler {
 namespace {
@@ -177,16 +178,20 @@ template <WindowFactors factors>
 Status window(NodeImport& node) {
   TENON_TRY_ASSIGN(periodic, node.integer("periodic", 1));
   TENON_TRY_ASSIGN(dtype, real_dtype(node));
-  TENON_TRY_ASSIGN(size, integer_or(node, 0, "the size of the window", 0));
-  if (*size < 0 || *size > kMaxElements) return node.fail(fmt::format("a window of {} elements is impossible", *size));
-  const double period = static_cast<double>(std::max<int64_t>(*periodic ? *size : *size - 1, 1));
-  Reals values;
-  for (int64_t n = 0; n < *size; ++n) {
-    const double angle = kTau * static_cast<double>(n) / period;
-    values.push_back(factors.a - factors.b * std::cos(angle) + factors.c * std::cos(2 * angle));
-  }
+  TENON_TRY_ASSIGN(given, OnnxInts::input(node, 0, "the size of the window"));
+  const auto known = given->constants();
+  if (known && (known->size() != 1 || (*known)[0] < 0 || (*known)[0] > kMaxElements))
+    return node.fail(fmt::format("a window of {} elements is impossible", known->empty() ? 0 : (*known)[0]));
+  OnnxAttributes attrs(Attrs{{"dtype", "i64"}});
+  TENON_TRY(attrs.set_scalar(node, "count", *given));
+  TENON_TRY_ASSIGN(scalar, given->scalar(node));
   OnnxFormula f(node);
-  return f.result(real_constant(f, {*size}, values, *dtype));
+  const DType exact = *dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  const OnnxTerm n = f.term(attrs.apply(node, ops::kArange, {})).cast(exact), size = f.term(*scalar).cast(exact);
+  const OnnxTerm period = f.apply(ops::kMaximum, {*periodic ? size : size - 1, f.scalar(1, exact)});
+  const OnnxTerm angle = n * kTau / period;
+  const OnnxTerm wave = f.apply(ops::kCos, {angle}) * -factors.b + factors.a;
+  return f.result((factors.c == 0 ? wave : wave + f.apply(ops::kCos, {angle * 2}) * factors.c).cast(*dtype));
 }
 
 Expected<double> real_input(NodeImport& node, size_t input, std::string_view what) {

@@ -130,6 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
                "the operator com.example.Relu is not supported"},
         Broken{"opset", [](auto& m) { m.mutable_opset_import(0)->set_version(99); },
                "opset 99 is not supported, 1 .. 27 are"},
+        Broken{"redefined", [](auto& m) { m.mutable_opset_import(0)->set_version(6); },
+               "Gemm of opset 6 is not supported\n  help: convert the model to opset 7 or later"},
         Broken{"no_opset", [](auto& m) { m.clear_opset_import(); }, "the model does not state its opset"},
         Broken{"no_graph", [](auto& m) { m.clear_graph(); }, "the model has no graph"},
         Broken{"dtype",
