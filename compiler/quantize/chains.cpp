@@ -11,7 +11,12 @@ namespace {
 class ChainFinder {
  public:
   ChainFinder(const Module& module, const Function& function, const Block& block, const std::vector<uint32_t>& uses)
-      : module_(module), function_(function), block_(block), uses_(uses), user_(function.vars.size(), SIZE_MAX) {
+      : module_(module),
+        function_(function),
+        block_(block),
+        uses_(uses),
+        feeds_(feeding_integers(function)),
+        user_(function.vars.size(), SIZE_MAX) {
     const auto& bindings = block.bindings;
     chains_.at_root.resize(bindings.size());
     chains_.inner.resize(bindings.size());
@@ -95,6 +100,7 @@ class ChainFinder {
   // An addition of two variables of one type.
   bool set_residual_operand(size_t add, size_t last, Chain& chain) const {
     const Apply& apply = *apply_at(add);
+    if (!feeds_[index(block_.bindings[add].var)]) return false;
     const VarId chain_value = block_.bindings[last].var;
     const size_t other = apply.args[0] == Atom(chain_value) ? 1 : 0;
     const auto* residual = std::get_if<VarId>(&apply.args[other]);
@@ -107,12 +113,51 @@ class ChainFinder {
   const Function& function_;
   const Block& block_;
   const std::vector<uint32_t>& uses_;
+  std::vector<bool> feeds_;   // feeding_integers()
   std::vector<size_t> user_;  // by variable: its last user in the block
   std::vector<bool> claimed_;
   Chains chains_;
 };
 
+// Collects the operands of a block's bindings, from the last to the first.
+void visit_operands(const Block& block, std::vector<bool>& feeds) {
+  for (auto binding = block.bindings.rbegin(); binding != block.bindings.rend(); ++binding) {
+    for_each_block(binding->value, [&](const Block& inner) { visit_operands(inner, feeds); });
+    const auto* apply = std::get_if<Apply>(&binding->value);
+    const bool passes = apply && (keeps_scale(*apply) || apply->op->is_one_of({ops::kAdd, ops::kClip, ops::kConcat,
+                                                                               ops::kGlobalAvgPool, ops::kRelu}));
+    // Values that calls or data structures take are no reason to change how they are computed.
+    const bool reads =
+        !apply || apply->op->is_one_of({ops::kConv2d, ops::kDense}) || (passes && feeds[index(binding->var)]);
+    if (!reads) continue;
+    for_each_operand(binding->value, [&](const Atom& atom) {
+      if (const auto* var = std::get_if<VarId>(&atom)) feeds[index(*var)] = true;
+    });
+  }
+}
+
 }  // namespace
+
+bool keeps_scale(const Apply& apply) {
+  constexpr OperatorId kKept[] = {ops::kBroadcastTo,   ops::kDepthToSpace, ops::kExpandDims, ops::kFlatten,
+                                  ops::kGlobalMaxPool, ops::kIdentity,     ops::kMaxPool1d,  ops::kMaxPool2d,
+                                  ops::kMaxPool3d,     ops::kReshape,      ops::kReverse,    ops::kSlice,
+                                  ops::kSpaceToDepth,  ops::kSqueeze,      ops::kTile,       ops::kTranspose};
+  return std::ranges::any_of(kKept, [&](OperatorId id) { return apply.op->is(id); }) &&
+         std::ranges::all_of(apply.computed,
+                             [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); });
+}
+
+std::vector<bool> feeding_integers(const Function& function) {
+  std::vector<bool> feeds(function.vars.size());
+  const auto visit_result = [&](const Block& block) {
+    if (const auto* var = std::get_if<VarId>(&block.result)) feeds[index(*var)] = true;
+  };
+  visit_result(function.body);
+  for_each_binding(function.body, [&](const Binding& binding) { for_each_block(binding.value, visit_result); });
+  visit_operands(function.body, feeds);
+  return feeds;
+}
 
 Clamp clamp_of(const Apply& apply) {
   if (apply.op->is(ops::kRelu)) return {.lo = 0, .hi = std::numeric_limits<double>::infinity()};

@@ -3,7 +3,7 @@
 //   anchor (conv2d, dense; constant weights) -> bias_add? -> clamp? -> (add residual -> clamp?)?
 //
 // A clamp is a relu or a clip. Every value inside the chain has one user, the next operator of the chain, in the same
-// block.
+// block. A residual is added only where the sum is feeding_integers().
 #pragma once
 
 #include <optional>
@@ -15,6 +15,14 @@
 namespace tenon::compiler {
 
 Clamp clamp_of(const Apply& apply);  // of a relu or a clip
+
+// An operator whose result on int8 operands has their scale.
+bool keeps_scale(const Apply& apply);
+
+// By variable: whether an integer operator may read it, directly or through operators that have an int8 form. A sum
+// that operators on floats alone read, as a normalization of rows, is added in float: its int8 form would cost
+// accuracy, and be dequantized at once.
+std::vector<bool> feeding_integers(const Function& function);
 
 struct Chain {
   const Apply* anchor = nullptr;

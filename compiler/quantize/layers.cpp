@@ -22,6 +22,7 @@ class LayerFinder {
         name_(name),
         function_(*module.function(name)),
         uses_(use_counts(function_)),
+        feeds_(feeding_integers(function_)),
         found_(found) {}
 
   void run() { visit(function_.body); }
@@ -51,6 +52,7 @@ class LayerFinder {
     const auto* apply = std::get_if<Apply>(&binding.value);
     if (!apply || (!apply->op->is(ops::kAdd) && !apply->op->is(ops::kGlobalAvgPool) && !apply->op->is(ops::kConcat)))
       return;
+    if (apply->op->is(ops::kAdd) && !feeds_[index(binding.var)]) return;
     Layer layer{.function = name_, .root = binding.var, .operands = {}, .members = {binding.var}, .name = {}};
     for (const Atom& arg : apply->args) {
       if (const auto* var = std::get_if<VarId>(&arg)) layer.operands.push_back(*var);
@@ -70,6 +72,7 @@ class LayerFinder {
   Symbol name_;
   const Function& function_;
   std::vector<uint32_t> uses_;
+  std::vector<bool> feeds_;  // feeding_integers()
   std::vector<Layer>& found_;
 };
 

@@ -50,6 +50,7 @@ class Quantizer {
         options_(options),
         scales_(scales),
         uses_(use_counts(function_)),
+        feeds_(feeding_integers(function_)),
         values_(function_.vars.size()),
         joined_(function_.vars.size()) {
     for_each_binding(function_.body, [&](const Binding& binding) {
@@ -263,7 +264,7 @@ class Quantizer {
     }
     if (apply && apply->op->is(ops::kConcat) && is_quantized(binding.var) && can_concatenate(binding.var, *apply))
       return done(emit_concat(binding.var, *apply));
-    if (apply && apply->op->is(ops::kAdd) && is_quantized(binding.var) &&
+    if (apply && apply->op->is(ops::kAdd) && is_quantized(binding.var) && feeds_[index(binding.var)] &&
         std::ranges::all_of(apply->args, [&](const Atom& a) { return has_integer(a); }) &&
         function_.type(std::get<VarId>(apply->args[0])) == function_.type(std::get<VarId>(apply->args[1]))) {
       return done(emit_add({.anchor = nullptr,
@@ -324,17 +325,6 @@ class Quantizer {
                 builder_.apply(ops::kClip, {*values_[index(input)].integer},
                                {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}, name(var)),
                 s);
-  }
-
-  // Operators of one tensor that move or select its elements.
-  static bool keeps_scale(const Apply& apply) {
-    constexpr OperatorId kKept[] = {ops::kBroadcastTo,   ops::kDepthToSpace, ops::kExpandDims, ops::kFlatten,
-                                    ops::kGlobalMaxPool, ops::kIdentity,     ops::kMaxPool1d,  ops::kMaxPool2d,
-                                    ops::kMaxPool3d,     ops::kReshape,      ops::kReverse,    ops::kSlice,
-                                    ops::kSpaceToDepth,  ops::kSqueeze,      ops::kTile,       ops::kTranspose};
-    return std::ranges::any_of(kKept, [&](OperatorId id) { return apply.op->is(id); }) &&
-           std::ranges::all_of(apply.computed,
-                               [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); });
   }
 
   // The number of channels, where it is known.
@@ -464,6 +454,7 @@ class Quantizer {
   const QuantizeOptions& options_;
   ValueScales* scales_;
   std::vector<uint32_t> uses_;
+  std::vector<bool> feeds_;  // feeding_integers()
   std::vector<Forms> values_;
   std::vector<std::optional<VarId>> joined_;      // the concatenation that is the only user
   std::vector<std::pair<VarId, Forms>> changes_;  // values with their forms before, since the beginning

@@ -131,6 +131,17 @@ TEST_F(QuantizeTest, AnAdditionWithoutAConvolutionIsARequantizationOfItsOwn) {
   EXPECT_EQ(operators()["max_pool2d"], 1);
 }
 
+// One sum is for a sigmoid alone, which runs in float; the other one for a convolution too.
+TEST_F(QuantizeTest, ASumForFloatOperatorsAloneIsAddedInFloat) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom first = apply("sigmoid", {apply("add", {conv(x, 4, 4, 3), x})});
+  const Atom sum = apply("add", {conv(first, 4, 4, 3), first});
+  const Atom gate = apply("sigmoid", {sum});
+  EXPECT_LT(relative_error(apply("multiply", {gate, conv(sum, 4, 4, 1)})), 0.04);
+  EXPECT_EQ(operators()["add"], 1);
+  EXPECT_EQ(operators()["requantize_add"], 1);
+}
+
 TEST_F(QuantizeTest, WhatHasNoIntegerFormRunsInFloat) {
   const Atom x = param({1, 4, 6, 6});
   EXPECT_LT(relative_error(conv(apply("sigmoid", {conv(x, 4, 4, 3)}), 4, 4, 3)), 0.04);
