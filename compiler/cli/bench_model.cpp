@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <random>
 
 #include "compiler/cli/model_options.h"
-#include "runtime/dtype.h"
+#include "compiler/cli/random_inputs.h"
 #include "runtime/npy.h"
 #include "runtime/run/inputs.h"
 #include "runtime/vm/session.h"
@@ -20,18 +19,6 @@ namespace tenon::cli {
 namespace {
 
 using runtime::Tensor;
-
-// Floats in -1 .. 1, integers 0 or 1: both are small indices and small lengths.
-Tensor random_input(const runtime::Port& port, std::mt19937& random) {
-  Tensor tensor(port.dtype, port.shape);
-  runtime::with_dtype<runtime::kAnyDType>(port.dtype, [&]<class T>(T) {
-    for (T& x : tensor.data<T>()) {
-      if constexpr (runtime::is_real<T>) x = static_cast<T>((static_cast<double>(random() % 4097) - 2048) / 2048);
-      else x = static_cast<T>(random() % 2);
-    }
-  });
-  return tensor;
-}
 
 struct KernelTime {
   std::string name;
@@ -73,20 +60,8 @@ struct BenchModel {
 
  private:
   Expected<std::vector<Tensor>> read_inputs() const {
+    if (inputs.empty()) return random_inputs(executable);
     const auto& params = executable.main().params;
-    std::vector<Tensor> values;
-    if (inputs.empty()) {
-      std::mt19937 random(1);
-      for (const runtime::Port& port : params) {
-        if (!port.is_static())
-          return error(fmt::format("input {} has no fixed shape", to_string(port)), executable.name,
-                       "bind its sizes with --shapes, or give inputs with --input");
-        if (!runtime::checked_bytes(port.dtype, port.shape))
-          return error("the input " + runtime::to_string(port) + " is too large for any machine", executable.name);
-        values.push_back(random_input(port, random));
-      }
-      return values;
-    }
     return runtime::read_inputs(runtime::input_slots(params), std::span(&inputs, 1), {.where = executable.name});
   }
 

@@ -43,6 +43,7 @@ Action print_schedule(Options&);
 Action bench_sim(Options&);
 Action bench_compile(Options&);
 Action bench_cpu(Options&);
+Action bench_gpu(Options&);
 Action bench_launch(Options&);
 Action bench_transfer(Options&);
 Action bench_model(Options&);
@@ -92,6 +93,7 @@ constexpr Command kCommands[] = {
     {"bench transfer", "measure how fast a device's buffers are written and read", bench_transfer},
     {"bench compile", "measure how the compiler's work grows with the module", bench_compile},
     {"bench cpu", "measure the CPU's kernels beside oneDNN's", bench_cpu},
+    {"bench gpu", "measure a model on a GPU beside the CPU", bench_gpu},
     {"bench model", "measure a model on the CPU: its compilation, its run, its kernels", bench_model},
     {"bench vm", "measure the virtual machine's instructions", bench_vm},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},

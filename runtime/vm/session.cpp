@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "runtime/vm/run.h"
 #include "runtime/vm/state.h"
@@ -161,9 +160,8 @@ Status Session::State::load_natives() {
 
 Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code) {
   if (!gpu) {
-    const char* const variable = std::getenv("TENON_CUDA_DRIVER");
-    const std::string library = variable ? variable : "libcuda.so.1";
-    auto opened = cuda::Gpu::open(options.gpu, options.gpu_driver.empty() ? library : options.gpu_driver);
+    auto opened =
+        cuda::Gpu::open(options.gpu, options.gpu_driver.empty() ? cuda::default_driver() : options.gpu_driver);
     if (!opened) {
       Diagnostic& failure = opened.error();
       failure.what = fmt::format("the executable has {} kernels for a GPU: {}", code.kernels.size(), failure.what);

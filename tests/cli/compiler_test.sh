@@ -90,6 +90,17 @@ TENON_CUDA_DRIVER=no_such_driver.so.1 expect 1 "there is no CUDA driver: no_such
 printf '#[version = "1"]\ndef @main(%%x: Tensor[(1, 1, 28, 28), f32]) -> Tensor[(1, 1, 1, 28), f32] {\n  max(relu(%%x), axes=[2], keep=1)\n}\n' >"$scratch/g.tn"
 expect 0 "2 of 2 operators" "$tenon" run "$scratch/g.tn" --cpu --targets cuda:emulated --check --limit 1 \
   --data tests/models/resnet8_digits_test.npz:x --divide 255
+TENON_CUDA_DRIVER=no_such_driver.so.1 expect 1 "nothing is measured: there is no CUDA driver" "$tenon" bench gpu tests/models/tiny_digits.onnx --shapes N=1
+TENON_CUDA_DRIVER=no_such_driver.so.1 expect 3 "nothing is measured: there is no CUDA driver" scripts/gpu "$(dirname "$tenon")/.."
+# A model that stays on the CPU, on the driver that the tests play.
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(), f32]) -> Tensor[(), f32] {\n  relu(%%x)\n}\n' >"$scratch/s.tn"
+fake=$(dirname "$tenon")/../lib/fake_cuda_driver.so
+if [[ -e $fake ]]; then
+  TENON_CUDA_DRIVER=$fake expect 0 "operators on the GPU                   0 of 1" "$tenon" bench gpu "$scratch/s.tn"
+  TENON_CUDA_DRIVER=$fake expect 0 '"gpu": "Fake GPU"' "$tenon" bench gpu "$scratch/s.tn" --json
+  TENON_CUDA_DRIVER=$fake expect 1 "the code has no kernel k0_cuda_0_0: CUDA_ERROR_NOT_FOUND" "$tenon" bench gpu "$scratch/g.tn"
+fi
+expect 2 "--rounds is at least 1" "$tenon" bench gpu tests/models/tiny_digits.onnx --rounds 0
 expect 2 "names both cuda and cuda:emulated" "$tenon" compile "${digits[@]}" --targets cuda,cuda:emulated
 expect 2 "cuda:emulated requires native kernels" "$tenon" compile "${digits[@]}" --targets cuda:emulated --kernels reference
 expect 0 "Libraries of kernels" "$tenon" doctor

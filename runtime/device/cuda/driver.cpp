@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,11 @@ std::string Driver::describe(int status) const {
   if (error_name(status, &name) != 0 || !name) return fmt::format("error {}", status);
   if (error_string(status, &text) != 0 || !text) return name;
   return fmt::format("{}: {}", name, text);
+}
+
+std::string default_driver() {
+  const char* const variable = std::getenv("TENON_CUDA_DRIVER");
+  return variable ? variable : "libcuda.so.1";
 }
 
 Expected<const Driver*> open_driver(const std::string& library) {

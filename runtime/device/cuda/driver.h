@@ -54,6 +54,9 @@ struct Driver {
 
 constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
 
+// The library that is opened where no other is named: $TENON_CUDA_DRIVER, or NVIDIA's.
+std::string default_driver();
+
 // Opens the driver's library; it stays open until the end of the process. Errors: there is no such library, or it lacks
 // a function.
 Expected<const Driver*> open_driver(const std::string& library);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,14 +31,13 @@ TEST(GpuOperators, ComputeTheResults) {
   ASSERT_TRUE(code) << code.error().str();
   ASSERT_TRUE(verify(*code, "operators"));
 
-  const char* const variable = std::getenv("TENON_CUDA_DRIVER");
-  const auto found_gpu = cuda::Gpu::open(0, variable ? variable : "libcuda.so.1");
+  const auto found_gpu = cuda::Gpu::open(0, cuda::default_driver());
   std::optional<EmulatedDriver> driver;
   if (!found_gpu) {
     fmt::print("{}: the launches are executed on the CPU\n", found_gpu.error().what);
     driver.emplace(context, functions);
   }
-  auto gpu = cuda::Gpu::open(0, driver ? TENON_FAKE_DRIVER : variable ? variable : "libcuda.so.1");
+  auto gpu = cuda::Gpu::open(0, driver ? TENON_FAKE_DRIVER : cuda::default_driver());
   ASSERT_TRUE(gpu) << gpu.error().str();
   const auto shared = std::make_shared<cuda::SharedGpu>(std::move(*gpu));
   auto library = cuda::GpuLibrary::load(*code, shared, {});

@@ -1,0 +1,41 @@
+#include "compiler/cli/random_inputs.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "runtime/dtype.h"
+
+namespace tenon::cli {
+namespace {
+
+using runtime::Tensor;
+
+Tensor random_input(const runtime::Port& port, std::mt19937& random) {
+  Tensor tensor(port.dtype, port.shape);
+  runtime::with_dtype<runtime::kAnyDType>(port.dtype, [&]<class T>(T) {
+    for (T& x : tensor.data<T>()) {
+      if constexpr (runtime::is_real<T>) x = static_cast<T>((static_cast<double>(random() % 4097) - 2048) / 2048);
+      else x = static_cast<T>(random() % 2);
+    }
+  });
+  return tensor;
+}
+
+}  // namespace
+
+Expected<std::vector<Tensor>> random_inputs(const runtime::Executable& executable) {
+  std::vector<Tensor> values;
+  std::mt19937 random(1);
+  for (const runtime::Port& port : executable.main().params) {
+    if (!port.is_static())
+      return error(fmt::format("input {} has no fixed shape", to_string(port)), executable.name,
+                   "bind its sizes with --shapes, or give inputs with --input");
+    if (!runtime::checked_bytes(port.dtype, port.shape))
+      return error("the input " + runtime::to_string(port) + " is too large for any machine", executable.name);
+    values.push_back(random_input(port, random));
+  }
+  return values;
+}
+
+}  // namespace tenon::cli
