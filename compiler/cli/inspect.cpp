@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "compiler/backends/llvm/disassemble.h"
 #include "compiler/cli/command.h"
 #include "compiler/cli/program_text.h"
 #include "compiler/lower/memory.h"
 #include "runtime/executable/executable.h"
+#include "support/suggest.h"
 #include "support/try.h"
 #include "support/visitor.h"
 
@@ -110,8 +114,9 @@ std::string_view reason_of(compiler::Outside outside) {
 
 // The plan of each function that computes tensors: the bytes of its arena, the most that are live at once, and the
 // results for which each run of the frame allocates memory.
-void print_plan(const Executable& e) {
+void print_plan(const Executable& e, std::string_view only = "") {
   for (const runtime::Function& function : e.functions) {
+    if (!only.empty() && function.name != only) continue;
     const auto planned = compiler::planned_results(function);
     if (planned.empty()) continue;
     const compiler::FrameMemory memory = compiler::frame_memory(function);
@@ -127,11 +132,72 @@ void print_plan(const Executable& e) {
   }
 }
 
+void print_native_kernel(const runtime::NativeKernel& kernel) {
+  fmt::print("  {}: {} parameters, {} results, sizes", kernel.name, kernel.signature.params.size(),
+             kernel.signature.results.size());
+  for (const runtime::SignatureDim& dim : kernel.signature.dims) fmt::print(" {}", dim.name);
+  fmt::print("\n");
+}
+
 struct Inspect {
-  std::string input;
+  std::string input, function, kernel;
 
   Status run() const {
     TENON_TRY_ASSIGN(e, runtime::load(input));
+    if (!function.empty()) TENON_TRY(print_function(*e));
+    if (!kernel.empty()) TENON_TRY(print_machine_code(*e));
+    return function.empty() && kernel.empty() ? print_all(*e) : Status();
+  }
+
+ private:
+  std::unexpected<Diagnostic> unknown(std::string_view what, std::string_view name,
+                                      const std::vector<std::string_view>& names) const {
+    const std::string suggestion = suggest(name, names);
+    return error(fmt::format("there is no {} '{}'", what, name), input,
+                 fmt::format("{}{}tenon inspect {} lists all", suggestion, suggestion.empty() ? "" : " ", input),
+                 Fault::kUsage);
+  }
+
+  Status print_function(const Executable& e) const {
+    std::vector<std::string_view> names;
+    for (const runtime::Function& each : e.functions) names.push_back(each.name);
+    const std::string_view name = std::string_view(function).substr(function.starts_with('@') ? 1 : 0);
+    const auto found = std::ranges::find(e.functions, name, &runtime::Function::name);
+    if (found == e.functions.end()) return unknown("function", name, names);
+    print_code(e, *found);
+    fmt::print("\nmemory plan\n");
+    print_plan(e, name);
+    return {};
+  }
+
+  // The machine code of one kernel, for each level.
+  Status print_machine_code(const Executable& e) const {
+    std::vector<std::string_view> names;
+    for (const runtime::NativeCode& native : e.natives) {
+      for (const runtime::NativeKernel& each : native.kernels) names.push_back(each.name);
+      const auto found = std::ranges::find(native.kernels, kernel, &runtime::NativeKernel::name);
+      if (found == native.kernels.end()) continue;
+      auto functions = compiler::native::disassemble(native.object, native.triple, kernel);
+      if (!functions) {
+        functions.error().where = input;
+        return std::unexpected(std::move(functions.error()));
+      }
+      fmt::print("\nnative code for {}\n", native.triple);
+      print_native_kernel(*found);
+      if (functions->empty())
+        return error(fmt::format("the native code has no symbols of kernel '{}'", kernel), input,
+                     "compile the model again with this version's tenon compile");
+      for (const auto& [symbol, instructions] : *functions) {
+        fmt::print("\n{}: {} instructions\n", symbol, instructions.size());
+        for (const auto& [address, size, text] : instructions) fmt::print("{:>8x}  {}\n", address, text);
+      }
+      return {};
+    }
+    return unknown("native kernel", kernel, names);
+  }
+
+  Status print_all(const Executable& executable) const {
+    const Executable* e = &executable;
     fmt::print("{}\n", e->name);
     for (const auto& [key, value] : e->facts) fmt::print("  {}: {}\n", key, value);
     for (const runtime::Port& port : e->main().params) fmt::print("  input   {}\n", to_string(port));
@@ -141,18 +207,13 @@ struct Inspect {
       for (const runtime::DataConstructor& c : type.constructors) fmt::print(" {}/{}", c.name, c.fields);
       fmt::print("\n");
     }
-    for (const runtime::Function& function : e->functions) print_code(*e, function);
+    for (const runtime::Function& each : e->functions) print_code(*e, each);
     fmt::print("\nmemory plan\n");
     print_plan(*e);
     for (const runtime::NativeCode& native : e->natives) {
       fmt::print("\nnative code for {}: levels {}, {} bytes\n", native.triple, fmt::join(native.levels, ", "),
                  native.object.size());
-      for (const runtime::NativeKernel& kernel : native.kernels) {
-        fmt::print("  {}: {} parameters, {} results, sizes", kernel.name, kernel.signature.params.size(),
-                   kernel.signature.results.size());
-        for (const runtime::SignatureDim& dim : kernel.signature.dims) fmt::print(" {}", dim.name);
-        fmt::print("\n");
-      }
+      for (const runtime::NativeKernel& each : native.kernels) print_native_kernel(each);
     }
     for (const runtime::AcceleratorProgram& program : e->programs) {
       fmt::print("\n");
@@ -177,6 +238,9 @@ struct Plan {
 Action inspect(Options& options) {
   auto command = std::make_shared<Inspect>();
   options.argument(command->input, "FILE", "an executable (.tnx)");
+  options.option(command->function, "--function", "@NAME", "only the code and the memory plan of this function");
+  options.option(command->kernel, "--kernel", "NAME", "the machine code of this native kernel, for each level");
+  options.footer("tenon inspect model.tnx --kernel dense");
   return [command] { return command->run(); };
 }
 

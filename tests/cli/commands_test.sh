@@ -171,6 +171,13 @@ expect 0 "@main: 8192 bytes planned for 2 results, 8192 live at once, 8192 witho
 expect 0 "allocated: may outlive the frame: " "$tenon" plan "$scratch/plan.tnx"
 expect 0 "memory plan" "$tenon" inspect "$scratch/plan.tnx"
 expect 1 "nowhere.tnx" "$tenon" plan "$scratch/nowhere.tnx"
+expect 0 "function @main" "$tenon" inspect "$scratch/plan.tnx" --function @main
+expect 2 "there is no function '@mian'" "$tenon" inspect "$scratch/plan.tnx" --function @mian
+expect 2 "did you mean main?" "$tenon" inspect "$scratch/plan.tnx" --function @mian
+kernel=$("$tenon" inspect "$scratch/plan.tnx" | sed -n 's/^  \([a-z_0-9]*\): .* parameters, .*/\1/p' | head -n 1)
+expect 0 "$kernel.x86-64-v3: " "$tenon" inspect "$scratch/plan.tnx" --kernel "$kernel"
+expect 0 "ret" "$tenon" inspect "$scratch/plan.tnx" --kernel "$kernel"
+expect 2 "there is no native kernel 'nothing'" "$tenon" inspect "$scratch/plan.tnx" --kernel nothing
 expect 0 "" "$tenon" run "$scratch/pair.tn" --input 2.5 --input 3 --input 3 --input 0 --output "$scratch/list.npz"
 list=(x="$scratch/list.npz:1.1" n="$scratch/list.npz:1.0")
 expect 0 "= Cons(3i64, Cons(9i64, Nil))" "$tenon_run" "$scratch/list.tnx" --input "${list[0]}" --input "${list[1]}"

@@ -79,7 +79,7 @@ Expected<std::vector<std::byte>> link(std::span<const char> object) {
   TENON_TRY(write_file(in, std::as_bytes(object)));
   const std::vector<const char*> args = {"ld.lld",        in.c_str(),        "-o", out.c_str(),   "-shared",
                                          "--threads=1",   "--build-id=none", "-z", "noexecstack", "--hash-style=gnu",
-                                         "--gc-sections", "--strip-all"};
+                                         "--gc-sections", "--strip-debug"};
   static std::mutex mutex;  // other state of lld is global, too
   static bool reusable = true;
   const std::lock_guard lock(mutex);

@@ -1,74 +1,27 @@
 #include "tests/compiler/kernels/object_code.h"
 
-#include <elf.h>
-#include <llvm-c/Disassembler.h>
-#include <llvm-c/Target.h>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <string_view>
+
+#include "compiler/backends/llvm/disassemble.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
-struct Instruction {
-  int64_t begin = 0, end = 0;
-  std::string text;
-};
-
-template <class T>
-T read(std::span<const std::byte> object, size_t offset) {
-  T value{};
-  if (offset + sizeof value <= object.size()) std::memcpy(&value, object.data() + offset, sizeof value);
-  return value;
-}
-
-std::span<const std::byte> code_of(std::span<const std::byte> object) {
-  const auto header = read<Elf64_Ehdr>(object, 0);
-  for (size_t i = 0; i < header.e_shnum; ++i) {
-    const auto section = read<Elf64_Shdr>(object, header.e_shoff + i * header.e_shentsize);
-    if (section.sh_type == SHT_PROGBITS && (section.sh_flags & SHF_EXECINSTR) != 0 &&
-        section.sh_offset + section.sh_size <= object.size())
-      return object.subspan(section.sh_offset, section.sh_size);
-  }
-  return {};
-}
-
-std::vector<Instruction> disassemble(std::span<const std::byte> code) {
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86Disassembler();
-  const std::unique_ptr<void, decltype(&LLVMDisasmDispose)> context(
-      LLVMCreateDisasmCPUFeatures("x86_64-unknown-linux-gnu", "sapphirerapids", "", nullptr, 0, nullptr, nullptr),
-      &LLVMDisasmDispose);
-  std::vector<Instruction> instructions;
-  std::vector<uint8_t> bytes(code.size());
-  std::memcpy(bytes.data(), code.data(), code.size());
-  for (size_t at = 0; context && at < bytes.size();) {
-    std::array<char, 256> text{};
-    const size_t size =
-        LLVMDisasmInstruction(context.get(), bytes.data() + at, bytes.size() - at, at, text.data(), text.size());
-    if (size > 0)
-      instructions.push_back({static_cast<int64_t>(at), static_cast<int64_t>(at + size), std::string(text.data() + 1)});
-    at += std::max<size_t>(size, 1);
-  }
-  return instructions;
-}
+using Instruction = native::MachineInstruction;
 
 // Where a jump goes, whose operand is the distance from its end.
 std::optional<int64_t> target_of(const Instruction& instruction) {
   const std::string& text = instruction.text;
-  const size_t operand = text.find('\t');
+  const size_t operand = text.find(' ');
   int64_t distance = 0;
   if (!text.starts_with('j') || operand == std::string::npos) return std::nullopt;
   const char* last = text.data() + text.size();
   if (std::from_chars(text.data() + operand + 1, last, distance).ptr != last) return std::nullopt;
-  return instruction.end + distance;
+  return static_cast<int64_t>(instruction.address + instruction.size) + distance;
 }
 
 }  // namespace
@@ -101,26 +54,34 @@ std::vector<std::string> InnerLoop::updates() const {
   return found;
 }
 
-std::vector<InnerLoop> inner_loops(std::span<const std::byte> object) {
-  const std::vector<Instruction> instructions = disassemble(code_of(object));
-  std::vector<InnerLoop> loops;
+namespace {
+
+void add_inner_loops(const std::vector<Instruction>& instructions, std::vector<InnerLoop>& loops) {
   bool has_frame_pointer = false;
   int64_t last_jump = -1;  // the end of the last loop found
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& jump = instructions[i];
-    if (jump.text.starts_with("ret")) has_frame_pointer = false;
-    if (jump.text == "movq\t%rsp, %rbp") has_frame_pointer = true;
+    if (jump.text == "movq %rsp, %rbp") has_frame_pointer = true;
     const auto target = target_of(jump);
-    if (!target || *target > jump.begin) continue;
+    if (!target || *target > static_cast<int64_t>(jump.address)) continue;
     // A loop that contains another one is not an innermost loop.
     if (*target >= last_jump) {
       InnerLoop loop{.instructions = {}, .has_frame_pointer = has_frame_pointer};
-      for (size_t k = i + 1; k-- > 0 && instructions[k].begin >= *target;)
+      for (size_t k = i + 1; k-- > 0 && static_cast<int64_t>(instructions[k].address) >= *target;)
         loop.instructions.insert(loop.instructions.begin(), instructions[k].text);
       loops.push_back(std::move(loop));
     }
-    last_jump = std::max(last_jump, jump.end);
+    last_jump = std::max(last_jump, static_cast<int64_t>(jump.address + jump.size));
   }
+}
+
+}  // namespace
+
+std::vector<InnerLoop> inner_loops(std::span<const std::byte> object) {
+  std::vector<InnerLoop> loops;
+  const auto functions = native::disassemble(object, "x86_64-unknown-linux-gnu", "");
+  if (!functions) return loops;
+  for (const native::MachineFunction& function : *functions) add_inner_loops(function.instructions, loops);
   return loops;
 }
 
