@@ -27,8 +27,8 @@ expect 0 "default" "$tenon" hw list
 expect 0 '"name": "tiny"' "$tenon" hw list --json
 expect 0 "1x4x4" "$tenon" hw show tiny
 expect 1 'no configuration is called "nowhere"' "$tenon" hw show nowhere
-expect 0 "DSP        18 of 28" "$tenon" hw estimate lite --board ulx3s-25f
-expect 0 "RAM        10 of 40" "$tenon" hw estimate lite --board ulx3s-25f
+expect 0 "DSP        17 of 28" "$tenon" hw estimate lite --board ulx3s-25f
+expect 0 "RAM        10 of 56" "$tenon" hw estimate lite --board ulx3s-25f
 expect 0 "does not fit: LUT" "$tenon" hw estimate default --board ulx3s-25f
 expect 0 "one change that lessens it:" "$tenon" hw estimate default --board ulx3s-25f
 expect 0 '"fits": false' "$tenon" hw estimate default --board ulx3s-25f --json
@@ -172,7 +172,7 @@ expect 0 "allocated: may outlive the frame: " "$tenon" plan "$scratch/plan.tnx"
 expect 0 "memory plan" "$tenon" inspect "$scratch/plan.tnx"
 expect 1 "nowhere.tnx" "$tenon" plan "$scratch/nowhere.tnx"
 expect 0 "function @main" "$tenon" inspect "$scratch/plan.tnx" --function @main
-expect 2 "there is no function '@mian'" "$tenon" inspect "$scratch/plan.tnx" --function @mian
+expect 2 "there is no function 'mian'" "$tenon" inspect "$scratch/plan.tnx" --function @mian
 expect 2 "did you mean main?" "$tenon" inspect "$scratch/plan.tnx" --function @mian
 kernel=$("$tenon" inspect "$scratch/plan.tnx" | sed -n 's/^  \([a-z_0-9]*\): .* parameters, .*/\1/p' | head -n 1)
 expect 0 "$kernel.x86-64-v3: " "$tenon" inspect "$scratch/plan.tnx" --kernel "$kernel"
