@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 
 #include "support/try.h"
 
 namespace tenon::runtime::cuda {
 namespace {
+
+using KnownDims = std::vector<std::optional<int64_t>>;
 
 // Gives memory back at the end of a call, also of one that fails.
 class Release {
@@ -25,13 +26,12 @@ class Release {
   const std::vector<Memory>& owned_;
 };
 
-using KnownDims = std::vector<std::optional<int64_t>>;
-
 Expected<uint64_t> bytes_of(const SignatureBuffer& buffer, const KnownDims& dims) {
   Shape shape;
   for (const Size& axis : buffer.axes) {
     const auto size = evaluate(axis, dims);
-    if (!size || *size < 0) return error(fmt::format("the size of '{}' is beyond 64 bits", buffer.name));
+    if (!size || *size < 0)
+      return error(fmt::format("a size of '{}' must be 0 or more and at most 64 bits", buffer.name));
     shape.push_back(*size);
   }
   const auto bytes = checked_bytes(buffer.dtype, shape);
@@ -99,38 +99,73 @@ Status GpuLibrary::run(const NativeKernel& kernel, std::span<const Tensor> param
   std::vector<Memory> owned;
   const Release release(gpu, owned);
   std::vector<uint64_t> addresses;
-  const auto add = [&](uint64_t bytes) -> Status {
-    TENON_TRY_ASSIGN(memory, gpu.allocate(bytes));
-    owned.push_back(*memory);
-    addresses.push_back(memory->address);
-    return {};
-  };
   for (const Tensor& param : params) {
     TENON_TRY_ASSIGN(memory, copy(param, owned));
     addresses.push_back(memory->address);
   }
   const size_t first_result = owned.size();
-  for (const Tensor& result : results) TENON_TRY(add(result.bytes().size()));
-  const KnownDims known(dims.begin(), dims.end());
-  for (const SignatureBuffer& temporary : kernel.temporaries) {
-    TENON_TRY_ASSIGN(bytes, bytes_of(temporary, known));
-    TENON_TRY(add(*bytes));
+  for (const Tensor& result : results) {
+    TENON_TRY_ASSIGN(memory, gpu.allocate(result.bytes().size()));
+    owned.push_back(*memory);
+    addresses.push_back(memory->address);
   }
-  for (const GpuLaunch& launch : kernel.launches) {
-    TENON_TRY_ASSIGN(blocks, blocks_of(launch, known));
-    std::vector<uint64_t> arguments;
-    for (const uint32_t buffer : launch.buffers) arguments.push_back(addresses[buffer]);
-    for (const int64_t dim : dims) arguments.push_back(static_cast<uint64_t>(dim));
-    const auto& [x, y, z] = launch.threads;
-    TENON_TRY(gpu.launch(*loaded_, launch.entry, *blocks, {x, y, z}, arguments));
-    ++counters_.launches;
-  }
+  TENON_TRY(launch(kernel, std::move(addresses), dims));
   for (size_t i = 0; i < results.size(); ++i) {
     TENON_TRY(gpu.download(results[i].bytes(), owned[first_result + i]));
     ++counters_.downloads;
     counters_.downloaded_bytes += results[i].bytes().size();
   }
   return results.empty() ? gpu.wait() : Status();
+}
+
+// Launches run in their order, so the memory of a temporary serves others as soon as its last launch is queued.
+Status GpuLibrary::launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, std::span<const int64_t> dims) {
+  Gpu& gpu = gpu_->gpu;
+  const KnownDims known(dims.begin(), dims.end());
+  const size_t first = addresses.size();  // temporary
+  std::vector<size_t> last(kernel.temporaries.size(), 0);
+  for (size_t i = 0; i < kernel.launches.size(); ++i)
+    for (const uint32_t buffer : kernel.launches[i].buffers)
+      if (buffer >= first) last[buffer - first] = i;
+  addresses.resize(first + kernel.temporaries.size(), 0);
+  std::map<size_t, Memory> live;  // by temporary
+  Status status;
+  for (size_t i = 0; i < kernel.launches.size() && status; ++i) {
+    for (const uint32_t buffer : kernel.launches[i].buffers) {
+      if (buffer < first || live.contains(buffer - first) || !status) continue;
+      auto memory = allocate(kernel.temporaries[buffer - first], known);
+      if (!memory) {
+        status = std::unexpected(std::move(memory.error()));
+        break;
+      }
+      live.emplace(buffer - first, *memory);
+      addresses[buffer] = memory->address;
+    }
+    if (status) status = launch_one(kernel.launches[i], addresses, dims);
+    std::erase_if(live, [&](const auto& entry) {
+      if (last[entry.first] == i) gpu.release(entry.second);
+      return last[entry.first] == i;
+    });
+  }
+  for (const auto& [temporary, memory] : live) gpu.release(memory);
+  return status;
+}
+
+Expected<Memory> GpuLibrary::allocate(const SignatureBuffer& buffer, const KnownDims& dims) {
+  TENON_TRY_ASSIGN(bytes, bytes_of(buffer, dims));
+  return gpu_->gpu.allocate(*bytes);
+}
+
+Status GpuLibrary::launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses,
+                              std::span<const int64_t> dims) {
+  TENON_TRY_ASSIGN(blocks, blocks_of(launch, KnownDims(dims.begin(), dims.end())));
+  std::vector<uint64_t> arguments;
+  for (const uint32_t buffer : launch.buffers) arguments.push_back(addresses[buffer]);
+  for (const int64_t dim : dims) arguments.push_back(static_cast<uint64_t>(dim));
+  const auto& [x, y, z] = launch.threads;
+  TENON_TRY(gpu_->gpu.launch(*loaded_, launch.entry, *blocks, {x, y, z}, arguments));
+  ++counters_.launches;
+  return {};
 }
 
 }  // namespace tenon::runtime::cuda

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,10 @@ class GpuLibrary {
   GpuLibrary(const NativeCode& code, std::shared_ptr<SharedGpu> gpu) : code_(&code), gpu_(std::move(gpu)) {}
   Status run(const NativeKernel& kernel, std::span<const Tensor> params, std::span<Tensor> results,
              std::span<const int64_t> dims);
+  Status launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, std::span<const int64_t> dims);
+  Status launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses, std::span<const int64_t> dims);
+  using KnownDims = std::vector<std::optional<int64_t>>;
+  Expected<Memory> allocate(const SignatureBuffer& buffer, const KnownDims& dims);
   Expected<Memory> copy(const Tensor& param, std::vector<Memory>& owned);
 
   const NativeCode* code_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/partition/partition.h"
 #include "compiler/pipeline/pipeline.h"
+#include "runtime/device/cuda/library.h"
 #include "tests/compiler/backends/cuda/emulated_driver.h"
 #include "tests/compiler/backends/cuda/models.h"
 #include "tests/compiler/backends/cuda/transformer.h"
@@ -144,6 +146,61 @@ TEST_F(CudaCode, LaunchesThatTheDriverRefusesAreErrors) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().str().find("cannot be launched: CUDA_ERROR_INVALID_VALUE"), std::string::npos)
       << refused.error().str();
+}
+
+TEST_F(CudaCode, TemporariesShareMemory) {
+  std::string body = "%x";
+  for (int i = 0; i < 12; ++i) body = "softmax(" + body + ")";
+  const auto executable = compiled("(%x: Tensor[(64, 64), f32])", "Tensor[(64, 64), f32]", "  " + body);
+  const EmulatedDriver driver(context, functions);
+  auto gpu = runtime::cuda::Gpu::open(0, TENON_FAKE_DRIVER);
+  ASSERT_TRUE(gpu) << gpu.error().str();
+  const auto shared = std::make_shared<runtime::cuda::SharedGpu>(std::move(*gpu));
+  auto library = runtime::cuda::GpuLibrary::load(executable.natives[0], shared, {});
+  ASSERT_TRUE(library) << library.error().str();
+  const std::vector<Tensor> params{Tensor(DType::kF32, {64, 64})};
+  std::vector<Tensor> results;
+  runtime::CallMemory memory;
+  const Status status = library->call(0, params, results, memory);
+  ASSERT_TRUE(status) << status.error().str();
+  EXPECT_EQ(results[0].data<float>()[5], 1.0f / 64);
+  EXPECT_EQ(library->counters().uploads, 1u);
+  EXPECT_EQ(library->counters().downloads, 1u);
+  EXPECT_LE(shared->gpu.pooled_bytes(), 8u * 64 * 64 * 4)
+      << "all memory of the call, of which 11 values are temporaries";
+}
+
+TEST_F(CudaCode, SizesBeyondAllLimitsAreErrors) {
+  using runtime::NativeCode, runtime::SizeStep;
+  const auto executable =
+      compiled("(%x: Tensor[(3, 4), f32])", "Tensor[(3, 4), f32]", "  softmax(softmax(softmax(%x)))");
+  const EmulatedDriver driver(context, functions);
+  const auto message = [&](void (*damage)(runtime::NativeKernel&)) {
+    auto damaged = executable;
+    damage(damaged.natives[0].kernels[0]);
+    const auto found = run(damaged, {Tensor(DType::kF32, {3, 4})}, on_fake_gpu());
+    return found ? std::string("no error") : found.error().str();
+  };
+  const auto has = [&](void (*damage)(runtime::NativeKernel&), const std::string& text) {
+    EXPECT_NE(message(damage).find(text), std::string::npos) << message(damage);
+  };
+  EXPECT_EQ(message([](runtime::NativeKernel&) {}), "no error");
+  has(
+      [](runtime::NativeKernel& k) {
+        k.temporaries[0].axes = {{{SizeStep::Op::kConstant, int64_t{1} << 60}}};
+      },
+      "would be a (1152921504606846976,) of f32");
+  has(
+      [](runtime::NativeKernel& k) {
+        k.temporaries[0].axes = {{{SizeStep::Op::kConstant, -1}}};
+      },
+      "must be 0 or more and at most 64 bits");
+  has(
+      [](runtime::NativeKernel& k) {
+        k.launches[0].grid[0] = {
+            {SizeStep::Op::kConstant, INT64_MAX}, {SizeStep::Op::kConstant, 2}, {SizeStep::Op::kMultiply}};
+      },
+      "is beyond 64 bits");
 }
 
 TEST_F(CudaCode, BrokenLaunchesAreRefused) {
