@@ -67,7 +67,8 @@ Widths widths(const Config& config) {
     if (m != Memory::kUop) index = std::max(index, config.index_bits(m));
   }
   const auto bits = [](int64_t value) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(value))); };
-  w.unit = w.row = w.vector = w.total = bits(units);
+  // Rows and vectors have 16 bits in the instructions: in a deep scratchpad these are less than its units.
+  for (int* width : {&w.unit, &w.row, &w.vector, &w.total}) *width = std::min(*width, bits(units));
   w.length = bits(bytes);
   w.left = std::min(w.left, std::max(w.length + 1, 8));
   w.end = std::max(w.length + 1, 8);
