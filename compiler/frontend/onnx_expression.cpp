@@ -96,6 +96,16 @@ OnnxTerm OnnxFormula::term(Expected<Atom> atom) {
   return {*this, Atom()};
 }
 
+OnnxTerm OnnxFormula::real_constant(runtime::Shape shape, const std::vector<double>& values, DType dtype) {
+  const bool real = runtime::kReals.contains(dtype);
+  expect(real, fmt::format("requires floats, found {}", runtime::name(dtype)));
+  runtime::Tensor tensor(real ? dtype : DType::kF32, std::move(shape));
+  runtime::with_dtype<runtime::kReals>(tensor.dtype(), [&]<class T>(T) {
+    std::ranges::transform(values, tensor.data<T>().begin(), [](double value) { return static_cast<T>(value); });
+  });
+  return constant(std::move(tensor));
+}
+
 OnnxTerm OnnxFormula::apply(OperatorId op, std::initializer_list<OnnxTerm> args, Attrs attrs) {
   return apply(op, std::vector<OnnxTerm>(args), std::move(attrs));
 }

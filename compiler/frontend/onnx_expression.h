@@ -59,6 +59,9 @@ class OnnxFormula {
   OnnxTerm input(size_t i) { return term(node_.input(i)); }
   OnnxTerm term(Expected<Atom> atom);
   OnnxTerm constant(runtime::Tensor tensor) { return {*this, node_.builder().constant(std::move(tensor))}; }
+  // A constant of these values; an error where the dtype is not one of floats.
+  OnnxTerm real_constant(runtime::Shape shape, const std::vector<double>& values, DType dtype);
+  OnnxTerm zeros(DType dtype, const std::vector<int64_t>& shape) { return term(node_.zeros(dtype, shape)); }
   OnnxTerm scalar(double value, DType dtype) { return {*this, node_.scalar(value, dtype)}; }
   OnnxTerm apply(OperatorId op, std::initializer_list<OnnxTerm> args, Attrs attrs = {});
   OnnxTerm apply(OperatorId op, const std::vector<OnnxTerm>& args, Attrs attrs = {});

@@ -342,7 +342,7 @@ Status layer_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(1));
   const auto shape = type->shape();
   if (!node.has_input(2) && !shape) return node.fail("the scale's sizes must be known where there is no bias");
-  TENON_TRY_ASSIGN(bias, node.has_input(2) ? node.input(2) : node.constant(runtime::Tensor(type->dtype, *shape)));
+  TENON_TRY_ASSIGN(bias, node.has_input(2) ? node.input(2) : node.zeros(type->dtype, *shape));
   TENON_TRY(node.result(node.apply(ops::kLayerNorm, {*x, *scale, *bias}, {{"axis", *axis}, {"epsilon", *epsilon}})));
   return node.node().outputs.size() > 1 ? row_statistics(node, *axis, *epsilon) : Status();
 }

@@ -108,7 +108,7 @@ Status fused_matmul(NodeImport& node) {
 
 OnnxTerm layer_norm(OnnxFormula& f, const OnnxTerm& x, const OnnxTerm& scale, std::optional<OnnxTerm> bias,
                     double epsilon) {
-  if (!bias) bias = f.constant(runtime::Tensor(scale.dtype(), {f.known_size(scale, 0, "the size of the scale")}));
+  if (!bias) bias = f.zeros(scale.dtype(), {f.known_size(scale, 0, "the size of the scale")});
   return f.apply(ops::kLayerNorm, {x, scale, *bias}, {{"epsilon", epsilon}});
 }
 
@@ -149,7 +149,7 @@ Status embed_normalization(NodeImport& node) {
   if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
     f.expect(*kind == 0 || *kind == 1, fmt::format("mask_index_type {} is not supported", *kind));
     lengths = node.has_input(7) ? f.input(7).cast(DType::kI32).reduce(ops::kSum, {1})
-                                : f.constant(runtime::Tensor(DType::kI32, {f.known_size(ids, 0, "the batch")}));
+                                : f.zeros(DType::kI32, {f.known_size(ids, 0, "the batch")});
   }
   return f.results({y, lengths, sum});
 }

@@ -200,7 +200,7 @@ Expected<Atom> NodeImport::apply(OperatorId op, const Atoms& args, Attrs attrs, 
   }
   if (inputs.size() == args.size() && apply.computed.empty()) {
     const auto shape = type ? type->shape() : std::nullopt;
-    if (!type || !is_shape_arithmetic(*type) || !shape || runtime::element_count(*shape) > kMaxFolded) return atom;
+    if (!type || !is_shape_arithmetic(*type) || !shape || !has_at_most(*shape, kMaxFolded)) return atom;
     auto result = apply.op->reference(apply.attrs, inputs);
     if (!result) return fail(result.error().what);
     builder_.remove_last();
@@ -237,6 +237,12 @@ Atom NodeImport::scalar(double value, DType dtype) {
   runtime::Tensor tensor(dtype, {});
   runtime::with_dtype<runtime::kAnyDType>(dtype, [&]<class T>(T) { tensor.data<T>()[0] = static_cast<T>(value); });
   return builder_.constant(std::move(tensor));
+}
+
+Expected<Atom> NodeImport::zeros(DType dtype, const std::vector<int64_t>& shape) {
+  constexpr int64_t kMostElements = 1 << 16;
+  if (has_at_most(shape, kMostElements)) return constant(runtime::Tensor(dtype, shape));
+  return apply(ops::kBroadcastTo, Atoms{scalar(0, dtype)}, {{"shape", shape}});
 }
 
 Status NodeImport::results(Expected<Atom> tuple) {

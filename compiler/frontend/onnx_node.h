@@ -97,6 +97,8 @@ class NodeImport {
   // `value` of a dtype, as a scalar.
   Atom scalar(double value, DType dtype);
   Expected<Atom> constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
+  // Zeros: a constant, or where they are many a broadcast one, since sizes of inputs are only stated by the model.
+  Expected<Atom> zeros(DType dtype, const std::vector<int64_t>& shape);
   const runtime::Tensor* constant_tensor(const Atom& atom) const;  // nullptr where the atom is not a constant
 
   // An attribute that the converter has not read would be ignored silently: it is an error.

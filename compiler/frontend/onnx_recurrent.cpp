@@ -89,7 +89,7 @@ Status recurrent_layer(NodeImport& node, Atom w_atom, Atom r_atom) {
   const int64_t directions = (*shape)[0], hidden = (*shape)[2];
   TENON_TRY_ASSIGN(stated, node.integer("hidden_size", hidden));
   if (*stated != hidden) return node.fail(fmt::format("hidden_size is {}, r has {}", *stated, hidden));
-  auto zeros = [&](runtime::Shape size) { return node.constant(runtime::Tensor(x->dtype, std::move(size))); };
+  const auto zeros = [&](std::vector<int64_t> size) { return node.zeros(x->dtype, size); };
   const auto transposed = [&](Expected<Atom> atom, std::vector<int64_t> order) -> Expected<Atom> {
     if (!atom || !batch_first) return atom;
     return node.apply(ops::kTranspose, Atoms{*atom}, {{"axes", std::move(order)}});

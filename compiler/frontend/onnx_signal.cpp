@@ -16,15 +16,6 @@ using Reals = std::vector<double>;
 constexpr double kTau = 2 * std::numbers::pi;
 constexpr int64_t kMaxElements = 1 << 25;  // of a matrix of factors, or of a window
 
-// A constant of these values in a dtype of floats.
-OnnxTerm real_constant(OnnxFormula& f, runtime::Shape shape, const Reals& values, DType dtype) {
-  runtime::Tensor tensor(dtype, std::move(shape));
-  runtime::with_dtype<runtime::kReals>(dtype, [&]<class T>(T) {
-    std::ranges::transform(values, tensor.data<T>().begin(), [](double v) { return static_cast<T>(v); });
-  });
-  return f.constant(std::move(tensor));
-}
-
 // One integer from a constant input, or the fallback where it is omitted.
 Expected<int64_t> integer_or(NodeImport& node, size_t input, std::string_view what, int64_t fallback) {
   if (!node.has_input(input)) return fallback;
@@ -114,8 +105,8 @@ Status dft(NodeImport& node) {
   x = x.transpose(order).reshape(rows);
   const bool vector = rank == 2;
   if (vector) x = x.expand_dims({0});
-  const OnnxTerm matrix = real_constant(f, {transform.inputs * parts, transform.results * transform.result_parts()},
-                                        transform.matrix(), x.dtype());
+  const OnnxTerm matrix = f.real_constant({transform.inputs * parts, transform.results * transform.result_parts()},
+                                          transform.matrix(), x.dtype());
   OnnxTerm y = matmul(x, matrix);
   if (vector) y = y.squeeze({0});
   return f.result(y.reshape(results).transpose(back).cast(dtype));
@@ -152,7 +143,7 @@ Status stft(NodeImport& node) {
           matrix[static_cast<size_t>(row * bins * 2 + column)];
     }
   }
-  OnnxTerm kernel = real_constant(f, {bins * 2, parts, *length}, weights, exact);
+  OnnxTerm kernel = f.real_constant({bins * 2, parts, *length}, weights, exact);
   if (node.has_input(2)) kernel = kernel * f.input(2).cast(exact);
   const OnnxTerm y = f.apply(ops::kConv1d, {x.cast(exact).transpose({0, 2, 1}), kernel}, {{"strides", Ints{*step}}});
   return f.result(y.transpose({0, 2, 1}).reshape({0, 0, bins, 2}).cast(dtype));
@@ -236,7 +227,7 @@ Status mel_weights(NodeImport& node) {
       at(bin) = static_cast<double>(right - bin) / static_cast<double>(right - centre);
   }
   OnnxFormula f(node);
-  return f.result(real_constant(f, {bins, *filters}, values, *dtype));
+  return f.result(f.real_constant({bins, *filters}, values, *dtype));
 }
 
 // The key of a node's random numbers: of its seed, or of its index among the module's constants. The numbers of a node

@@ -150,10 +150,18 @@ bool is_size(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32 
 
 }  // namespace
 
+bool has_at_most(std::span<const int64_t> shape, int64_t elements) {
+  for (const int64_t size : shape) {
+    if (size == 0) return true;
+    elements /= size;
+  }
+  return elements > 0;
+}
+
 std::optional<Dims> fold_sizes(Context& context, const Apply& apply, std::span<const TensorType> types,
                                std::span<const std::optional<Dims>> args, const TensorType& result) {
   const auto shape = result.shape();
-  if (!is_size(result.dtype) || !shape || runtime::element_count(*shape) > kMaxSizes) return std::nullopt;
+  if (!is_size(result.dtype) || !shape || !has_at_most(*shape, kMaxSizes)) return std::nullopt;
   auto dims = Folding(context, apply, types, args, result).run();
   const bool fits = dims && static_cast<int64_t>(dims->size()) == runtime::element_count(*shape) &&
                     std::ranges::all_of(*dims, [](Dim dim) { return dim.valid(); });

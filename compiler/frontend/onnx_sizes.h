@@ -15,6 +15,8 @@ namespace tenon::compiler {
 // std::nullopt where they are not known. A bool is 0 or 1.
 std::optional<Dims> fold_sizes(Context& context, const Apply& apply, std::span<const TensorType> types,
                                std::span<const std::optional<Dims>> args, const TensorType& result);
+// Whether a tensor has at most so many elements; the product of sizes that a model states may exceed 64 bits.
+bool has_at_most(std::span<const int64_t> shape, int64_t elements);
 // The elements of a small constant of integers or bools.
 std::optional<Dims> constant_sizes(Context& context, const runtime::Tensor& tensor);
 

@@ -9,14 +9,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-runtime::Tensor tensor_of(runtime::Shape shape, const std::vector<double>& values, DType dtype) {
-  runtime::Tensor tensor(dtype, std::move(shape));
-  runtime::with_dtype<runtime::kReals>(dtype, [&]<class T>(T) {
-    std::ranges::transform(values, tensor.data<T>().begin(), [](double value) { return static_cast<T>(value); });
-  });
-  return tensor;
-}
-
 int64_t product(const Ints& sizes) {
   int64_t count = 1;
   for (const int64_t size : sizes) count *= size;
@@ -58,7 +50,7 @@ Status affine_grid(NodeImport& node) {
       grid[static_cast<size_t>((dims - 1 - d) * points + point)] = value;
     }
   }
-  const OnnxTerm moved = matmul(theta, f.constant(tensor_of({dims + 1, points}, grid, theta.dtype())));
+  const OnnxTerm moved = matmul(theta, f.real_constant({dims + 1, points}, grid, theta.dtype()));
   Ints shape{0};
   shape.insert(shape.end(), spatial.begin(), spatial.end());
   shape.push_back(dims);
@@ -117,6 +109,7 @@ Status col2im(NodeImport& node) {
     missing.push_back((*image)[d] + before + after - (windows - 1) * step - extent);
   }
   if (!f.ok()) return f.status();
+  TENON_TRY(check_sizes(node, kernel, "the weights of all channels"));
   runtime::Tensor weights(DType::kF32, kernel);
   for (int64_t row = 0; row < rows; ++row) {
     weights.data<float>()[static_cast<size_t>(row * elements + row % elements)] = 1;
@@ -164,7 +157,7 @@ Status deformed_convolution(NodeImport& node) {
   const runtime::Shape shape{1, elements, out_height, out_width, 1};
   const OnnxTerm moves = offset.reshape({-1, elements, 2, out_height, out_width}).transpose({0, 1, 3, 4, 2});
   const auto coordinate = [&](int64_t part, const std::vector<double>& base, int64_t size) {
-    const OnnxTerm at = moves.slice(4, part, part + 1) + f.constant(tensor_of(shape, base, x.dtype()));
+    const OnnxTerm at = moves.slice(4, part, part + 1) + f.real_constant(shape, base, x.dtype());
     return (at * 2 + 1) / static_cast<double>(size) - 1;
   };
   const OnnxTerm grid = compiler::concat({coordinate(1, xs, width), coordinate(0, ys, height)}, 4);
@@ -199,7 +192,7 @@ Status max_unpool(NodeImport& node) {
     shape.push_back((size - 1) * (*strides)[d] - (*pads)[d] - (*pads)[dims + d] + (*kernel)[d]);
   }
   TENON_TRY(check_sizes(node, shape, "the result"));
-  const OnnxTerm zeros = f.constant(runtime::Tensor(x.dtype(), {product(shape)}));
+  const OnnxTerm zeros = f.zeros(x.dtype(), {product(shape)});
   OnnxTerm y = f.apply(ops::kScatterElements, {zeros, f.input(1).reshape({-1}), x.reshape({-1})}).reshape(shape);
   if (node.has_input(2)) {  // a larger result, padded at the end
     TENON_TRY_ASSIGN(sizes, node.integers(2, "the shape of the result"));

@@ -99,7 +99,9 @@ Expected<Type> Builder::checked(Apply& apply) {
     TENON_TRY_ASSIGN(cast, bind(Cast{arg, context_.tensor(std::move(dims), found->tensor()->dtype), {}}, Symbol{}));
     arg = *cast;
   }
-  return type;
+  if (required.empty()) return type;
+  required.clear();  // the sizes that are checked may be those of the result
+  return infer_checked(context_, module_, function_, apply, required);
 }
 
 Expected<Atom> Builder::bind(Value value, Symbol name) {
