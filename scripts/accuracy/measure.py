@@ -1,5 +1,6 @@
 """Measures the accuracy of trained models on a device: see scripts/bench_accuracy, which calls this."""
 import argparse
+import gzip
 import pathlib
 import random
 import re
@@ -148,17 +149,66 @@ def measure_silero(options):
     yield "silero", "right answers", real, right(results), share
 
 
+class Tokens:
+    """WordPiece (Wu et al. 2016): each word as the longest known parts, greedily from its start."""
+
+    def __init__(self, vocabulary):
+        self.ids = {word: i for i, word in enumerate(vocabulary.read_text("utf8").split("\n"))}
+
+    def word(self, text):
+        parts, start = [], 0
+        while start < len(text):
+            prefix = "##" if start else ""
+            end = next((e for e in range(len(text), start, -1) if prefix + text[start:e] in self.ids), start)
+            if end == start:
+                return [self.ids["[UNK]"]]
+            parts.append(self.ids[prefix + text[start:end]])
+            start = end
+        return parts
+
+    def sentence(self, text, size):
+        """Ids of one sentence, padded with zeros, and the mask of the tokens that are there."""
+        parts = [i for word in re.findall(r"\w+|[^\w\s]", text.lower()) for i in self.word(word)]
+        ids = [self.ids["[CLS]"], *parts[: size - 2], self.ids["[SEP]"]]
+        return np.pad(ids, (0, size - len(ids))), np.arange(size) < len(ids)
+
+
+def measure_minilm(options):
+    sys.path.append("scripts/peers")
+    import minilm
+    import onnx
+    model = options.folder / "minilm.onnx"
+    onnx.save(minilm.build(minilm.load(options.minilm / "model.safetensors")), model)
+    with gzip.open(options.transcripts, "rt") as file:
+        texts = [line.split(":", 1)[1].strip() for line in file if ":" in line and line[0] != ";"]
+    texts = sorted({text for text in texts if len(text.split()) >= 4 and text[0] not in "[("})
+    random.Random(3).shuffle(texts)
+    tokens = Tokens(options.minilm / "vocab.txt")
+    ids, masks = (np.array(part, np.int64) for part in zip(*(tokens.sentence(text, 64) for text in texts)))
+    some = slice(64, 64 + (options.limit or len(texts)))
+    for name, part in (("minilm", some), ("minilm_calibration", slice(64))):
+        np.savez(options.folder / f"{name}.npz", tokens=ids[part], mask=masks[part])
+    session = onnxruntime.InferenceSession(str(model))
+    real = np.concatenate([session.run(None, {"tokens": i[None], "mask": m[None]})[0]
+                           for i, m in zip(ids[some], masks[some])])
+    for name, more in (("minilm_int8", ()), ("minilm_mixed", ("--accuracy", "0.991"))):
+        results, share = run_on_device(options, model, "N=1,T=64", "minilm", name, *more)
+        results = results.reshape(real.shape)
+        cosine = (real * results).sum(1) / np.linalg.norm(real, axis=1) / np.linalg.norm(results, axis=1)
+        yield f"minilm {' '.join(more)}".strip(), "mean cosine to float", "1", f"{cosine.mean():.4f}", share
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("models", "device", "tenon"):
         parser.add_argument(f"--{name}")
-    for name in ("folder", "sounds", "ocr", "silero"):
+    for name in ("folder", "sounds", "transcripts", "ocr", "silero", "minilm"):
         parser.add_argument(f"--{name}", type=pathlib.Path)
     parser.add_argument("--limit", type=int)
     options = parser.parse_args()
     print("| model | measure | float | int8 on the device | MACs on the accelerator |\n| --- | --- | --- | --- | --- |")
     for name in options.models.split(","):
-        for row in {"ocr": measure_ocr, "silero": measure_silero}[name](options):
+        for row in {"ocr": measure_ocr, "silero": measure_silero, "minilm": measure_minilm}[name](options):
             print("| {} | {} | {} | {} | {} % |".format(*row), flush=True)
 
 

@@ -17,5 +17,5 @@ expect 1 "nowhere/tenon is not there" scripts/bench_accuracy --tenon nowhere/ten
 mkdir "$scratch/stubs"
 printf '#!/bin/bash\nexit 1\n' >"$scratch/stubs/python3"
 chmod +x "$scratch/stubs/python3"
-expect 1 "there is no Python with numpy, onnxruntime and pillow" env PATH="$scratch/stubs:$PATH" \
+expect 1 "there is no Python with numpy, onnx, onnxruntime and pillow" env PATH="$scratch/stubs:$PATH" \
   scripts/bench_accuracy --tenon "$tenon" --no-install --folder "$scratch/accuracy"
