@@ -40,7 +40,9 @@ TEST(CudaTarget, ResNet8InFloatHasTheResultsOfTheCpu) {
   ASSERT_TRUE(gpu) << gpu.error().str();
   EXPECT_GE(count(gpu->placements, "cuda"), 9u) << explain(gpu->partitioned, gpu->placements);
   for (const Placement& placement : gpu->placements) {
-    if (placement.op == "conv2d" || placement.op == "relu") EXPECT_EQ(placement.target, "cuda") << placement.reason;
+    if (placement.op == "conv2d" || placement.op == "relu") {
+      EXPECT_EQ(placement.target, "cuda") << placement.reason;
+    }
   }
   for (const Tensor& image : images("x", 3)) {
     const auto wanted = run(cpu->executable, {image}), found = run(gpu->executable, {image});
