@@ -29,6 +29,7 @@ expect 0 "1x4x4" "$tenon" hw show tiny
 expect 1 'no configuration is called "nowhere"' "$tenon" hw show nowhere
 expect 0 "DSP        17 of 28" "$tenon" hw estimate lite --board ulx3s-25f
 expect 0 "RAM        10 of 56" "$tenon" hw estimate lite --board ulx3s-25f
+expect 0 "RAM        10 of 40" env TENON_BOARD_PATH=tests/hw/boards/netlist/boards "$tenon" hw estimate lite --board proof-ecp5
 expect 0 "does not fit: LUT" "$tenon" hw estimate default --board ulx3s-25f
 expect 0 "one change that lessens it:" "$tenon" hw estimate default --board ulx3s-25f
 expect 0 '"fits": false' "$tenon" hw estimate default --board ulx3s-25f --json
