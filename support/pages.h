@@ -19,8 +19,10 @@ constexpr uint64_t whole_pages(uint64_t bytes) { return (bytes + kPageBytes - 1)
 class Pages {
  public:
   explicit Pages(uint64_t bytes) {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data != MAP_FAILED) bytes_ = {static_cast<std::byte*>(data), bytes};
+    const auto size = static_cast<size_t>(bytes);
+    if (size != bytes) return;  // more than a processor of 32 bits has addresses for
+    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data != MAP_FAILED) bytes_ = {static_cast<std::byte*>(data), size};
   }
   ~Pages() {
     if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());

@@ -69,7 +69,7 @@ struct Object {
 
   Word* words() { return reinterpret_cast<Word*>(this + 1); }
 };
-static_assert(sizeof(Object) == 32);
+static_assert(sizeof(Object) <= 32 && sizeof(Object) % alignof(Word) == 0);  // 24 where pointers have 32 bits
 
 struct TensorObject : Object {
   Tensor tensor;
