@@ -20,7 +20,7 @@ using runtime::Tensor;
 
 constexpr double kTolerance = 1e-3;  // of floats, relative to the largest element or 1
 
-struct Measured {
+struct ModelTimes {
   std::vector<Tensor> results;
   std::vector<double> seconds;  // of a run, ascending
 };
@@ -71,11 +71,11 @@ struct BenchGpu {
   }
 
  private:
-  Expected<Measured> measure(const runtime::Executable& executable, const std::vector<Tensor>& inputs) const {
+  Expected<ModelTimes> measure(const runtime::Executable& executable, const std::vector<Tensor>& inputs) const {
     TENON_TRY_ASSIGN(session, runtime::Session::create(
                                   executable, {.profile = false,
                                                .threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
-    Measured measured;
+    ModelTimes measured;
     TENON_TRY_ASSIGN(results, session->run(inputs));  // the first run copies constants and takes memory
     measured.results = std::move(*results);
     for (int64_t round = 0; round < rounds; ++round) {
@@ -87,8 +87,8 @@ struct BenchGpu {
     return measured;
   }
 
-  void print(const compiler::Compilation& compiled, const std::string& gpu, const Measured& found,
-             const Measured& expected, double most) const {
+  void print(const compiler::Compilation& compiled, const std::string& gpu, const ModelTimes& found,
+             const ModelTimes& expected, double most) const {
     size_t launches = 0, operators = 0;
     for (const runtime::NativeCode& code : compiled.executable.natives)
       for (const runtime::NativeKernel& kernel : code.kernels) launches += kernel.launches.size();
