@@ -114,10 +114,12 @@ int cuDevicePrimaryCtxRelease_v2(int) {  // its memory is free again
 }
 int cuCtxSetCurrent(void*) { return 0; }
 int cuModuleLoadDataEx(void** out, const void* image, unsigned count, int* options, void** values) {
+  if (!std::strstr(static_cast<const char*>(image), ".version")) {
+    if (count == 2 && options[0] == 5) std::strcpy(static_cast<char*>(values[0]), "line 1: no version");
+    return kInvalidPtx;
+  }
   *out = new Module{static_cast<const char*>(image)};
-  if (std::strstr(static_cast<const char*>(image), ".version")) return 0;
-  if (count == 2 && options[0] == 5) std::strcpy(static_cast<char*>(values[0]), "line 1: no version");
-  return kInvalidPtx;
+  return 0;
 }
 int cuModuleUnload(void* module) {
   delete static_cast<Module*>(module);
