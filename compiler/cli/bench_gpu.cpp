@@ -1,5 +1,6 @@
 // tenon bench gpu: a model on a GPU beside the CPU of the same machine: equal results, run times, launches.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -98,7 +99,7 @@ struct BenchGpu {
       Json out;
       out.begin_object()
           .field("model", compiled.executable.name)
-          .field("shapes", model.shapes)
+          .field("shapes", fmt::format("{}", fmt::join(model.shapes, " ")))
           .field("gpu", gpu)
           .field("operators", compiled.placements.size());
       out.field("operators_on_gpu", operators).field("launches", launches).field("difference", most);

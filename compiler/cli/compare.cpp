@@ -37,8 +37,9 @@ struct CompareCommand {
   Status run() {
     TENON_TRY(check_options());
     model.quiet = quiet;
-    TENON_TRY_ASSIGN(loaded, load(model, {}, Sizes::kStatic, data));
-    TENON_TRY_ASSIGN(ports, input_ports(loaded->model, Sizes::kStatic));
+    const Sizes sizes = sizes_of_inputs(model, true);
+    TENON_TRY_ASSIGN(loaded, load(model, {}, sizes, data));
+    TENON_TRY_ASSIGN(ports, input_ports(loaded->model, sizes));
     TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, data, model.divide, loaded->model.name));
     if (limit > 0) samples->resize(std::min(samples->size(), static_cast<size_t>(limit)));
     TENON_TRY_ASSIGN(accelerator, runtime::open_device(device));

@@ -61,7 +61,7 @@ struct CompileCommand {
       accelerator = std::move(*found);
     }
     return_freed_memory();
-    TENON_TRY_ASSIGN(loaded, load(model, *watch, accelerator ? Sizes::kStatic : Sizes::kAny));
+    TENON_TRY_ASSIGN(loaded, load(model, *watch, sizes_of_inputs(model, accelerator.has_value())));
     model.executable_only = print.empty();
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, *watch));
     if (!print.empty()) {

@@ -31,7 +31,9 @@ Status check_host_level(const std::string& level) {
 
 void ModelOptions::declare(Options& options, Records kind) {
   options.argument(model, "MODEL", "the model: .onnx, .tn or .tnb");
-  options.option(shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
+  options.repeated(shapes, "--shapes", "NAME=SIZE,...",
+                   "values of the model's unknown sizes; given twice or more, these stay unknown, and the accelerator "
+                   "has a program for each of the given sizes, the CPU computes at all others");
   options.flag(strict_shapes, "--strict-shapes",
                "in a .tn model, sizes that are not proved to fit are an error instead of a check at run time");
   options.repeated(
@@ -110,12 +112,28 @@ bool has_unknown_sizes(const compiler::Model& model) {
   });
 }
 
+// None where the sizes are bound.
+Expected<std::vector<std::map<std::string, int64_t>>> bucket_shapes(const ModelOptions& options) {
+  std::vector<std::map<std::string, int64_t>> buckets;
+  if (options.shapes.size() < 2) return buckets;
+  for (const std::string& text : options.shapes) {
+    TENON_TRY_ASSIGN(sizes, compiler::parse_shapes(text));
+    buckets.push_back(std::move(*sizes));
+  }
+  return buckets;
+}
+
 }  // namespace
+
+Sizes sizes_of_inputs(const ModelOptions& options, bool has_accelerator) {
+  return has_accelerator && options.shapes.size() < 2 ? Sizes::kStatic : Sizes::kAny;
+}
 
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes, Sizes sizes,
                            std::span<const std::string> data) {
   TENON_TRY(open_libraries(options));
-  TENON_TRY_ASSIGN(shapes, compiler::parse_shapes(options.shapes));
+  TENON_TRY(bucket_shapes(options));
+  TENON_TRY_ASSIGN(shapes, compiler::parse_shapes(options.shapes.size() == 1 ? options.shapes[0] : ""));
   const auto read = [&] {
     return compiler::load_model(options.model, *shapes, passes, {.strict_shapes = options.strict_shapes},
                                 options.entry);
@@ -202,9 +220,15 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
                  fmt::format("give samples, or omit {}", option), Fault::kUsage);
   }
   TENON_TRY_ASSIGN(agreement, compiler::parse_agreement(options.agreement));
+  TENON_TRY_ASSIGN(buckets, bucket_shapes(options));
+  if (!buckets->empty() && !accelerator && targets->empty()) {
+    return error("several --shapes are the sizes of an accelerator's programs, and there is no accelerator", {},
+                 "code for the CPU runs at any size: omit them, or give one that binds the sizes", Fault::kUsage);
+  }
   compiler::CompileOptions compile_options{
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
       .targets = std::move(*targets),
+      .buckets = std::move(*buckets),
       .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
       .calibrate = {.method = *method,
                     .percentile = options.percentile,

@@ -12,8 +12,8 @@ namespace tenon::cli {
 
 struct ModelOptions {
   std::string model;
-  std::string entry = "main";  // the function that is compiled
-  std::string shapes;
+  std::string entry = "main";       // the function that is compiled
+  std::vector<std::string> shapes;  // one binds sizes; several are the buckets of an accelerator
   bool strict_shapes = false;
   std::vector<std::string> calibration_data;  // "[NAME=]FILE" of each input
   std::string method = "minmax";
@@ -53,6 +53,8 @@ struct LoadedModel {
 // Which sizes of the inputs may be unknown: none, where an accelerator computes, or any (runtime::kAnySize), which are
 // those of the data of each run.
 enum class Sizes : uint8_t { kStatic, kAny };
+// Of a model that is compiled for an accelerator or not.
+Sizes sizes_of_inputs(const ModelOptions& options, bool has_accelerator);
 
 // With kStatic, unknown sizes are those of the calibration samples, or else of `data` (sizes_of_data); without data,
 // they stay unknown.

@@ -88,7 +88,7 @@ class SamplesCommand {
   }
 
   // An accelerator's programs are for fixed sizes.
-  Sizes sizes() const { return options_.cpu || options_.device.empty() ? Sizes::kAny : Sizes::kStatic; }
+  Sizes sizes() const { return sizes_of_inputs(options_.model, !options_.cpu && !options_.device.empty()); }
 
   Status load_model() {
     ModelOptions& model = options_.model;

@@ -124,12 +124,15 @@ class Group {
 
   // Whether the loops need no attribute that is computed: the sizes are those of the result's type.
   static bool computable(const Apply& apply) {
-    return apply.computed.empty() ||
-           (apply.op->is_one_of({ops::kArange, ops::kBroadcastTo, ops::kFull, ops::kReshape}) &&
-            std::ranges::all_of(apply.computed,
-                                [](const auto& attr) { return attr.first == "shape" || attr.first == "count"; }) &&
-            std::ranges::all_of(apply.computed,
-                                [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); }));
+    using Attribute = std::pair<OperatorId, std::string_view>;
+    static constexpr Attribute kInType[] = {{ops::kArange, "count"},  {ops::kBroadcastTo, "shape"},
+                                            {ops::kFull, "shape"},    {ops::kPad, "after"},
+                                            {ops::kReshape, "shape"}, {ops::kSlice, "end"}};
+    return std::ranges::all_of(apply.computed, [&](const auto& attr) {
+      return std::holds_alternative<Dims>(attr.second) && std::ranges::any_of(kInType, [&](const Attribute& known) {
+               return apply.op->is(known.first) && attr.first == known.second;
+             });
+    });
   }
 
   Status lower(VarId var, const Apply& apply) {

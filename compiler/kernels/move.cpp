@@ -168,14 +168,14 @@ LoweredResults slice(const OperatorCall& op) {
 
 LoweredResults pad(const OperatorCall& op) {
   Emitter& emit = op.emit;
-  return op.expression([&emit, x = op.arg(0), before = op.integers("before"), after = op.integers("after"),
+  return op.expression([&emit, x = op.arg(0), dims = op.dims(), before = op.integers("before"),
                         value = op.real("value")](const Dims& at) {
     Context& context = emit.context();
     Dims from;
     Expr inside;
     for (size_t d = 0; d < at.size(); ++d) {
       from.push_back(context.subtract(at[d], context.dim(before[d])));
-      if (before[d] == 0 && after[d] == 0) continue;
+      if (before[d] == 0 && dims[d] == x.dims[d]) continue;
       const Expr in_range = emit.inside(from[d], context.dim(0), x.dims[d]);
       inside = inside ? logical_and(inside, in_range) : in_range;
     }

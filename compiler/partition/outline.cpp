@@ -1,6 +1,9 @@
 #include "compiler/partition/outline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "support/try.h"
@@ -40,6 +43,32 @@ Status check_dims(const Context& context, const Value& value, const Function& fu
 }
 
 }  // namespace
+
+Symbol fresh_global(Context& context, const Module& module, std::string_view base) {
+  for (int i = 0;; ++i) {
+    const Symbol symbol = context.symbol(fmt::format("{}_{}", base, i));
+    if (!module.globals.contains(symbol)) return symbol;
+  }
+}
+
+std::vector<VarId> values_used_outside(const Block& block, const std::vector<size_t>& bindings) {
+  std::map<VarId, uint32_t> outside;
+  for (const size_t binding : bindings) outside[block.bindings[binding].var] = 0;
+  const auto count = [&](const Atom& atom, uint32_t by) {
+    const auto* var = std::get_if<VarId>(&atom);
+    if (const auto found = var ? outside.find(*var) : outside.end(); found != outside.end()) found->second += by;
+  };
+  for_each_use(block, [&](const Atom& atom) { count(atom, 1); });
+  for (const size_t binding : bindings) {
+    for_each_operand(block.bindings[binding].value, [&](const Atom& atom) { count(atom, -1u); });
+  }
+  std::vector<VarId> vars;
+  for (const size_t binding : bindings) {
+    const VarId var = block.bindings[binding].var;
+    if (outside[var] != 0) vars.push_back(var);
+  }
+  return vars;
+}
 
 Expected<Outlined> outline(Context& context, Module& module, const Function& function, const Block& block,
                            const std::vector<size_t>& bindings, std::vector<VarId> results) {

@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "support/try.h"
 
 namespace tenon::compiler {
+
+// BASE_i, which no global of the module is named.
+Symbol fresh_global(Context& context, const Module& module, std::string_view base);
 
 // Some bindings of a block as a function of their own.
 struct Outlined {
@@ -56,6 +60,9 @@ class Copier {
   Builder& to_;
   std::vector<std::optional<Atom>> atoms_;
 };
+
+// The values of some bindings of the block that are used outside of them, by inner blocks too.
+std::vector<VarId> values_used_outside(const Block& block, const std::vector<size_t>& bindings);
 
 // Bindings of a block of the function as a function; `results` are its values that are used outside of it. An error
 // where a binding computes with a dim that no parameter's size is.

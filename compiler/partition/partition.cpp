@@ -73,7 +73,7 @@ class Partitioner {
       const VarId root = block.bindings[composite.bindings.back()].var;
       std::string name = composite.row->composite;
       std::ranges::replace(name, '.', '_');
-      composite.name = fresh_global(name);
+      composite.name = fresh_global(context_, module_, name);
       Effect effect = Effect::kNone;
       for (const size_t i : composite.bindings)
         effect = std::max(effect, effects_->of(function_, block.bindings[i].value));
@@ -119,13 +119,6 @@ class Partitioner {
     return placement;
   }
 
-  Symbol fresh_global(const std::string& base) {
-    for (int i = 0;; ++i) {
-      const Symbol symbol = context_.symbol(fmt::format("{}_{}", base, i));
-      if (!module_.globals.contains(symbol)) return symbol;
-    }
-  }
-
   void replace_composites(Block& block, const Composites& composites) {
     std::vector<bool> removed(block.bindings.size());
     for (const Composite& composite : composites.found) {
@@ -151,7 +144,7 @@ class Partitioner {
 
   // The region that consists of these bindings.
   Expected<Outlined> outline_region(const Block& block, const std::vector<size_t>& members) {
-    std::vector<VarId> results = visible(block, members);
+    std::vector<VarId> results = values_used_outside(block, members);
     if (results.empty()) results.push_back(block.bindings[members.back()].var);  // dead code is still a function
     return outline(context_, module_, function_, block, members, std::move(results));
   }
@@ -216,26 +209,6 @@ class Partitioner {
     return {};
   }
 
-  // Values of the group that are used outside of it, by inner blocks too.
-  static std::vector<VarId> visible(const Block& block, const std::vector<size_t>& members) {
-    std::map<VarId, uint32_t> outside;
-    for (const size_t member : members) outside[block.bindings[member].var] = 0;
-    const auto count = [&](const Atom& atom, uint32_t by) {
-      const auto* var = std::get_if<VarId>(&atom);
-      if (const auto found = var ? outside.find(*var) : outside.end(); found != outside.end()) found->second += by;
-    };
-    for_each_use(block, [&](const Atom& atom) { count(atom, 1); });
-    for (const size_t member : members) {
-      for_each_operand(block.bindings[member].value, [&](const Atom& atom) { count(atom, -1u); });
-    }
-    std::vector<VarId> vars;
-    for (const size_t member : members) {
-      const VarId var = block.bindings[member].var;
-      if (outside[var] != 0) vars.push_back(var);
-    }
-    return vars;
-  }
-
   // Gives each layer of a region a name of its own, by which its value is compared.
   void name_layers(Function& region) {
     std::set<Symbol> names;
@@ -261,7 +234,7 @@ class Partitioner {
     boundary.params.resize(outlined->args.size());
     boundary.results.resize(outlined->results.size());
     TENON_TRY_ASSIGN(region, with_boundary(context_, module_, outlined->function, boundary));
-    const Symbol symbol = fresh_global(target.name);
+    const Symbol symbol = fresh_global(context_, module_, target.name);
     module_.globals.emplace(symbol, std::move(*region));
 
     Builder builder(context_, module_, function_);

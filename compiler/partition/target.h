@@ -44,6 +44,9 @@ struct TargetPattern {
   GraphPattern pattern;
   // Returns an error that says why the target does not support this match. May be empty: all matches are supported.
   std::function<Status(Context&, const Module&, const Function&, const Match&)> accepts;
+  // Whether row i of the result, along its outermost axis, depends on row i of each operand that is no constant, and on
+  // no other: then fewer rows than a function of fixed sizes has are computed with rows of padding (buckets.h).
+  bool rows = false;
 };
 
 // The layout in which a value crosses a region's boundary, in the notation of layout_transform ("NCHW16c"), and the

@@ -1,6 +1,6 @@
 // Products of tensors with constant weights and convolutions of one axis, as the layers that an accelerator has: dense
 // layers of rows and two-dimensional convolutions. The reshape after such a layer moves below its bias and activation,
-// so that these stay next to it. Sizes must be constants.
+// so that these stay next to it. The sizes of convolutions must be constants.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -35,22 +35,35 @@ class CanonicalLayer {
     const TensorType* type = builder_.tensor_type(atom);
     return type ? type->shape() : std::nullopt;
   }
-  Expected<Atom> reshaped(const Atom& atom, Ints shape, std::string_view name = {}) {
-    return builder_.apply(ops::kReshape, {atom}, {{"shape", std::move(shape)}, {"zero", int64_t{1}}}, name);
+  // The sizes of a tensor, all of which have a name or a value.
+  std::optional<Dims> dims_of(const Atom& atom) const {
+    const TensorType* type = builder_.tensor_type(atom);
+    const bool known = type && std::ranges::none_of(type->dims, [](Dim dim) { return dim.erased(); });
+    return known ? std::optional(type->dims) : std::nullopt;
+  }
+  Dims constant_dims(const Ints& sizes) const {
+    Dims dims;
+    for (const int64_t size : sizes) dims.push_back(builder_.context().dim(size));
+    return dims;
+  }
+  Expected<Atom> reshaped(const Atom& atom, Dims shape, std::string_view name = {}) {
+    return builder_.apply(builder_.context().op(ops::kReshape), {atom}, {{"zero", int64_t{1}}}, name,
+                          {{"shape", std::move(shape)}});
   }
 
   // x [..., K] times w [K, N]: the rows of x through a dense layer.
   Outcome product() {
     const runtime::Tensor* weights = constant_of(builder_.module(), apply_.args[1]);
-    const auto shape = shape_of(apply_.args[0]);
+    const auto shape = dims_of(apply_.args[0]);
     if (!weights || weights->shape().size() != 2 || !shape || shape->size() < 3) return std::nullopt;
-    const int64_t depth = weights->shape()[0], elements = runtime::element_count(*shape);
-    if (depth == 0 || elements == 0) return std::nullopt;
-    auto transposed = builder_.context().op(ops::kTranspose).reference({{"axes", Ints{1, 0}}}, std::span(weights, 1));
+    Context& context = builder_.context();
+    const Dim rows_of_all = context.product(std::span(*shape).first(shape->size() - 1));
+    if (weights->shape()[0] == 0 || rows_of_all.constant() == 0) return std::nullopt;
+    auto transposed = context.op(ops::kTranspose).reference({{"axes", Ints{1, 0}}}, std::span(weights, 1));
     if (!transposed) return std::nullopt;
-    runtime::Shape result = *shape;
-    result.back() = weights->shape()[1];
-    TENON_TRY_ASSIGN(rows, reshaped(apply_.args[0], {elements / depth, depth}));
+    Dims result = *shape;
+    result.back() = context.dim(weights->shape()[1]);
+    TENON_TRY_ASSIGN(rows, reshaped(apply_.args[0], {rows_of_all, shape->back()}));
     TENON_TRY_ASSIGN(
         dense, builder_.apply(ops::kDense, {*rows, builder_.constant(std::move(transposed->front()))}, {}, name_));
     return reshaped(*dense, std::move(result), name_);
@@ -70,25 +83,25 @@ class CanonicalLayer {
     attrs["padding"] = Ints{0, padding[0], 0, padding[1]};
     const runtime::Shape& w = weights->shape();
     const Atom kernel = builder_.constant(weights->reshaped({w[0], w[1], 1, w[2]}));
-    TENON_TRY_ASSIGN(maps, reshaped(apply_.args[0], {(*shape)[0], (*shape)[1], 1, (*shape)[2]}));
+    TENON_TRY_ASSIGN(maps, reshaped(apply_.args[0], constant_dims({(*shape)[0], (*shape)[1], 1, (*shape)[2]})));
     TENON_TRY_ASSIGN(layer, builder_.apply(ops::kConv2d, {*maps, kernel}, std::move(attrs), name_));
-    return reshaped(*layer, *result, name_);
+    return reshaped(*layer, constant_dims(*result), name_);
   }
 
   // The value that operand `i` is a reshape of, if it is a layer with its bias and activation.
   std::optional<Atom> reshaped_layer(size_t i) const {
     const Apply* reshape = builder_.application(apply_.args[i], ops::kReshape);
-    const Apply* layer = reshape && reshape->computed.empty() ? builder_.application(reshape->args[0]) : nullptr;
+    const Apply* layer = reshape && dims_of(apply_.args[i]) ? builder_.application(reshape->args[0]) : nullptr;
     const bool is_layer =
         layer && layer->op->is_one_of({ops::kDense, ops::kConv2d, ops::kBiasAdd, ops::kRelu, ops::kClip});
-    return is_layer && shape_of(reshape->args[0]) ? std::optional(reshape->args[0]) : std::nullopt;
+    return is_layer && dims_of(reshape->args[0]) ? std::optional(reshape->args[0]) : std::nullopt;
   }
 
   // The application, or `instead` with its other operand, to the layer that operand `i` is a reshape of; its result is
   // reshaped.
   Outcome below(size_t i, std::optional<std::pair<OperatorId, Atom>> instead) {
     const auto layer = reshaped_layer(i);
-    const auto result = shape_of(apply_.args[i]);
+    const auto result = dims_of(apply_.args[i]);
     if (!layer || !result) return std::nullopt;
     Atoms args = apply_.args;
     args[i] = *layer;
@@ -111,12 +124,13 @@ class CanonicalLayer {
     for (const size_t i : {size_t{0}, size_t{1}}) {
       const runtime::Tensor* bias = constant_of(builder_.module(), apply_.args[1 - i]);
       const auto layer = reshaped_layer(i);
-      const auto shape = shape_of(apply_.args[i]), rows = layer ? shape_of(*layer) : std::nullopt;
+      const auto shape = dims_of(apply_.args[i]), rows = layer ? dims_of(*layer) : std::nullopt;
       if (!bias || !rows || rows->size() != 2 || !shape || shape->back() != rows->back()) continue;
-      if (bias->shape().empty() || bias->shape().size() > shape->size() || bias->size() != rows->back() ||
-          bias->shape().back() != rows->back())
+      const auto columns = rows->back().constant();
+      if (bias->shape().empty() || bias->shape().size() > shape->size() || bias->size() != columns ||
+          bias->shape().back() != columns)
         continue;
-      return below(i, std::pair(ops::kBiasAdd, builder_.constant(bias->reshaped({rows->back()}))));
+      return below(i, std::pair(ops::kBiasAdd, builder_.constant(bias->reshaped({*columns}))));
     }
     return std::nullopt;
   }

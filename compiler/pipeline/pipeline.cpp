@@ -15,6 +15,7 @@
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
+#include "compiler/partition/buckets.h"
 #include "compiler/passes/passes.h"
 #include "compiler/pipeline/native_runner.h"
 #include "compiler/quantize/measured.h"
@@ -178,6 +179,18 @@ std::vector<std::string> target_names() {
 
 namespace {
 
+// The sizes by the dims of the entry. An error where a bucket names no unknown size of it, or is out of its bounds.
+Expected<std::vector<DimValues>> bucket_sizes(Context& context, const Module& module, Symbol entry,
+                                              std::span<const std::map<std::string, int64_t>> buckets) {
+  std::vector<DimValues> sizes;
+  for (const auto& bucket : buckets) {
+    TENON_TRY(bind_shapes(context, clone(module), entry, bucket));
+    DimValues& values = sizes.emplace_back();
+    for (const auto& [name, size] : bucket) values.emplace(context.symbol(name), size);
+  }
+  return sizes;
+}
+
 // Leaves the constants to another module.
 void forget_constants(Module& module) { std::ranges::fill(module.constants, runtime::Tensor()); }
 
@@ -209,6 +222,11 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   const std::vector<Target>& targets = *targets_made;
   begin("partitioning");
   result.partitioned = clone(result.quantized);
+  if (!options.buckets.empty()) {
+    TENON_TRY_ASSIGN(buckets, bucket_sizes(context, result.partitioned, model.entry, options.buckets));
+    TENON_TRY_ASSIGN(parts, make_buckets(context, result.partitioned, model.entry, targets, *buckets));
+    result.notes += report(context, *parts);
+  }
   TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets));
   result.placements = std::move(*placements);
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));

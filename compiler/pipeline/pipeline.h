@@ -54,6 +54,9 @@ struct CompileOptions {
   // Of target_names(), or kAcceleratorName; the preferred first. An accelerator that is not named here comes before
   // all.
   std::vector<std::string> targets = {};
+  // Sizes of the unknown sizes of the model, by name: programs of fixed sizes are made for these (make_buckets). A
+  // model without unknown sizes, or without a target, has none.
+  std::vector<std::map<std::string, int64_t>> buckets = {};
   const Samples* calibration = nullptr;  // none: the model keeps its numeric types
   CalibrationOptions calibrate{};
   QuantizeOptions quantize{};

@@ -64,3 +64,19 @@ expect 0 "tiny_digits over 2 samples" \
 for rows in calib x; do
   expect 0 "logits" "$tenon" run "$scratch/cpu.tnx" --cpu --quiet --divide 255 --data "$arrays:$rows"
 done
+
+# Programs for some sizes, and the CPU for all others: the results are those of the CPU alone.
+buckets=("${samples[@]}" --shapes N=1 --shapes N=300)
+expect 0 "on accel up to N = 1 or N = 300; others on the CPU" \
+  "$tenon" compile tests/models/tiny_digits.onnx "${buckets[@]}" --config tiny -o "$scratch/buckets.tnx"
+for rows in calib x; do
+  "$tenon" run "$scratch/cpu.tnx" --cpu --quiet --divide 255 --data "$arrays:$rows" --output "$scratch/cpu.npz" >/dev/null
+  "$tenon" run "$scratch/buckets.tnx" --device behavioral:tiny --quiet --divide 255 --data "$arrays:$rows" \
+    --output "$scratch/device.npz" >/dev/null
+  cmp "$scratch/cpu.npz" "$scratch/device.npz"
+done
+expect 0 "f32 (2, 3): 2 2 2 2 2 2" "${device[@]}" --data "tests/runtime/data/mixed.npz:x" --shapes N=1 --shapes N=2
+expect 2 "there is no accelerator" \
+  "$tenon" compile tests/models/tiny_digits.onnx --cpu --shapes N=1 --shapes N=2 -o "$scratch/none.tnx"
+expect 2 "'N' is not a size" \
+  "$tenon" compile tests/models/tiny_digits.onnx --config tiny --shapes N=1 --shapes N -o "$scratch/none.tnx"

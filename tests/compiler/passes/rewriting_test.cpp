@@ -89,11 +89,15 @@ const std::vector<Case> kCases{
      "padding=[0, 1, 0, 0], groups=2), $b)), shape=[1, 2, 4], zero=1) }\n",
      {1, 2, 8},
      1e-5F},
-    {"AProductOfUnknownSizesStays", "canonical_layers",
-     "const $w: Tensor[(3, 2), f32] = [1, 2, 3, 4, 5, 6];\n"
-     "def @main[N](%x: Tensor[(N, 4, 3), f32]) -> Tensor[(N, 4, 2), f32] { matmul(%x, $w) }\n",
-     "const $w: Tensor[(3, 2), f32] = [1, 2, 3, 4, 5, 6];\n"
-     "def @main[N](%x: Tensor[(N, 4, 3), f32]) -> Tensor[(N, 4, 2), f32] { matmul(%x, $w) }\n"},
+    {"AProductOfUnknownRowsIsADenseLayer",
+     "canonical_layers",
+     "const $w: Tensor[(3, 2), f32] = [1, 2, 3, 4, 5, 6];\nconst $b: Tensor[(2,), f32] = [7, 8];\n"
+     "def @main[N, T](%x: Tensor[(N, T, 3), f32]) -> Tensor[(N, T, 2), f32] { relu(matmul(%x, $w) + $b) }\n",
+     "const $w: Tensor[(2, 3), f32] = [1, 3, 5, 2, 4, 6];\nconst $b: Tensor[(2,), f32] = [7, 8];\n"
+     "def @main[N, T](%x: Tensor[(N, T, 3), f32]) -> Tensor[(N, T, 2), f32] { let %r = reshape(%x, shape=[N * T, 3], "
+     "zero=1); reshape(relu(bias_add(dense(%r, $w), $b)), shape=[N, T, 2], zero=1) }\n",
+     {2, 4, 3},
+     1e-5F},
     // Inlining.
     {"ACallInOnePlace",
      "inline",

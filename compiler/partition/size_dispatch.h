@@ -1,0 +1,62 @@
+// The selection among copies of an outlined function by the sizes of a run. Internal to make_buckets().
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/partition/outline.h"
+
+namespace tenon::compiler {
+
+class SizeDispatch {
+ public:
+  // `part`: bindings of `caller`, which is not changed. Dims of its parameters that are expressions become variables
+  // where nothing else depends on what they consist of: rows [N * T, K] become rows [R, K].
+  SizeDispatch(Context& context, Module& module, Function& caller, Outlined part);
+
+  // Adds the function and its copy for each bucket to the module. `rows`: row i of each result depends on row i of each
+  // operand alone. False where no bucket decides all sizes of the operands; the module is as before then.
+  bool add_copies(std::string_view target, std::span<const DimValues> buckets, bool rows);
+  // The bindings that replace those of the part, with its results in their variables. An error where the sizes of
+  // the results do not follow from those of the operands.
+  Expected<std::vector<Binding>> bindings();
+
+  Symbol name() const { return name_; }
+  bool pads() const { return pads_; }
+  std::vector<std::string> sizes() const;  // of each copy
+
+ private:
+  struct Copy {
+    Symbol name{};
+    std::vector<int64_t> sizes;  // by unknown size
+  };
+  // An unknown size of the function, and what it is in the caller.
+  struct Size {
+    Symbol name{};
+    Dim value{};
+  };
+
+  void name_expressions();
+  bool are_rows() const;
+  bool add_copy(const DimValues& bucket);
+  Expected<Atom> choose(Builder& builder, size_t copy);
+  Expected<Atom> condition(Builder& builder, const Copy& copy);
+  Expected<Atom> call(Builder& builder, const Copy& copy);
+  Expected<Atom> call_any(Builder& builder);
+  Expected<Atom> padded(Builder& builder, VarId arg, const Copy& copy);
+  Expected<Atom> cut(Builder& builder, Atom result, Type type);
+  Expected<Atom> packed(Builder& builder, Atoms results);
+
+  Context& context_;
+  Module& module_;
+  Function& caller_;
+  Outlined part_;
+  Symbol name_{};
+  std::vector<Size> sizes_;
+  std::vector<Copy> copies_;
+  bool pads_ = false;
+};
+
+}  // namespace tenon::compiler
