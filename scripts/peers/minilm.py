@@ -1,7 +1,8 @@
 """MiniLM-L6 (Wang et al. 2020), an encoder of sentences, as an ONNX graph of any batch N and any number of tokens T.
 
 Usage: minilm.py WEIGHTS.safetensors MODEL.onnx: writes the graph with the weights of sentence-transformers'
-all-MiniLM-L6-v2. From Python: build(load(path)) and build(random_weights(seed)).
+all-MiniLM-L6-v2. minilm.py --tiny MODEL.onnx DATA.npz: a small one of random weights, and sentences of every length with
+ONNX Runtime's results, for tests. From Python: build(load(path)) and build(random_weights(seed)).
 """
 import json
 import pathlib
@@ -152,7 +153,30 @@ def build(weights):
     return model
 
 
+def write_tiny(model_path, data_path):
+    """The first T tokens of one sentence, for each T, and three sentences of different lengths in one batch."""
+    import onnxruntime
+
+    global LAYERS, HIDDEN, HEADS, INNER, VOCABULARY, POSITIONS
+    LAYERS, HIDDEN, HEADS, INNER, VOCABULARY, POSITIONS = 2, 32, 4, 64, 50, 128
+    onnx.save(build(random_weights(7)), model_path)
+    session = onnxruntime.InferenceSession(model_path, providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(8)
+    tokens = random.integers(0, VOCABULARY, POSITIONS)
+    rows = []
+    for count in range(1, POSITIONS + 1):
+        feed = {"tokens": tokens[None, :count], "mask": np.ones((1, count), np.int64)}
+        rows.append(session.run(None, feed)[0][0])
+    batch = {"tokens": random.integers(0, VOCABULARY, (3, 17)),
+             "mask": (np.arange(17) < np.array([[17], [5], [9]])).astype(np.int64)}
+    np.savez(data_path, tokens=tokens, embeddings=np.stack(rows), batch_tokens=batch["tokens"],
+             batch_mask=batch["mask"], batch_embeddings=session.run(None, batch)[0])
+
+
 if __name__ == "__main__":
+    if len(sys.argv) == 4 and sys.argv[1] == "--tiny":
+        write_tiny(*sys.argv[2:])
+        sys.exit()
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     onnx.save(build(load(sys.argv[1])), sys.argv[2])

@@ -1,0 +1,104 @@
+// An encoder of sentences, of any batch and any number of tokens, compiled once: on the CPU it equals ONNX Runtime at
+// every length, and in int8 an accelerator computes its products at the lengths for which it has programs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <variant>
+
+#include "compiler/pipeline/pipeline.h"
+#include "driver/accelerator.h"
+#include "runtime/npy.h"
+#include "runtime/vm/session.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+
+class Sentences : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto model = load_model(TENON_SOURCE_DIR "/tests/models/tiny_minilm.onnx", {});
+    ASSERT_TRUE(model) << model.error().str();
+    model_.emplace(std::move(*model));
+    auto arrays = runtime::load_npz(TENON_SOURCE_DIR "/tests/models/tiny_minilm.npz");
+    ASSERT_TRUE(arrays) << arrays.error().str();
+    for (auto& [name, array] : *arrays) arrays_.emplace(name, std::move(array));
+  }
+  // The first `count` tokens, and the mask of all of them.
+  std::vector<Tensor> sentence(int64_t count) const {
+    Tensor tokens(DType::kI64, {1, count}), mask(DType::kI64, {1, count});
+    std::ranges::copy(arrays_.at("tokens").data<int64_t>().first(static_cast<size_t>(count)),
+                      tokens.data<int64_t>().begin());
+    std::ranges::fill(mask.data<int64_t>(), 1);
+    return {std::move(tokens), std::move(mask)};
+  }
+  std::span<const float> embedding(int64_t count) const {
+    return arrays_.at("embeddings").data<float>().subspan(static_cast<size_t>(count - 1) * kWidth, kWidth);
+  }
+  static float difference(std::span<const float> a, std::span<const float> b) {
+    EXPECT_EQ(a.size(), b.size());
+    float most = 0;
+    for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+    return most;
+  }
+  static float cosine(std::span<const float> a, std::span<const float> b) {  // both have length 1
+    float sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+    return sum;
+  }
+
+  static constexpr size_t kWidth = 32;
+  static constexpr int64_t kTokens = 128;
+  std::optional<Model> model_;
+  std::map<std::string, Tensor> arrays_;
+};
+
+TEST_F(Sentences, EveryLengthEqualsOnnxRuntime) {
+  auto compiled = compile(*model_, {.accelerator = std::nullopt});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  auto session = runtime::Session::create(compiled->executable, {});
+  ASSERT_TRUE(session) << session.error().str();
+  constexpr float kTolerance = 1e-4F;
+  for (int64_t count = 1; count <= kTokens; ++count) {
+    const auto found = session->run(sentence(count));
+    ASSERT_TRUE(found) << found.error().str();
+    EXPECT_LE(difference((*found)[0].data<float>(), embedding(count)), kTolerance) << count << " tokens";
+  }
+  const std::vector<Tensor> batch{arrays_.at("batch_tokens"), arrays_.at("batch_mask")};
+  const auto found = session->run(batch);
+  ASSERT_TRUE(found) << found.error().str();
+  EXPECT_LE(difference((*found)[0].data<float>(), arrays_.at("batch_embeddings").data<float>()), kTolerance);
+}
+
+TEST_F(Sentences, ProductsOfAnyLengthUpToABucketAreTheAccelerators) {
+  Samples calibration;
+  for (int64_t count = 1; count <= kTokens; count += 31) calibration.push_back(sentence(count));
+  auto accelerator = driver::open("behavioral:default");
+  ASSERT_TRUE(accelerator) << accelerator.error().str();
+  auto compiled = compile(*model_, {.accelerator = (*accelerator)->info().config,
+                                    .buckets = {{{"N", 1}, {"T", 16}}, {{"N", 1}, {"T", 64}}},
+                                    .calibration = &calibration});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  EXPECT_EQ(compiled->executable.programs.size(), 24u) << compiled->notes;  // of twelve products, two lengths each
+  size_t launches = 0;
+  auto session = runtime::Session::create(
+      compiled->executable, {.accelerator = accelerator->get(), .hook = [&](const runtime::Step& step) {
+                               launches += std::holds_alternative<runtime::CallProgram>(step.instruction->operation);
+                               return Status();
+                             }});
+  ASSERT_TRUE(session) << session.error().str();
+  for (const int64_t count : {1, 16, 17, 40, 64, 65, 128}) {
+    launches = 0;
+    const auto found = session->run(sentence(count));
+    ASSERT_TRUE(found) << found.error().str();
+    EXPECT_EQ(launches, count <= 64 ? 12u : 0u) << count;
+    EXPECT_GE(cosine((*found)[0].data<float>(), embedding(count)), 0.98F) << count << " tokens";
+  }
+}
+
+}  // namespace
+}  // namespace tenon::compiler
