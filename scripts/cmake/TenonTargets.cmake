@@ -89,14 +89,33 @@ macro(tenon_busy_folder)
 endmacro()
 
 # Code that is never hot (commands, files, reports, random programs, tests) compiles in three quarters of the
-# time at -O1: the targets that follow in this folder, and the folders below.
+# time at -O1, and is small at -Os where the runtime alone is built: the targets that follow in this folder, and the folders below.
 macro(tenon_cold_folder)
   add_compile_options(${TENON_COLD_OPTIONS})
 endmacro()
 set(TENON_COLD_OPTIONS "")
-if(NOT TENON_SANITIZE)
+if(TENON_RUNTIME_ONLY)
+  set(TENON_COLD_OPTIONS $<$<CONFIG:Release>:-Os>)
+elseif(NOT TENON_SANITIZE)
   set(TENON_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
 endif()
+
+# The runtime alone is for boards, where its size counts: functions that nothing calls are left out, equal ones are one.
+if(TENON_RUNTIME_ONLY)
+  add_compile_options(-ffunction-sections -fdata-sections)
+  add_link_options(-Wl,--gc-sections)
+  if(TENON_LLD AND NOT CMAKE_CROSSCOMPILING)
+    add_link_options(-Wl,--icf=all)
+  endif()
+endif()
+
+# Code that a board runs seldom is small at -Os where the runtime alone is built: the targets that follow in this folder,
+# and the folders below.
+macro(tenon_small_folder)
+  if(TENON_RUNTIME_ONLY)
+    add_compile_options($<$<CONFIG:Release>:-Os>)
+  endif()
+endmacro()
 
 # tenon_library(NAME SOURCES a.cpp ... [DEPS public...] [PRIVATE private...]): a static library of one folder.
 function(tenon_library name)
