@@ -175,10 +175,20 @@ expect 1 "nowhere.tnx" "$tenon" plan "$scratch/nowhere.tnx"
 expect 0 "function @main" "$tenon" inspect "$scratch/plan.tnx" --function @main
 expect 2 "there is no function 'mian'" "$tenon" inspect "$scratch/plan.tnx" --function @mian
 expect 2 "did you mean main?" "$tenon" inspect "$scratch/plan.tnx" --function @mian
-kernel=$("$tenon" inspect "$scratch/plan.tnx" | sed -n 's/^  \([a-z_0-9]*\): .* parameters, .*/\1/p' | head -n 1)
+kernel=$("$tenon" inspect "$scratch/plan.tnx" | sed -n 's/^  \([a-z_0-9]*\): (.*) -> (.*/\1/p' | head -n 1)
 expect 0 "$kernel.x86-64-v3: " "$tenon" inspect "$scratch/plan.tnx" --kernel "$kernel"
 expect 0 "ret" "$tenon" inspect "$scratch/plan.tnx" --kernel "$kernel"
 expect 2 "there is no native kernel 'nothing'" "$tenon" inspect "$scratch/plan.tnx" --kernel nothing
+expect 0 "$kernel: (f32 (n, 16)) -> (f32 (n, 16)) for any n" "$tenon" inspect "$scratch/plan.tnx" --part kernels
+expect 0 "r1 = n where axis 0 of r0 is 1 * n + 0" "$tenon" inspect "$scratch/plan.tnx" --part code
+expect 0 "check r1 in 1..64" "$tenon" inspect "$scratch/plan.tnx" --part code
+expect 0 "@main: 8192 bytes planned" "$tenon" inspect "$scratch/plan.tnx" --part memory
+expect 2 "--part: nothing not in" "$tenon" inspect "$scratch/plan.tnx" --part nothing
+expect 0 '"type": "f32 (n, 16)"' "$tenon" inspect "$scratch/plan.tnx" --json
+expect 0 '"arena_bytes": 8192' "$tenon" inspect "$scratch/plan.tnx" --json
+expect 2 "--json prints the whole executable" "$tenon" inspect "$scratch/plan.tnx" --json --part code
+head -c 100 "$scratch/plan.tnx" >"$scratch/cut.tnx"
+expect 1 "cut.tnx" "$tenon" inspect "$scratch/cut.tnx"
 expect 0 "" "$tenon" run "$scratch/pair.tn" --input 2.5 --input 3 --input 3 --input 0 --output "$scratch/list.npz"
 list=(x="$scratch/list.npz:1.1" n="$scratch/list.npz:1.0")
 expect 0 "= Cons(3i64, Cons(9i64, Nil))" "$tenon_run" "$scratch/list.tnx" --input "${list[0]}" --input "${list[1]}"

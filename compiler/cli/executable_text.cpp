@@ -1,0 +1,115 @@
+#include "compiler/cli/executable_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/lower/listing.h"
+#include "compiler/lower/memory.h"
+
+namespace tenon::cli {
+namespace {
+
+using runtime::Executable;
+
+std::string_view reason_of(compiler::Outside outside) {
+  switch (outside) {
+    case compiler::Outside::kEscapes: return "may outlive the frame";
+    case compiler::Outside::kUnbounded: return "no bound of its size is known, or its function is entered again";
+    case compiler::Outside::kOtherKernel: return "made by a reference kernel, a library or the accelerator";
+  }
+  return "";
+}
+
+// "f32 (n, 4)"
+std::string buffer_text(const runtime::SignatureBuffer& buffer, const std::vector<std::string>& dims) {
+  std::vector<std::string> axes;
+  for (const runtime::Size& axis : buffer.axes) axes.push_back(compiler::text_of(axis, dims));
+  return fmt::format("{} ({})", name(buffer.dtype), fmt::join(axes, ", "));
+}
+
+}  // namespace
+
+void print_code(const Executable& e, const runtime::Function& function) {
+  fmt::print("\nfunction @{}: {} parameters, {} registers\n", function.name, function.params.size(),
+             function.registers);
+  for (size_t i = 0; i < function.code.size(); ++i) {
+    const auto& [operation, layer] = function.code[i];
+    const std::string text = compiler::text_of(e, operation);
+    if (layer.empty()) fmt::print("{:>5}  {}\n", i, text);
+    else fmt::print("{:>5}  {:<56} # {}\n", i, text, layer);
+  }
+}
+
+void print_plan(const Executable& e, std::string_view only) {
+  for (const runtime::Function& function : e.functions) {
+    if (!only.empty() && function.name != only) continue;
+    const auto planned = compiler::planned_results(function);
+    if (planned.empty()) continue;
+    const compiler::FrameMemory memory = compiler::frame_memory(function);
+    fmt::print("@{}: {} bytes planned for {} results, {} live at once, {} without reuse; {} allocated when made\n",
+               function.name, memory.arena, memory.placed, memory.peak, memory.total, memory.outside);
+    for (const compiler::PlannedResult& result : planned) {
+      const std::string text = compiler::text_of(e, function.code[result.call].operation);
+      if (result.slot.bytes != 0)
+        fmt::print("  {:>5}..{:<5} {:>10} bytes at {:<10} {}\n", result.call, result.last_use, result.slot.bytes,
+                   result.slot.offset, text);
+      else fmt::print("  {:>5}        allocated: {}: {}\n", result.call, reason_of(result.outside), text);
+    }
+  }
+}
+
+void print_native_kernel(const runtime::NativeKernel& kernel) {
+  const KernelTexts texts = texts_of(kernel);
+  fmt::print("  {}: ({}) -> ({})", kernel.name, fmt::join(texts.params, ", "), fmt::join(texts.results, ", "));
+  if (!texts.dims.empty()) fmt::print(" for any {}", fmt::join(texts.dims, ", "));
+  fmt::print("\n");
+  for (const std::string& temporary : texts.temporaries) fmt::print("    temporary {}\n", temporary);
+  for (const runtime::GpuLaunch& launch : kernel.launches) {
+    std::vector<std::string> grid;
+    for (const runtime::Size& blocks : launch.grid) grid.push_back(compiler::text_of(blocks, texts.dims));
+    fmt::print("    launch {}: {} blocks of {} threads\n", launch.entry, fmt::join(grid, " x "),
+               fmt::join(launch.threads, " x "));
+  }
+}
+
+void print_native_code(const runtime::NativeCode& native) {
+  fmt::print("\nnative code for {}: levels {}, {} bytes\n", native.triple, fmt::join(native.levels, ", "),
+             native.object.size());
+  for (const runtime::NativeKernel& each : native.kernels) print_native_kernel(each);
+}
+
+void print_signature(const Executable& e) {
+  fmt::print("{}\n", e.name);
+  for (const auto& [key, value] : e.facts) fmt::print("  {}: {}\n", key, value);
+  for (const runtime::Port& port : e.main().params) fmt::print("  input   {}\n", to_string(port));
+  for (const runtime::Port& port : e.main().results) fmt::print("  output  {}\n", to_string(port));
+  for (const runtime::DataType& type : e.types) {
+    fmt::print("  type    {}:", type.name);
+    for (const runtime::DataConstructor& c : type.constructors) fmt::print(" {}/{}", c.name, c.fields);
+    fmt::print("\n");
+  }
+}
+
+void print_constants(const Executable& e) {
+  for (size_t i = 0; i < e.constants.size(); ++i) {
+    const runtime::Tensor& constant = e.constants[i];
+    fmt::print("  {:>5}  {} {}, {} bytes\n", i, name(constant.dtype()), runtime::to_string(constant.shape()),
+               constant.bytes().size());
+  }
+}
+
+KernelTexts texts_of(const runtime::NativeKernel& kernel) {
+  KernelTexts texts;
+  for (const runtime::SignatureDim& dim : kernel.signature.dims) texts.dims.push_back(dim.name);
+  const auto list = [&](const std::vector<runtime::SignatureBuffer>& buffers) {
+    std::vector<std::string> all;
+    for (const runtime::SignatureBuffer& buffer : buffers) all.push_back(buffer_text(buffer, texts.dims));
+    return all;
+  };
+  texts.params = list(kernel.signature.params);
+  texts.results = list(kernel.signature.results);
+  texts.temporaries = list(kernel.temporaries);
+  return texts;
+}
+
+}  // namespace tenon::cli
