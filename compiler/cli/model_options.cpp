@@ -18,6 +18,7 @@
 #include "runtime/native/functions.h"
 #include "runtime/native/native.h"
 #include "runtime/run/samples.h"
+#include "support/file.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -65,6 +66,8 @@ void ModelOptions::declare(Options& options, Records kind) {
       targets, "--targets", "NAME,...",
       "who computes an operator: the first that supports it, of accel (which is the first if it is not named), "
       "dnnl (oneDNN; f32), cuda (a GPU of NVIDIA), cuda:emulated (its kernels, compiled for the CPU), cpu (the last)");
+  options.option(schedule, "--schedule", "FILE",
+                 "steps of your own for the kernels of operators, as tenon schedule -o writes them");
   options.option(libraries, "--library", "FILE",
                  "shared object whose functions the model calls by name (runtime/native/kernel.h); may be repeated");
   if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "file of the measurements");
@@ -163,6 +166,16 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
 
 namespace {
 
+Expected<std::vector<compiler::schedules::UserSchedule>> read_schedules(const ModelOptions& options) {
+  std::vector<compiler::schedules::UserSchedule> none;
+  if (options.schedule.empty()) return none;
+  if (options.kernels != "native")
+    return error("--schedule is for native kernels, and --kernels reference makes none", {}, "omit one of the two",
+                 Fault::kUsage);
+  TENON_TRY_ASSIGN(text, read_text(options.schedule));
+  return compiler::schedules::parse_schedules(*text, options.schedule);
+}
+
 // The names of --targets. The CPU supports every operator: it may be named as the last, and is not in the result.
 Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bool has_accelerator) {
   std::vector<std::string> targets = split(options.targets), known = compiler::target_names();
@@ -220,6 +233,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
                  fmt::format("give samples, or omit {}", option), Fault::kUsage);
   }
   TENON_TRY_ASSIGN(agreement, compiler::parse_agreement(options.agreement));
+  TENON_TRY_ASSIGN(schedules, read_schedules(options));
   TENON_TRY_ASSIGN(buckets, bucket_shapes(options));
   if (!buckets->empty() && !accelerator && targets->empty()) {
     return error("several --shapes are the sizes of an accelerator's programs, and there is no accelerator", {},
@@ -241,7 +255,8 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
               .triple = options.target,
               .levels = levels,
               .knobs = std::move(knobs),
-              .level_knobs = std::move(level_knobs)},
+              .level_knobs = std::move(level_knobs),
+              .schedules = std::move(*schedules)},
       .passes = passes,
       .progress = {}};
   std::optional<StageLine> line(std::in_place, options.quiet);

@@ -29,6 +29,7 @@ struct ModelOptions {
   bool for_this_machine = false;       // native code only for the processor of this machine
   std::string targets;                 // names, the preferred first
   std::string records;                 // file with the measurements of tenon tune
+  std::string schedule;                // file with steps for kernels
   std::vector<std::string> libraries;  // with functions that the model calls
   std::string target, levels;          // of the machine that runs the executable, for cross compilation
 

@@ -4,16 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "compiler/cli/model_options.h"
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
-#include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/text.h"
 #include "compiler/lower/native.h"
+#include "compiler/schedules/user_schedule.h"
 #include "runtime/native/native.h"
+#include "runtime/run/results.h"
 #include "support/file.h"
 #include "support/try.h"
 
@@ -26,19 +26,22 @@ struct ScheduleCommand {
   using Function = compiler::Function;
   using Machine = compiler::Machine;
   using Module = compiler::Module;
+  using UserSchedule = compiler::schedules::UserSchedule;
 
   ModelOptions model;
-  std::string op, level, steps;
+  std::string op, level, steps, output;
 
   Status run() {
     if (level.empty() && !runtime::host_levels().empty()) level = runtime::host_levels().front();
     const Machine* machine = compiler::find_machine(level);
     if (!machine) return error(fmt::format("there is no level '{}'", level), {}, known_levels(), Fault::kUsage);
-    std::string text;
+    std::vector<UserSchedule> own;
     if (!steps.empty()) {
-      TENON_TRY_ASSIGN(read, read_file(steps));
-      text.assign(reinterpret_cast<const char*>(read->data()), read->size());
+      TENON_TRY_ASSIGN(text, read_text(steps));
+      TENON_TRY_ASSIGN(read, compiler::schedules::parse_schedules(*text, steps, op));
+      own = std::move(*read);
     }
+    TENON_TRY(runtime::check_output(output, "--output", std::vector<std::string>{model.model, steps}));
     TENON_TRY_ASSIGN(loaded, load(model));
     ModelOptions reference = model;
     reference.kernels = "reference";  // groups are the same; nothing is compiled
@@ -50,13 +53,14 @@ struct ScheduleCommand {
     for (const Binding& binding : main.body.bindings) {
       const auto group = group_of(context, compiled->kernels, main, binding);
       if (!group) continue;
-      const std::vector<std::string> inside = names_in(context, *group, main, binding);
+      const std::vector<std::string> inside = compiler::kernel_names(context, *group);
       names.insert(names.end(), inside.begin(), inside.end());
       if (std::ranges::find(inside, op) == inside.end()) continue;
       if (found++ > 0) fmt::print("\n");
-      TENON_TRY(print(context, compiled->kernels, *group, *machine, text));
+      const UserSchedule* schedule = compiler::schedules::find_schedule(own, inside, level);
+      TENON_TRY(print(context, compiled->kernels, *group, *machine, schedule));
     }
-    if (found > 0) return {};
+    if (found > 0) return output.empty() ? Status() : write_file(output, saved);
     std::ranges::sort(names);
     names.erase(std::ranges::unique(names).begin(), names.end());
     return error(fmt::format("no kernel of the CPU computes '{}'", op), model.model,
@@ -81,20 +85,10 @@ struct ScheduleCommand {
     return callee && callee->composite == "fused" ? std::optional(*callee) : std::nullopt;
   }
 
-  // The operators of a group, and the value that it computes.
-  static std::vector<std::string> names_in(Context& context, const Function& group, const Function& main,
-                                           const Binding& binding) {
-    std::vector<std::string> names{std::string(context.name(main.info(binding.var).name))};
-    for (const Binding& inner : group.body.bindings) {
-      if (const auto* apply = std::get_if<compiler::Apply>(&inner.value)) names.emplace_back(apply->op->name);
-    }
-    return names;
-  }
-
-  // `text`: the steps of the user, one in a line, instead of the schedule.
-  static Status print(Context& context, const Module& kernels, const Function& group, const Machine& machine,
-                      const std::string& text) {
-    auto kernel = compiler::kernels::make_kernel(context, kernels, "kernel", group, machine);
+  Status print(Context& context, const Module& kernels, const Function& group, const Machine& machine,
+               const UserSchedule* own) {
+    auto kernel = compiler::kernels::make_kernel(context, kernels, "kernel", group, machine, {}, own);
+    if (!kernel && own) return std::unexpected(std::move(kernel.error()));
     if (!kernel) {
       fmt::print("// no native kernel: {}\n", kernel.error().what);
       return {};
@@ -103,22 +97,17 @@ struct ScheduleCommand {
       fmt::print("// {}: {}\n", knobs.key, compiler::kernels::str(knobs.settings()));
     if (!kernel->refused.empty()) fmt::print("// a step was refused: {}\n", kernel->refused);
     fmt::print("// for {}\n{}\n", machine.name, compiler::loop::print(context, kernel->algorithm));
-    compiler::kernels::Scheduled scheduled;
-    if (text.empty()) {
-      scheduled = compiler::kernels::schedule(context, std::move(kernel->function));
-      scheduled.steps.insert(scheduled.steps.begin(), kernel->steps.begin(), kernel->steps.end());
-    } else {
-      compiler::loop::Schedule own(context, std::move(kernel->algorithm), std::move(kernel->constants));
-      std::istringstream lines(text);
-      for (std::string line; std::getline(lines, line);) {
-        if (line.find_first_not_of(" \t\r") != std::string::npos && !line.starts_with("//")) TENON_TRY(own.apply(line));
-      }
-      scheduled = {own.function(), own.steps()};
-    }
+    compiler::kernels::Scheduled scheduled{std::move(kernel->function), {}};
+    if (!own) scheduled = compiler::kernels::schedule(context, std::move(scheduled.function));
+    scheduled.steps.insert(scheduled.steps.begin(), kernel->steps.begin(), kernel->steps.end());
     for (const std::string& step : scheduled.steps) fmt::print("{}\n", step);
     fmt::print("\n{}", compiler::loop::print(context, scheduled.function));
+    // One file has one schedule for the operator: that of its first kernel.
+    if (saved.empty()) saved = compiler::schedules::text_of(op, machine.name, scheduled.steps);
     return {};
   }
+
+  std::string saved;  // the steps, as a file
 };
 
 }  // namespace
@@ -130,6 +119,8 @@ Action print_schedule(Options& options) {
   options.option(command->level, "--level", "NAME",
                  "instruction set level, as x86-64-v3, which need not be this machine's; default: its best");
   options.option(command->steps, "--steps", "FILE", "a schedule of your own: steps, one in a line");
+  options.option(command->output, "-o,--output", "FILE",
+                 "also write the steps to a file that, edited, is a schedule for tenon compile --schedule");
   options.footer("tenon schedule model.onnx --shapes N=1 --op conv2d --level x86-64-v3");
   return [command] { return command->run(); };
 }

@@ -360,7 +360,19 @@ void free_from_alloc(loop::Body& body, BufferId buffer) {
 
 }  // namespace
 
-Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results) {
+namespace {
+
+// The parameters with constant operands.
+std::set<BufferId> constants_of(const KernelFunction& kernel) {
+  std::set<BufferId> constants;
+  for (size_t i = 0; i < kernel.operands.size(); ++i)
+    if (std::holds_alternative<Tensor>(kernel.operands[i])) constants.insert(kernel.function.params[i]);
+  return constants;
+}
+
+}  // namespace
+
+Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results, const schedules::UserSchedule* own) {
   std::vector<BufferId> buffers;
   const std::optional<BufferId> fused =
       pending_ && reads_in_place(results) ? std::optional(pending_->buffer) : std::nullopt;
@@ -396,7 +408,9 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results)
   function->results = buffers;
   TENON_TRY(loop::verify(context_, *function));
   KernelFunction kernel{std::move(*function), std::move(operands_)};
-  schedule_products(kernel);
+  kernel.algorithm = kernel.function, kernel.constants = constants_of(kernel);
+  if (own) TENON_TRY(schedule_by(*own, kernel));
+  else schedule_products(kernel);
   std::erase_if(operators_, [](const OperatorKnobs& op) { return op.knobs.empty(); });
   kernel.knobs = std::move(operators_);
   return kernel;
@@ -434,14 +448,16 @@ Status add_operands(Context& context, KernelFunction& kernel, const std::vector<
 
 }  // namespace
 
+Status Emitter::schedule_by(const schedules::UserSchedule& own, KernelFunction& kernel) {
+  loop::Schedule schedule(context_, kernel.function, kernel.constants);
+  TENON_TRY(schedules::apply(schedule, own));
+  kernel.function = schedule.function();
+  kernel.steps = schedule.steps();
+  kernel.has_own_schedule = true;
+  return add_operands(context_, kernel, schedule.loads());
+}
+
 void Emitter::schedule_products(KernelFunction& kernel) {
-  const auto constants_of = [](const KernelFunction& current) {
-    std::set<BufferId> constants;
-    for (size_t i = 0; i < current.operands.size(); ++i)
-      if (std::holds_alternative<Tensor>(current.operands[i])) constants.insert(current.function.params[i]);
-    return constants;
-  };
-  kernel.algorithm = kernel.function, kernel.constants = constants_of(kernel);
   for (const Product& product : products_) {
     loop::Schedule schedule(context_, kernel.function, constants_of(kernel));
     const auto choose = [&](std::string_view knob, std::vector<Option> options) {

@@ -20,6 +20,7 @@
 #include "compiler/kernels/tiles.h"
 #include "compiler/loop/builder.h"
 #include "compiler/schedules/product.h"
+#include "compiler/schedules/user_schedule.h"
 
 namespace tenon::compiler::kernels {
 
@@ -57,7 +58,8 @@ struct KernelFunction {
   loop::Function algorithm = {};
   std::set<BufferId> constants = {};
   std::vector<std::string> steps = {};
-  std::string refused = {};  // the reason why the loops of a contraction stayed plain; mostly empty
+  bool has_own_schedule = false;  // the steps are a user's, and no others follow
+  std::string refused = {};       // the reason why the loops of a contraction stayed plain; mostly empty
 };
 
 class Emitter {
@@ -142,8 +144,9 @@ class Emitter {
   // lo <= index < hi.
   Expr inside(Dim index, Dim lo, Dim hi) const;
 
-  // Where a template's step is refused, the loops stay plain.
-  Expected<KernelFunction> finish(const std::vector<LazyTensor>& results);
+  // Where a template's step is refused, the loops stay plain. `own`: steps of a user instead of those of templates; an
+  // error where one is refused.
+  Expected<KernelFunction> finish(const std::vector<LazyTensor>& results, const schedules::UserSchedule* own = nullptr);
 
  private:
   struct Pending {  // a contraction whose loops are not emitted yet, so that an epilogue can be fused
@@ -158,6 +161,7 @@ class Emitter {
   LazyTensor reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
   size_t choose_option(size_t op, std::string_view knob, std::vector<Option> options);
   void schedule_products(KernelFunction& kernel);
+  Status schedule_by(const schedules::UserSchedule& own, KernelFunction& kernel);
   bool reads_in_place(const std::vector<LazyTensor>& results);
 
   Context& context_;

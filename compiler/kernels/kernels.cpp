@@ -67,7 +67,7 @@ class Group {
         uses_(use_counts(group)),
         emit_(context, name, group.dims, machine) {}
 
-  Expected<KernelFunction> run() {
+  Expected<KernelFunction> run(const schedules::UserSchedule* own) {
     for (const VarInfo& info : group_.vars) {
       for (const Type part : info.type.parts()) {
         if (!part.tensor() || loop::kElementTypes.contains(part.tensor()->dtype)) continue;
@@ -83,7 +83,7 @@ class Group {
       TENON_TRY(std::visit([&](const auto& value) { return lower(binding.var, value); }, binding.value));
     }
     TENON_TRY_ASSIGN(results, values(group_.body.result));
-    return emit_.finish(*results);
+    return emit_.finish(*results, own);
   }
 
  private:
@@ -221,8 +221,9 @@ Expr broadcast(Context& context, const LazyTensor& value, const Dims& at) {
 }
 
 Expected<KernelFunction> make_kernel(Context& context, const Module& module, std::string_view name,
-                                     const Function& group, const Machine& machine, const KnobLookup& knobs) {
-  return Group(context, module, name, group, machine, knobs).run();
+                                     const Function& group, const Machine& machine, const KnobLookup& knobs,
+                                     const schedules::UserSchedule* own) {
+  return Group(context, module, name, group, machine, knobs).run(own);
 }
 
 }  // namespace tenon::compiler::kernels

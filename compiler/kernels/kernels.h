@@ -15,8 +15,10 @@ bool only_reshapes(OperatorId op);
 // stages are not scheduled yet (schedule.h), apart from the tiles of contractions, which fit the registers and caches
 // of `machine`. Its parameters are the used arguments of the group, and its constants. The results are equal bit for
 // bit for all machines, except that a machine may round a product and a sum at once. `knobs` returns the measured knob
-// settings of an operator. An error where an operator has no lowering, or none for its types and attributes.
+// settings of an operator; `own`, which may be null, are steps of a user for the loops. An error where an operator has
+// no lowering, or none for its types and attributes.
 Expected<KernelFunction> make_kernel(Context& context, const Module& module, std::string_view name,
-                                     const Function& group, const Machine& machine, const KnobLookup& knobs = {});
+                                     const Function& group, const Machine& machine, const KnobLookup& knobs = {},
+                                     const schedules::UserSchedule* own = nullptr);
 
 }  // namespace tenon::compiler::kernels

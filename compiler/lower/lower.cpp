@@ -40,6 +40,7 @@ Status ProgramLowering::run(Symbol entry, Module* consumed) {
 }
 
 Status ProgramLowering::compile_kernels() {
+  TENON_TRY(natives.check_schedules());
   TENON_TRY_ASSIGN(code, natives.compile());
   if (*code) out.natives.push_back(std::move(**code));
   if (options.gpu_functions)

@@ -9,6 +9,7 @@
 
 #include "compiler/kernels/knob.h"
 #include "compiler/partition/target.h"
+#include "compiler/schedules/user_schedule.h"
 #include "runtime/executable/executable.h"
 
 namespace tenon::compiler {
@@ -21,6 +22,8 @@ struct CpuOptions {
   kernels::KnobLookup knobs = {};        // measured knob settings of operators; empty: the cost model decides
   // Settings for one level, instead of `knobs`.
   std::map<std::string, kernels::KnobLookup> level_knobs = {};
+  // Steps of a user for kernels, instead of the templates': each must be for a kernel that is made, and be accepted.
+  std::vector<schedules::UserSchedule> schedules = {};
   // Loop functions and functions of libraries are CallKernel with their names, as "@f", which the session's kernel
   // lookup must have: for comparisons with an evaluator.
   bool external = false;

@@ -1,6 +1,7 @@
 #include "compiler/lower/native.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -88,9 +89,7 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
     return apply && kernels::only_reshapes(apply->op->id);
   });
   if (views) return error("it only changes the shape, and copies nothing");
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context_, module_, "kernel", group, *machines_.front(),
-                                                knobs_of(*machines_.front())));
-  kernel->function = kernels::schedule(context_, std::move(kernel->function)).function;
+  TENON_TRY_ASSIGN(kernel, scheduled(group, *machines_.front()));
   TENON_TRY(native::signature_of(context_, kernel->function));  // its operands determine its sizes
   Variants of_levels = variants(group, *kernel);
   Entry entry = add(name, std::move(kernel->function), std::move(kernel->operands), std::move(of_levels));
@@ -101,6 +100,49 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
   return entry;
 }
 
+std::vector<std::string> kernel_names(const Context& context, const Function& group) {
+  std::vector<std::string> names;
+  const auto* result = std::get_if<VarId>(&group.body.result);
+  if (result && !context.name(group.info(*result).name).empty())
+    names.emplace_back(context.name(group.info(*result).name));
+  for (const Binding& binding : group.body.bindings) {
+    if (const auto* apply = std::get_if<Apply>(&binding.value)) names.emplace_back(apply->op->name);
+  }
+  return names;
+}
+
+const schedules::UserSchedule* NativeKernels::own_schedule(const Function& group, const Machine& machine) const {
+  if (options_.schedules.empty()) return nullptr;
+  return schedules::find_schedule(options_.schedules, kernel_names(context_, group), machine.name);
+}
+
+Expected<kernels::KernelFunction> NativeKernels::scheduled(const Function& group, const Machine& machine) {
+  const schedules::UserSchedule* own = own_schedule(group, machine);
+  if (!options_.schedules.empty()) {
+    for (std::string& name : kernel_names(context_, group)) computed_.insert(std::move(name));
+  }
+  if (own) used_.insert(own);
+  auto kernel = kernels::make_kernel(context_, module_, "kernel", group, machine, knobs_of(machine), own);
+  if (!kernel && own && !refused_) refused_ = kernel.error();
+  if (kernel && !own) kernel->function = kernels::schedule(context_, std::move(kernel->function)).function;
+  return kernel;
+}
+
+Status NativeKernels::check_schedules() const {
+  if (refused_) return std::unexpected(*refused_);
+  for (const schedules::UserSchedule& schedule : options_.schedules) {
+    if (used_.contains(&schedule)) continue;
+    const bool other_level = computed_.contains(schedule.kernel);
+    return error(fmt::format("no kernel {} has the schedule of '{}'",
+                             other_level ? fmt::format("for {}", schedule.level) : "of the model", schedule.kernel),
+                 fmt::format("{}:{}", schedule.file, schedule.line),
+                 other_level ? std::string("--levels selects the levels that code is generated for")
+                             : fmt::format("kernels compute {}", fmt::join(computed_, ", ")),
+                 Fault::kUsage);
+  }
+  return {};
+}
+
 const kernels::KnobLookup& NativeKernels::knobs_of(const Machine& machine) const {
   const auto found = options_.level_knobs.find(std::string(machine.name));
   return found == options_.level_knobs.end() ? options_.knobs : found->second;
@@ -109,12 +151,15 @@ const kernels::KnobLookup& NativeKernels::knobs_of(const Machine& machine) const
 // The functions of the levels whose machines or measured settings give other loops. All functions of the kernel get one
 // signature.
 NativeKernels::Variants NativeKernels::variants(const Function& group, kernels::KernelFunction& kernel) {
-  if (kernel.knobs.empty()) return {};  // nothing depends on the machine
+  const auto own = [&](const Machine& machine) { return own_schedule(group, machine); };
+  const bool is_own = std::ranges::any_of(machines_, [&](const Machine* machine) { return own(*machine) != nullptr; });
+  if (kernel.knobs.empty() && !is_own) return {};  // nothing depends on the machine
   const bool has_dots = loop::has_dots(kernel.function);
   std::vector<LevelKernel> others;
   for (const Machine* machine : machines_) {
     const auto is_alike = [&](const Machine& other) {
-      return machine->has_equal_schedules(other, has_dots) && has_equal_knobs(kernel, *machine, other);
+      return machine->has_equal_schedules(other, has_dots) && has_equal_knobs(kernel, *machine, other) &&
+             own(*machine) == own(other);
     };
     if (is_alike(*machines_.front())) continue;
     if (const auto same = std::ranges::find_if(others, [&](auto& other) { return is_alike(*other.machines.front()); });
@@ -122,9 +167,8 @@ NativeKernels::Variants NativeKernels::variants(const Function& group, kernels::
       same->machines.push_back(machine);
       continue;
     }
-    auto other = kernels::make_kernel(context_, module_, "kernel", group, *machine, knobs_of(*machine));
+    auto other = scheduled(group, *machine);
     if (!other) continue;  // the level runs the first function
-    other->function = kernels::schedule(context_, std::move(other->function)).function;
     if (!equal(other->function, kernel.function) || other->operands != kernel.operands)
       others.push_back({{machine}, std::move(*other)});
   }

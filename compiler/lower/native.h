@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ SingleOperator single_operator(Context& context, const Function& function, const
 
 // A loop function that only calls the library function. An error if a parameter or result is not a tensor.
 Expected<loop::Function> calling_function(Context& context, Symbol name, const Library& library);
+
+// The names by which a user's schedule may mean the kernel of a group: the value that it computes, and its operators.
+std::vector<std::string> kernel_names(const Context& context, const Function& group);
 
 class NativeKernels {
  public:
@@ -51,6 +55,8 @@ class NativeKernels {
   // The same for GPUs, where all kernels are steps of regions; their functions get names of PTX.
   Expected<std::optional<runtime::NativeCode>> compile_for_gpu();
   const std::vector<loop::Function>& functions() const { return functions_; }
+  // An error where a step of the options' schedules was refused, or where one of them is for no kernel that was made.
+  Status check_schedules() const;
 
  private:
   using Variants = std::map<std::string, loop::Function>;  // by level
@@ -58,6 +64,9 @@ class NativeKernels {
             Variants variants = {});
   Variants variants(const Function& group, kernels::KernelFunction& kernel);
   const kernels::KnobLookup& knobs_of(const Machine& machine) const;
+  // The loops of a group for a machine, scheduled.
+  Expected<kernels::KernelFunction> scheduled(const Function& group, const Machine& machine);
+  const schedules::UserSchedule* own_schedule(const Function& group, const Machine& machine) const;
   bool has_equal_knobs(const kernels::KernelFunction& kernel, const Machine& a, const Machine& b) const;
 
   Context& context_;
@@ -68,6 +77,9 @@ class NativeKernels {
   std::vector<loop::Function> functions_;
   std::vector<Variants> variants_;    // by function
   std::map<std::string, int> names_;  // the number of kernels that have the name
+  std::set<std::string> computed_;    // operators and values that kernels compute
+  std::set<const schedules::UserSchedule*> used_;
+  std::optional<Diagnostic> refused_;  // of the first step of the options' schedules that was
 };
 
 }  // namespace tenon::compiler

@@ -6,7 +6,7 @@
 //   clone, compute_at, store_at                         the sums of each block, in registers
 //   reorder, split_init                                 the micro-kernel: rows unrolled, columns a vector
 //
-// A user's own steps replace it (tenon schedule --steps).
+// A user's own steps replace it (user_schedule.h).
 #pragma once
 
 #include <optional>

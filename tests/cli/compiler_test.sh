@@ -110,7 +110,35 @@ expect 0 "mark(copy, i3, vector)" "$tenon" schedule tests/models/tiny_digits.onn
 expect 2 "operators and values with kernels: " "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op nothing
 expect 2 "there is no level 'x86-64-v9'" "$tenon" schedule tests/models/tiny_digits.onnx --op conv2d --level x86-64-v9
 echo "split(nothing, i, 4)" > "$scratch/steps"
-expect 1 "there is no stage" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d --steps "$scratch/steps"
+expect 2 "steps:1: error: split(nothing, i, 4): there is no stage" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d --steps "$scratch/steps"
+# A schedule of one's own replaces the template's: the code is another, the results are the same.
+cat >"$scratch/rows.tn" <<'END'
+#[version = "1"]
+const $w: Tensor[(2, 3), f32] = [1, 2, 3, 4, 5, 6];
+def @main[n](%x: Tensor[(n, 3), f32]) -> Tensor[(n, 2), f32] { let %y = dense(%x, $w); relu(%y) }
+END
+own=("$tenon" compile "$scratch/rows.tn" --cpu)
+"$tenon" schedule "$scratch/rows.tn" --op dense --level x86-64-v3 -o "$scratch/template.steps" >/dev/null
+head -n 1 "$scratch/template.steps" | grep -qx "kernel dense on x86-64-v3"
+"${own[@]}" --levels x86-64-v3 -o "$scratch/template.tnx" >/dev/null
+"${own[@]}" --levels x86-64-v3 --schedule "$scratch/template.steps" -o "$scratch/same.tnx" >/dev/null
+cmp "$scratch/template.tnx" "$scratch/same.tnx"
+printf 'kernel dense\nmark(dense, i, parallel)\n' >"$scratch/own.steps"
+"${own[@]}" --levels x86-64-v3 --schedule "$scratch/own.steps" -o "$scratch/own.tnx" >/dev/null
+expect 1 "differ" cmp "$scratch/template.tnx" "$scratch/own.tnx"
+expect 0 "f32 (2, 2): 6 15 6 15" "$tenon" run "$scratch/rows.tn" --cpu --data tests/runtime/data/mixed.npz:x \
+  --schedule "$scratch/own.steps" --quiet
+printf 'kernel dense\nsplit(dense, q, 4)\n' >"$scratch/bad.steps"
+expect 2 "bad.steps:2: error: split(dense, q, 4): " "${own[@]}" --schedule "$scratch/bad.steps" -o "$scratch/bad.tnx"
+printf 'kernel dance\n' >"$scratch/bad.steps"
+expect 2 "bad.steps:1: error: no kernel of the model has the schedule of 'dance'" \
+  "${own[@]}" --schedule "$scratch/bad.steps" -o "$scratch/bad.tnx"
+expect 2 "kernels compute dense, relu" "${own[@]}" --schedule "$scratch/bad.steps" -o "$scratch/bad.tnx"
+printf 'kernel dense on armv8-a\n' >"$scratch/bad.steps"
+expect 2 "no kernel for armv8-a has the schedule of 'dense'" "${own[@]}" --schedule "$scratch/bad.steps" -o "$scratch/bad.tnx"
+expect 2 "--schedule is for native kernels" \
+  "${own[@]}" --schedule "$scratch/own.steps" --kernels reference -o "$scratch/bad.tnx"
+expect 1 "nowhere.steps" "${own[@]}" --schedule "$scratch/nowhere.steps" -o "$scratch/bad.tnx"
 
 expect 0 "all of these: " "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r"
 expect 0 '"measured": 0,' "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r" --json
