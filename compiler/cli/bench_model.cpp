@@ -87,8 +87,9 @@ struct BenchModel {
     std::fflush(stdout);
     for (int64_t calls = 0; std::cin >> calls;) {
       if (calls < 1) return error(fmt::format("the count of runs is {}, must be at least 1", calls), "standard input");
+      const Stopwatch watch;
       TENON_TRY_ASSIGN(seconds, time(session, values, calls));
-      fmt::print("{:.9f}\n", *seconds);
+      fmt::print("{:.9f} {:.9f}\n", *seconds, watch.seconds() / static_cast<double>(calls));
       std::fflush(stdout);
     }
     if (!std::cin.eof()) return error("a line is not a count of runs", "standard input");
@@ -167,7 +168,7 @@ Action bench_model(Options& options) {
   options.flag(
       command->serve, "--serve",
       "print 'ready' with the compile and load times in seconds; then, for each line of standard input, run as "
-      "many times as it says, and print the seconds a run");
+      "many times as it says, and print the seconds a run, of CPU time and of the clock");
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon bench model resnet8.onnx --shapes N=1");
   return [command] { return command->run(); };

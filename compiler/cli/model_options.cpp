@@ -62,6 +62,10 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
+  options.choice(
+      fallback, "--fallback", {"interpreter", "none"},
+      "what computes an operator that has no native kernel: the interpreter's kernel, and a line says so; or "
+      "nothing, so that it is an error");
   options.option(
       targets, "--targets", "NAME,...",
       "who computes an operator: the first that supports it, of accel (which is the first if it is not named), "
@@ -165,6 +169,22 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
 }
 
 namespace {
+
+// The operators without a native kernel, by their nodes: a list for people, or an error.
+Status report_fallback(const ModelOptions& options, const compiler::Compilation& compiled) {
+  if (compiled.interpreted.empty()) return {};
+  std::vector<std::string> texts;
+  for (const compiler::CpuPlacement& placement : compiled.interpreted) {
+    const std::string node = compiled.partitioned.span(placement.span).str();
+    texts.push_back(fmt::format("{}{}{}: {}", node, node.empty() ? "" : ": ", placement.op, placement.reason));
+  }
+  if (options.fallback == "none")
+    return error(fmt::format("operators without a native kernel: {}", fmt::join(texts, "; ")), options.model,
+                 "--fallback interpreter computes them by the interpreter's kernels", Fault::kUsage);
+  if (!options.quiet)
+    fmt::print(stderr, "by the interpreter's kernels, which are slow:\n  {}\n", fmt::join(texts, "\n  "));
+  return {};
+}
 
 Expected<std::vector<compiler::schedules::UserSchedule>> read_schedules(const ModelOptions& options) {
   std::vector<compiler::schedules::UserSchedule> none;
@@ -274,6 +294,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   if (!compiled) return compiled;
   bar.reset(), line.reset();
   if (!options.quiet) fmt::print(stderr, "{}", compiled->notes);
+  TENON_TRY(report_fallback(options, *compiled));
   return compiled;
 }
 

@@ -638,6 +638,8 @@ Status FunctionLowering::apply(const Binding& binding, const Apply& apply) {
     reason = native.error().what;
   }
   report(binding, {}, {}, reason);
+  if (program_.options.placements && program_.options.cpu.native && !grows)
+    program_.options.placements->back().interpreted = !kernels::only_reshapes(apply.op->id);
   TENON_TRY_ASSIGN(args, words(apply.args));
   if (!apply.op->reference) {
     return error(fmt::format("{} has no kernel on the CPU", apply.op->name), origin(binding.var));

@@ -37,6 +37,8 @@ struct CpuPlacement {
   std::string kernel;  // the native kernel that has the operator; empty: its reference kernel
   std::string knobs;   // settings that CpuOptions::knobs has for the operators of that kernel
   std::string reason;  // why it is the reference kernel
+  bool interpreted =
+      false;  // a native kernel is wanted and there is none: the interpreter's kernel computes it, slowly
 };
 
 struct LowerOptions {

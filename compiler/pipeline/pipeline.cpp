@@ -246,6 +246,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
                                    : lower(context, std::as_const(result.kernels), model.entry, targets, lowering));
   result.executable = std::move(*executable);
   name_kernels(result.placements, on_cpu);
+  std::ranges::copy_if(on_cpu, std::back_inserter(result.interpreted), &CpuPlacement::interpreted);
   return result;
 }
 

@@ -76,6 +76,7 @@ struct Compilation {
   Module partitioned;
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
   std::vector<Placement> placements;
+  std::vector<CpuPlacement> interpreted;  // the operators whose kernel is the interpreter's
   runtime::Executable executable;
   std::vector<loop::Function> gpu_functions;  // LowerOptions::gpu_functions
 };

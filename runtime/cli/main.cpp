@@ -132,6 +132,15 @@ Status print_figures(const Executable& executable, const Options& options, const
   return {};
 }
 
+Status write_outputs(const Executable& executable, const std::string& output, std::span<const Value> outputs) {
+  if (output.ends_with(".npz")) {
+    TENON_TRY_ASSIGN(tensors, tensors_by_name(executable, outputs));
+    return save_npz(output, *tensors);
+  }
+  TENON_TRY(create_directory(output));
+  return write_results(output, executable, outputs);
+}
+
 Status run(const Options& options) {
   TENON_TRY_ASSIGN(executable, load(options.model));
   if (options.info) {
@@ -153,6 +162,7 @@ Status run(const Options& options) {
   session.native_level = options.native_level;
   session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
   TENON_TRY(options.limits.apply(session));
+  TENON_TRY(check_output(options.output, "--output", options.inputs));
   TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
   TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(executable->main().params), options.inputs,
                                        {.where = executable->name, .help = {}, .fault = Fault::kInput}));
@@ -162,10 +172,7 @@ Status run(const Options& options) {
     outputs = std::move(*results);
   }
   if (*judge) TENON_TRY(verify(*executable, session, options, uri, **judge, *inputs, outputs, *runner));
-  if (!options.output.empty()) {
-    TENON_TRY(create_directory(options.output));
-    TENON_TRY(write_results(options.output, *executable, outputs));
-  }
+  if (!options.output.empty()) TENON_TRY(write_outputs(*executable, options.output, outputs));
   const ReportInput report{
       executable->name, {}, &*executable, &runner->profile(), *accelerator ? &(*accelerator)->info() : nullptr};
   TENON_TRY(write_profile(report, options.report, options.trace));
@@ -182,7 +189,8 @@ int command(int argc, char** argv) {
                  "NAME=FILE.npy or FILE.npz:MEMBER for each input, in order without NAME; or FILE.npz with members of "
                  "their names");
   app.add_option("--output", options.output,
-                 "directory for NAME.npy of each output, or NAME.json of one that is no tensor");
+                 "FILE.npz: all outputs by name; or a directory for NAME.npy of each, or NAME.json of one that is no "
+                 "tensor");
   app.add_option("--report", options.report, "write a self-contained HTML report");
   app.add_option("--trace", options.trace, "write a trace for ui.perfetto.dev");
   app.add_option("--verify", options.verify, "URI of a second device, whose outputs must be equal");

@@ -196,10 +196,12 @@ MODELS = {"resnet18": resnet18, "mobilenetv2": mobilenetv2, "efficientnet_lite0"
           "char_lstm": char_lstm, "minilm": sentence_encoder, "lstm_loop_128": lambda: lstm_loop(128),
           "lstm_loop_256": lambda: lstm_loop(256)}
 SIZES = {"N": 1, "T": 64}  # of unknown sizes
+INT8 = "_int8"  # the ending of a model's name: quantized
+MODELS |= {name + INT8: None for name in ("resnet18", "mobilenetv2", "efficientnet_lite0", "minilm")}
 
 
-def make_inputs(model):
-    random, inputs = np.random.default_rng(7), {}
+def make_inputs(model, seed=7):
+    random, inputs = np.random.default_rng(seed), {}
     for value in model.graph.input:
         shape = [dim.dim_value or SIZES[dim.dim_param] for dim in value.type.tensor_type.shape.dim]
         whole = value.type.tensor_type.elem_type == TensorProto.INT64
@@ -208,8 +210,31 @@ def make_inputs(model):
     return inputs
 
 
+def quantized(name, directory):
+    """The model as ONNX Runtime's quantizer writes it: bytes between QuantizeLinear and DequantizeLinear, weights by channel."""
+    import onnxruntime
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    float_model = MODELS[name.removesuffix(INT8)]()
+    plain, folded, target = (directory / f"{name}.{step}.onnx" for step in ("float", "folded", "qdq"))
+    onnx.save(float_model, plain)
+    options = onnxruntime.SessionOptions()  # folds batch norms into convolutions
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folded)
+    onnxruntime.InferenceSession(plain, options, providers=["CPUExecutionProvider"])
+
+    class Samples(CalibrationDataReader):
+        samples = iter([make_inputs(float_model, seed) for seed in range(7, 11)])
+
+        def get_next(self):
+            return next(self.samples, None)
+
+    quantize_static(folded, target, Samples(), quant_format=QuantFormat.QDQ, per_channel=True,
+                    activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+    return onnx.load(target)
+
+
 def write(name, directory):
-    model = MODELS[name]()
+    model = quantized(name, directory) if name.endswith(INT8) else MODELS[name]()
     onnx.save(model, directory / f"{name}.onnx")
     if model.graph.node[0].op_type == "Scan":
         onnx.save(as_sequence(model), directory / f"{name}.sequence.onnx")

@@ -168,3 +168,13 @@ expect 1 "has the name of an input; its tensors are" "$tenon" bench model "${dig
 expect 1 "a line is not a count of runs" "$tenon" bench model "${digits[@]}" --serve <<<"often"
 expect 1 "at least 1" "$tenon" bench model "${digits[@]}" --serve <<<"0"
 expect 2 "--operators is 1e3, must be an integer" "$tenon" bench compile -n 1e3
+
+# Operators without native kernels are computed by the interpreter's, and named.
+cat >"$scratch/slow.tn" <<'END'
+#[version = "1"]
+def @main(%x: Tensor[(4,), f32]) -> Tensor[(1, ?), i64] { nonzero(relu(%x)) }
+END
+expect 0 "slow.tn:2:59: nonzero: it has no loop function" "$tenon" compile "$scratch/slow.tn" --cpu -o "$scratch/slow.tnx"
+expect 2 "operators without a native kernel: $scratch/slow.tn:2:" \
+  "$tenon" compile "$scratch/slow.tn" --cpu --fallback none -o "$scratch/slow.tnx"
+expect 0 "" "$tenon" compile "$scratch/rows.tn" --cpu --fallback none -o "$scratch/rows.tnx"

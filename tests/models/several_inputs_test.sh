@@ -63,6 +63,11 @@ diff -r "$scratch/named" "$scratch/executable"
 cmp "$scratch/run/sum.npy" "$scratch/named/sum_0.npy"
 cmp "$scratch/run/square.npy" "$scratch/named/square_0.npy"
 expect 0 "square: u8 ()" "$tenon_run" "$scratch/two.tnx" --input "$scratch/ones.npy" --input 3
+"$tenon_run" "$scratch/two.tnx" --input "$scratch/ones.npy" --input 3 --output "$scratch/run.npz" >/dev/null
+expect 0 "square: u8 (): 81" "$tenon" run "$scratch/two.tnx" --cpu --quiet --data "x=$scratch/run.npz:sum" \
+  --data "labels=$scratch/run.npz:square"
+expect 2 "is an input, which it would overwrite" \
+  "$tenon_run" "$scratch/two.tnx" --input "$scratch/ones.npy" --input 3 --output "$scratch/ones.npy"
 
 # The interpreter.
 expect 0 "9u8" "$tenon" run "$model" --input "x=$scratch/ones.npy" --input labels=3
