@@ -409,8 +409,11 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results,
   TENON_TRY(loop::verify(context_, *function));
   KernelFunction kernel{std::move(*function), std::move(operands_)};
   kernel.algorithm = kernel.function, kernel.constants = constants_of(kernel);
-  if (own) TENON_TRY(schedule_by(*own, kernel));
-  else schedule_products(kernel);
+  if (own) {
+    TENON_TRY(schedule_by(*own, kernel));
+  } else {
+    schedule_products(kernel);
+  }
   std::erase_if(operators_, [](const OperatorKnobs& op) { return op.knobs.empty(); });
   kernel.knobs = std::move(operators_);
   return kernel;
