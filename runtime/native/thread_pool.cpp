@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <new>
@@ -33,6 +32,16 @@ class Inside {
  private:
   bool before_;
 };
+
+// Checks of a value before a thread sleeps: some 50 us.
+constexpr int kSpins = 1000;
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  asm volatile("yield");
+#endif
+}
 
 struct Block {
   std::unique_ptr<std::byte, Freed> memory;
@@ -92,20 +101,25 @@ unsigned usable_processors() {
   return std::max(1u, std::thread::hardware_concurrency());  // more processors than the set holds
 }
 
+// A worker joins a call while its gate is open, and the caller closes the gate and waits for those inside: it never
+// waits for a worker that sleeps. Both spin for a while before they sleep, as waking up takes longer than many kernels
+// run.
 struct ThreadPool::State {
   std::atomic<bool> busy = false;  // a call has the threads
   std::vector<Arena> arenas;       // by thread, the caller's first
 
-  std::mutex mutex;         // guards the members below
+  std::mutex mutex;         // guards `idle`
   std::vector<Arena> idle;  // for other callers
-  std::condition_variable begin, end;
-  uint64_t generation = 0;  // of calls
-  unsigned working = 0;     // threads that have not finished the call
-  bool stop = false;
+
+  std::atomic<uint32_t> calls = 0;  // or more: a change wakes the workers
+  std::atomic<uint32_t> gate = 0;   // kOpen, and kInside for each worker inside
+  std::atomic<bool> stop = false;
+  static constexpr uint32_t kOpen = 1, kInside = 2;
+
+  // Of the call whose gate is open.
   const std::function<bool(Arena&, int64_t)>* task = nullptr;
   int64_t count = 0;
-
-  std::atomic<int64_t> next = 0, failed = INT64_MAX;  // of this call
+  std::atomic<int64_t> next = 0, failed = INT64_MAX;
   std::vector<std::jthread> threads;  // the last member, so that they end before the others are destroyed
 
   void work(Arena& arena, const std::function<bool(Arena&, int64_t)>& run, int64_t end) {
@@ -123,19 +137,45 @@ struct ThreadPool::State {
       }
     }
   }
+
+  // Returns when the value is another one.
+  static void await_change(const std::atomic<uint32_t>& value, uint32_t old) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return;
+      pause();
+    }
+    value.wait(old, std::memory_order_acquire);
+  }
+
+  bool join() {
+    uint32_t now = gate.load(std::memory_order_acquire);
+    while (now & kOpen) {
+      if (gate.compare_exchange_weak(now, now + kInside, std::memory_order_acq_rel)) return true;
+    }
+    return false;
+  }
+  void leave() {
+    if (gate.fetch_sub(kInside, std::memory_order_acq_rel) == kInside) gate.notify_one();  // closed, and the last one
+  }
   void loop(unsigned index) {
-    uint64_t seen = 0;
-    std::unique_lock lock(mutex);
-    for (;;) {
-      begin.wait(lock, [&] { return stop || generation != seen; });
-      if (stop) return;
-      seen = generation;
-      const auto* run = task;
-      const int64_t end_index = count;
-      lock.unlock();
-      work(arenas[index], *run, end_index);
-      lock.lock();
-      if (--working == 0) end.notify_one();
+    for (uint32_t seen = 0;;) {
+      await_change(calls, seen);
+      seen = calls.load(std::memory_order_acquire);
+      if (stop.load(std::memory_order_acquire)) return;
+      if (!join()) continue;
+      work(arenas[index], *task, count);
+      leave();
+    }
+  }
+  void wake() {
+    calls.fetch_add(1, std::memory_order_release);
+    calls.notify_all();
+  }
+  void close() {
+    uint32_t inside = gate.fetch_sub(kOpen, std::memory_order_acq_rel) - kOpen;
+    while (inside != 0) {
+      await_change(gate, inside);
+      inside = gate.load(std::memory_order_acquire);
     }
   }
 };
@@ -147,11 +187,8 @@ ThreadPool::ThreadPool(unsigned threads) : state_(std::make_unique<State>()) {
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->begin.notify_all();
+  state_->stop.store(true, std::memory_order_release);
+  state_->wake();
 }
 
 ThreadPool& ThreadPool::of_process() {
@@ -179,20 +216,13 @@ int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)
   state.failed = INT64_MAX;
   const bool alone = state.threads.empty() || count <= 1;
   if (!alone) {
-    {
-      const std::lock_guard lock(state.mutex);
-      state.task = &task;
-      state.count = count;
-      state.working = static_cast<unsigned>(state.threads.size());
-      ++state.generation;
-    }
-    state.begin.notify_all();
+    state.task = &task;
+    state.count = count;
+    state.gate.store(State::kOpen, std::memory_order_release);
+    state.wake();
   }
   state.work(state.arenas[0], task, count);
-  if (!alone) {
-    std::unique_lock lock(state.mutex);
-    state.end.wait(lock, [&] { return state.working == 0; });
-  }
+  if (!alone) state.close();
   const int64_t failed = state.failed == INT64_MAX ? -1 : state.failed.load();
   state.busy.store(false, std::memory_order_release);
   return failed;
