@@ -133,16 +133,22 @@ class Scheduler {
     function_ = schedule_.function();
     path_ = loop::find_stage(context_, function_, stage);
     double points = 1;
-    std::optional<Symbol> outermost;
+    const loop::For *outermost = nullptr, *second = nullptr;
     for (size_t i = 0; path_ && i + 1 < path_->steps.size(); ++i) {
       if (!path_->is_loop(i)) continue;
       const loop::For& loop_stmt = path_->loop_at(i);
       if (loop_stmt.kind == LoopKind::kParallel) return;
-      if (!outermost && loop_stmt.kind == LoopKind::kSerial && loop_stmt.extent.constant() != 1)
-        outermost = loop_stmt.var;
-      points *= static_cast<double>(loop_stmt.extent.constant().value_or(kLanes));
+      const std::optional<int64_t> extent = loop_stmt.extent.constant();
+      points *= static_cast<double>(extent.value_or(kLanes));
+      if (loop_stmt.kind != LoopKind::kSerial || extent == 1) continue;
+      if (!outermost) outermost = &loop_stmt;
+      else if (!second) second = &loop_stmt;
     }
-    if (outermost && points >= kParallelPoints) (void)schedule_.annotate(stage, *outermost, LoopKind::kParallel);
+    // An unknown batch is one image more often than not: the next loop is better where it has enough iterations.
+    constexpr int64_t kEnough = 8;
+    if (second && !outermost->extent.constant() && second->extent.constant().value_or(kEnough) >= kEnough)
+      outermost = second;
+    if (outermost && points >= kParallelPoints) (void)schedule_.annotate(stage, outermost->var, LoopKind::kParallel);
   }
 
   // Vectorizes the innermost spatial loop where it accesses contiguous elements, with the reduction loops around it.

@@ -243,7 +243,10 @@ class ProductTemplate {
     for (const Symbol loop : loops) sums *= count(extent_of(product_.results, loop));
     bool parallel = sums >= kParallelTerms;
     for (size_t i = 0; i < first && parallel; ++i) {
-      if (!has_enough(extent_of(product_.results, loops[i]), {rows_in_blocks(), columns_in_blocks()})) continue;
+      const Dim images = extent_of(product_.results, loops[i]);
+      // An unknown batch is one image more often than not: rows of which there may be many keep the threads busy.
+      const bool has_rows = i + 1 < first || rows_in_blocks().constant().value_or(kTasks) >= kTasks;
+      if ((!images.constant() && has_rows) || !has_enough(images, {rows_in_blocks(), columns_in_blocks()})) continue;
       TENON_TRY(step("mark({}, {}, parallel)", product_.results, loops[i]));
       parallel = false;
     }

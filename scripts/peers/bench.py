@@ -80,6 +80,7 @@ class OnnxRuntime(InProcess):
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
+        options.add_session_config_entry("session.force_spinning_stop", "1")  # after a run: another engine's turn
         sequence = path.with_suffix(".sequence.onnx")  # of a loop of cells: the whole sequence as one operator
         session = onnxruntime.InferenceSession(sequence if sequence.exists() else path, options,
                                                providers=["CPUExecutionProvider"])
@@ -175,6 +176,8 @@ def measure(name, folder, tenon, peers, rounds):
     times = {engine: [] for engine in engines}
     for _ in range(rounds):
         for engine in engines:
+            if THREADS > 1:
+                time.sleep(0.2)  # until the threads of the engine before have stopped waiting for work
             times[engine].append(engine.seconds(runs[engine]))
     base = statistics.median(times[ours])
     for engine in engines:
