@@ -128,7 +128,7 @@ std::vector<Test> find_tests(const Options& options) {
   for (const auto& entry : fs::directory_iterator(options.folder)) {
     const std::string name = entry.path().filename().string();
     if (fs::exists(entry.path() / "model.onnx") && name.find(options.only) != std::string::npos)
-      tests.push_back({name});
+      tests.emplace_back().name = name;
   }
   std::ranges::sort(tests, {}, &Test::name);
   for (size_t i = 0; i < tests.size(); ++i) tests[i].compile = options.compiled > 0 && i % options.compiled == 0;

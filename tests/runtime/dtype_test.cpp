@@ -17,7 +17,9 @@ TYPED_TEST(ShortFloats, EveryValueIsExactInF32AndF64) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto x = TypeParam::of_bits(static_cast<uint16_t>(bits));
     EXPECT_EQ(TypeParam(static_cast<float>(x)).bits, x.bits);  // of a NaN too
-    if (x == x) EXPECT_EQ(TypeParam(static_cast<double>(x)).bits, x.bits);
+    if (x == x) {
+      EXPECT_EQ(TypeParam(static_cast<double>(x)).bits, x.bits);
+    }
   }
 }
 

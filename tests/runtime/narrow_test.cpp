@@ -54,7 +54,9 @@ TYPED_TEST(NarrowFloats, RoundToTheNearestAndHalvesToEven) {
     EXPECT_EQ(TypeParam(middle).bits, bits + bits % 2) << middle;
     EXPECT_EQ(TypeParam(std::nextafter(middle, 0)).bits, bits) << middle;
     EXPECT_EQ(TypeParam(std::nextafter(middle, HUGE_VAL)).bits, bits + 1) << middle;
-    if (high > 0) EXPECT_EQ(static_cast<double>(TypeParam(-high)), -high);
+    if (high > 0) {
+      EXPECT_EQ(static_cast<double>(TypeParam(-high)), -high);
+    }
   }
 }
 

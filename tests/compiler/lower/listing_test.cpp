@@ -7,24 +7,23 @@
 
 #include <set>
 
-namespace tenon::compiler {
+// In the namespace of the instructions: some operations of the language have the same names.
+namespace tenon::runtime {
 namespace {
 
-using runtime::DType;
-using runtime::Operation;
-using runtime::SizeStep;
+using compiler::text_of;
 using Op = SizeStep::Op;
 
-runtime::Executable executable() {
-  runtime::Executable e;
+Executable executable() {
+  Executable e;
   e.functions = {{.name = "main"}, {.name = "step"}};
   e.types = {{"List", {{"Cons", 2}, {"Nil", 0}}}, {"Tree", {{"Cons", 2}}}};
-  e.constants = {runtime::Tensor(DType::kF32, {2}), runtime::Tensor(DType::kF32, {2})};
+  e.constants = {Tensor(DType::kF32, {2}), Tensor(DType::kF32, {2})};
   e.programs.resize(2);
   e.programs[0].name = "first", e.programs[1].name = "second";
   e.natives.resize(2);
   for (size_t i = 0; i < 2; ++i) {
-    for (const char* name : {"dense", "relu"}) e.natives[i].kernels.push_back({.name = fmt::format("{}{}", name, i)});
+    for (const char* name : {"dense", "relu"}) e.natives[i].kernels.emplace_back().name = fmt::format("{}{}", name, i);
   }
   return e;
 }
@@ -33,7 +32,6 @@ runtime::Executable executable() {
 using Variants = std::vector<Operation>;
 
 const std::vector<Variants>& kinds() {
-  using namespace runtime;
   static const Size one{{Op::kConstant, 1}}, two{{Op::kConstant, 2}};
   static const std::vector<Variants> kinds{
       {CallKernel{"pad", {{"value", 0.5}}, {1}, {2}}, CallKernel{"slice", {{"value", 0.5}}, {1}, {2}},
@@ -91,7 +89,7 @@ const std::vector<Variants>& kinds() {
 }
 
 TEST(Listing, EveryFieldIsInTheText) {
-  const runtime::Executable e = executable();
+  const Executable e = executable();
   std::set<std::string> texts;
   std::set<size_t> alternatives;
   size_t count = 0;
@@ -115,8 +113,8 @@ TEST(Listing, SizesAreExpressions) {
   EXPECT_EQ(text_of({n, four, {Op::kMax}, four, {Op::kFloorDivide}}, names), "max(n, 4) // 4");
   EXPECT_EQ(text_of({{Op::kDim, 2}}, names), "d2");
   EXPECT_EQ(text_of({{Op::kIndex, 0}, {Op::kElement, 1}}, names), "p1(i0)");
-  EXPECT_EQ(text_of(runtime::Size{}, names), "?");
+  EXPECT_EQ(text_of(Size{}, names), "?");
 }
 
 }  // namespace
-}  // namespace tenon::compiler
+}  // namespace tenon::runtime

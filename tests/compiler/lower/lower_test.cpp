@@ -169,7 +169,9 @@ TEST_F(LowerTest, WeightsArePackedForTheTilesOfEachLevel) {
     if (!first) first = (*results)[0];
     EXPECT_EQ(*first, (*results)[0]) << level;
   }
-  if (levels.size() > 3) EXPECT_GT(params.size(), 2u) << "weights packed in one way only";
+  if (levels.size() > 3) {
+    EXPECT_GT(params.size(), 2u) << "weights packed in one way only";
+  }
 }
 
 // The fact is the plan that runs: the arena is the session's, and the results outside are its allocations.

@@ -81,7 +81,9 @@ class Buckets : public testing::Test {
     EXPECT_TRUE(expected) << expected.error().str();
     const auto found = session_->run(std::span(&input, 1));
     EXPECT_TRUE(found) << found.error().str();
-    if (expected && found) EXPECT_EQ(*expected, *found);
+    if (expected && found) {
+      EXPECT_EQ(*expected, *found);
+    }
     return comparison_->layers() - before;
   }
 

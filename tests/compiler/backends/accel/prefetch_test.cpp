@@ -63,7 +63,9 @@ TEST(AccelPrefetch, LoadsMoveAheadButConflictsAndEnginesStayInOrder) {
         for (size_t j = 0; j < i; ++j) {
           const bool ordered = conflict(touched[i], touched[j]) ||
                                spec::engine_of(before[i].instruction) == spec::engine_of(before[j].instruction);
-          if (ordered) ASSERT_LT(position[j], position[i]) << before[j].text << " / " << before[i].text;
+          if (ordered) {
+            ASSERT_LT(position[j], position[i]) << before[j].text << " / " << before[i].text;
+          }
         }
       }
     }
