@@ -35,7 +35,7 @@ struct IntegerLayer {
   std::optional<Quantized> residual;
   Clamp after;
   Scale scale;  // of the result
-  Shape shape;  // of the value in the model
+  Dims shape;   // of the value in the model
 };
 
 // Weights in i8 with their zero points subtracted, the output channels first.
@@ -48,7 +48,9 @@ struct LayerWeights {
 
 constexpr int32_t kUnsignedShift = 128;
 bool moves_elements(const Apply& apply) {
-  if (!apply.computed.empty()) return false;
+  // Sizes may be those of the operands; whatever is an operand itself is not.
+  const auto is_size = [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); };
+  if (!std::ranges::all_of(apply.computed, is_size)) return false;
   const Operator& op = *apply.op;
   return op.is_one_of({ops::kReshape, ops::kFlatten, ops::kTranspose, ops::kIdentity, ops::kSqueeze, ops::kExpandDims,
                        ops::kSlice, ops::kMaxPool1d, ops::kMaxPool2d, ops::kMaxPool3d, ops::kTile, ops::kReverse,
@@ -60,7 +62,7 @@ std::optional<Tensor> constant_value(const Builder& builder, const Atom& atom) {
   if (const Tensor* tensor = constant_of(builder.module(), atom)) return *tensor;
   const Apply* apply = builder.application(atom);
   if (!apply || apply->args.size() != 1 ||
-      !(apply->op->is_one_of({ops::kQuantize, ops::kDequantize}) || moves_elements(*apply)))
+      !(apply->op->is_one_of({ops::kQuantize, ops::kDequantize}) || moves_elements(*apply)) || !apply->computed.empty())
     return std::nullopt;
   const auto operand = constant_value(builder, apply->args[0]);
   if (!operand) return std::nullopt;
@@ -69,16 +71,17 @@ std::optional<Tensor> constant_value(const Builder& builder, const Atom& atom) {
 }
 
 // A constant that varies at most along `axis` of a value of `type`, by index.
-std::optional<std::vector<double>> along_axis(const Tensor& tensor, const Shape& shape, size_t axis) {
-  if (tensor.dtype() != DType::kF32 || tensor.shape().size() > shape.size()) return std::nullopt;
+std::optional<std::vector<double>> along_axis(const Tensor& tensor, const Dims& shape, size_t axis) {
+  const auto count = shape[axis].constant();
+  if (tensor.dtype() != DType::kF32 || tensor.shape().size() > shape.size() || !count) return std::nullopt;
   const size_t missing = shape.size() - tensor.shape().size();
   for (size_t i = 0; i < tensor.shape().size(); ++i) {
     const int64_t size = tensor.shape()[i];
-    if (size != 1 && !(i + missing == axis && size == shape[axis])) return std::nullopt;
+    if (size != 1 && !(i + missing == axis && size == *count)) return std::nullopt;
   }
   const auto data = tensor.data<float>();
   std::vector<double> values(data.begin(), data.end());
-  if (values.size() == 1) values.resize(static_cast<size_t>(shape[axis]), values[0]);
+  if (values.size() == 1) values.resize(static_cast<size_t>(*count), values[0]);
   return values;
 }
 
@@ -125,12 +128,14 @@ class LayerRewriting {
     return old == stands_for_.end() || uses_[index(old->second)] == 1;
   }
 
-  std::optional<Shape> shape_of(const Atom& atom) const {
+  // The sizes, each of which has a value or a name.
+  std::optional<Dims> shape_of(const Atom& atom) const {
     const TensorType* type = builder_->tensor_type(atom);
-    return type ? type->shape() : std::nullopt;
+    const bool known = type && std::ranges::none_of(type->dims, [](Dim dim) { return dim.erased(); });
+    return known ? std::optional(type->dims) : std::nullopt;
   }
-  Expected<Atom> apply(OperatorId op, Atoms args, Attrs attrs = {}) const {
-    return builder_->apply(op, std::move(args), std::move(attrs), name_);
+  Expected<Atom> apply(OperatorId op, Atoms args, Attrs attrs = {}, ComputedAttrs computed = {}) const {
+    return builder_->apply(op, std::move(args), std::move(attrs), name_, std::move(computed));
   }
   Expected<Atom> cast(Atom x, DType dtype) const {
     return apply(ops::kCast, {x}, {{"dtype", std::string(runtime::name(dtype))}});
@@ -176,7 +181,7 @@ class LayerRewriting {
       if (!var || !signed_.contains(*var)) return std::nullopt;
       args.push_back(signed_.at(*var));
     }
-    TENON_TRY_ASSIGN(moved, builder_->apply(*move.op, std::move(args), move.attrs, name_));
+    TENON_TRY_ASSIGN(moved, builder_->apply(*move.op, std::move(args), move.attrs, name_, move.computed));
     stands_for_.insert_or_assign(std::get<VarId>(*moved), old);
     TENON_TRY_ASSIGN(bytes, to_unsigned(*moved));
     return *bytes;
@@ -266,25 +271,27 @@ class LayerRewriting {
     }
     const auto residual = layer.residual ? std::optional(layer.residual->integers) : std::nullopt;
     TENON_TRY_ASSIGN(made, requantize(*builder_, layer.accumulators, channels, parameters, residual, name_));
-    const Shape shape = layer.shape;
+    const Dims shape = layer.shape;
     layers_.insert_or_assign(std::get<VarId>(*made), std::move(layer));
     TENON_TRY_ASSIGN(reshaped, in_shape(*made, shape));
     return *reshaped;
   }
 
   // The value in this shape; of reshaped values the first.
-  Expected<Atom> in_shape(Atom atom, const Shape& shape) const {
+  Expected<Atom> in_shape(Atom atom, const Dims& shape) const {
     if (shape_of(atom) == shape) return atom;
     const Apply* reshape = builder_->application(atom, ops::kReshape);
     if (reshape && shape_of(reshape->args[0]) == shape) return reshape->args[0];
-    return apply(ops::kReshape, {atom}, {{"shape", Ints(shape.begin(), shape.end())}});
+    return apply(ops::kReshape, {atom}, {{"zero", int64_t{1}}}, {{"shape", shape}});
   }
   // The shape in which channels are axis 1: matrices and maps as they are, others as a matrix of their last axis.
-  static Shape layer_shape(const Shape& shape) {
+  Dims layer_shape(const Dims& shape) const {
     if (shape.size() == 2 || shape.size() == 4) return shape;
-    int64_t rows = 1;
-    for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-    return {rows, shape.back()};
+    return {context_.product(std::span(shape).first(shape.size() - 1)), shape.back()};
+  }
+  // The channels of a layer of this shape; none where their number is not constant.
+  std::optional<int64_t> channels_of(const Dims& shape) const {
+    return shape.size() < 2 ? std::nullopt : layer_shape(shape)[1].constant();
   }
   // The integer layer of a value, where the value has no other user.
   const IntegerLayer* layer_of(const Quantized& x, bool dequantized_once) const {
@@ -323,18 +330,18 @@ class LayerRewriting {
       return *clip;
     }
     const auto shape = shape_of(x.integers);
-    if (!shape || shape->size() < 2 || !is_layer(x)) return std::nullopt;
+    if (!shape || !channels_of(*shape) || !is_layer(x)) return std::nullopt;
     TENON_TRY_ASSIGN(layer, converted(x, *shape));
     layer->after = clamp;
     return emit(std::move(*layer), out);
   }
 
-  // A value as accumulators.
-  Expected<IntegerLayer> converted(const Quantized& x, const Shape& shape) const {
-    const Shape matrix = layer_shape(shape);
+  // A value, of constant channels, as accumulators.
+  Expected<IntegerLayer> converted(const Quantized& x, const Dims& shape) const {
+    const Dims matrix = layer_shape(shape);
     TENON_TRY_ASSIGN(integers, in_shape(x.integers, matrix));
     TENON_TRY_ASSIGN(accumulators, cast(*integers, DType::kI32));
-    const auto channels = static_cast<size_t>(matrix[1]);
+    const auto channels = static_cast<size_t>(*matrix[1].constant());
     IntegerLayer layer{.accumulators = *accumulators,
                        .steps = std::vector<double>(channels, x.scale.scale),
                        .bias = std::vector<int32_t>(channels, -x.scale.zero),
@@ -361,7 +368,7 @@ class LayerRewriting {
       if (!*inner) return std::nullopt;
       args.push_back(**inner);
     }
-    TENON_TRY_ASSIGN(made, builder_->apply(*move.op, std::move(args), move.attrs, name_));
+    TENON_TRY_ASSIGN(made, builder_->apply(*move.op, std::move(args), move.attrs, name_, move.computed));
     return *made;
   }
 
@@ -370,11 +377,11 @@ class LayerRewriting {
     const auto x = quantized(pool.args[0]);
     const auto shape = shape_of(pool.args[0]);
     if (!x || !shape || shape->size() != 4) return std::nullopt;
-    const int64_t area = (*shape)[2] * (*shape)[3];
+    const int64_t area = context_.multiply((*shape)[2], (*shape)[3]).constant().value_or(0);
     constexpr int64_t kLargestArea = 1 << 23;  // the sum fits i32
-    if (area < 1 || area > kLargestArea) return std::nullopt;
+    if (!channels_of(*shape) || area < 1 || area > kLargestArea) return std::nullopt;
     TENON_TRY_ASSIGN(total, apply(ops::kGlobalSumPool, {x->integers}));
-    const auto channels = static_cast<size_t>((*shape)[1]);
+    const auto channels = static_cast<size_t>(*channels_of(*shape));
     IntegerLayer layer{.accumulators = *total,
                        .steps = std::vector<double>(channels, x->scale.scale / static_cast<double>(area)),
                        .bias = std::vector<int32_t>(channels, static_cast<int32_t>(-x->scale.zero * area)),
@@ -386,7 +393,7 @@ class LayerRewriting {
   }
 
   // An addition: of a bias to a product, of two quantized values, or of a constant per channel to a quantized value.
-  Expected<std::optional<IntegerLayer>> sum(const Apply& add, const Shape& shape, const Scale& out) {
+  Expected<std::optional<IntegerLayer>> sum(const Apply& add, const Dims& shape, const Scale& out) {
     const auto a = quantized(add.args[0]), b = quantized(add.args[1]);
     if (a && b) return sum_of_two(*a, *b, shape, out);
     if (shape.size() < 2) return std::nullopt;
@@ -405,7 +412,7 @@ class LayerRewriting {
   }
 
   Expected<std::optional<IntegerLayer>> sum_with_constant(const Quantized& x, const std::vector<double>& constant,
-                                                          const Shape& shape, const Scale& out) const {
+                                                          const Dims& shape, const Scale& out) const {
     // The constant is rounded to steps of x, the same way in every row: an error of at most a tenth of a step of the
     // result, otherwise the addition stays in float.
     constexpr double kCoarsest = 0.2;
@@ -420,9 +427,9 @@ class LayerRewriting {
     return *layer;
   }
 
-  Expected<std::optional<IntegerLayer>> sum_of_two(const Quantized& a, const Quantized& b, const Shape& shape,
+  Expected<std::optional<IntegerLayer>> sum_of_two(const Quantized& a, const Quantized& b, const Dims& shape,
                                                    const Scale& out) const {
-    if (shape_of(a.integers) != shape || shape_of(b.integers) != shape || shape.size() < 2) return std::nullopt;
+    if (shape_of(a.integers) != shape || shape_of(b.integers) != shape || !channels_of(shape)) return std::nullopt;
     // Either operand has at most 255 steps, of which the requantization holds 2047 in steps of the result.
     constexpr double kLargestRatio = 8;
     for (const Quantized& x : {a, b}) {
@@ -509,7 +516,8 @@ class LayerRewriting {
     const auto x = quantized(anchor.args[0]);
     auto weights = x ? weights_of(anchor) : std::nullopt;
     const auto shape = x ? shape_of(x->integers) : std::nullopt;
-    if (!weights || !shape || (!convolution && (shape->size() < 2 || shape->back() < 1))) return std::nullopt;
+    if (!weights || !shape || (!convolution && (shape->size() < 2 || shape->back().constant().value_or(0) < 1)))
+      return std::nullopt;
     IntegerLayer layer;
     for (size_t c = 0; c < weights->scales.size(); ++c) {
       double step = x->scale.scale * weights->scales[c];
@@ -537,7 +545,8 @@ class LayerRewriting {
     if (convolution) {
       anchor.attrs["pad_value"] = int64_t{x->scale.zero};
     } else if (shape->size() != 2) {
-      TENON_TRY_ASSIGN(matrix, in_shape(operand, {product_of(*shape) / shape->back(), shape->back()}));
+      TENON_TRY_ASSIGN(
+          matrix, in_shape(operand, {context_.product(std::span(*shape).first(shape->size() - 1)), shape->back()}));
       operand = *matrix;
     }
     TENON_TRY_ASSIGN(sums,
@@ -545,11 +554,6 @@ class LayerRewriting {
                            convolution ? std::move(anchor.attrs) : Attrs{}));
     layer.accumulators = *sums;
     return layer;
-  }
-  static int64_t product_of(const Shape& shape) {
-    int64_t size = 1;
-    for (const int64_t dim : shape) size *= dim;
-    return size;
   }
 
   Context& context_;

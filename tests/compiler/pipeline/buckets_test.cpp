@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "compiler/ir/interpreter.h"
@@ -55,11 +56,14 @@ class Buckets : public testing::Test {
     for (float& value : tensor.data<float>()) value = unit(random_);
     return tensor;
   }
+  // Quantized by samples of the shape, unless it is empty.
   Expected<Compilation> try_compile(const runtime::Shape& calibration_shape, const BucketShapes& buckets) {
     calibration_.clear();
-    for (int i = 0; i < 4; ++i) calibration_.push_back({values(calibration_shape)});
-    return compile(*model_,
-                   {.accelerator = accelerator_->info().config, .buckets = buckets, .calibration = &calibration_});
+    for (int i = 0; i < 4 && !calibration_shape.empty(); ++i) calibration_.push_back({values(calibration_shape)});
+    return compile(*model_, {.accelerator = accelerator_->info().config,
+                             .buckets = buckets,
+
+                             .calibration = calibration_.empty() ? nullptr : &calibration_});
   }
   void compile_model(const runtime::Shape& calibration_shape, const BucketShapes& buckets) {
     auto compiled = try_compile(calibration_shape, buckets);
@@ -136,6 +140,22 @@ TEST_F(Buckets, RowsOfSequencesAreCounted) {
   EXPECT_EQ(compiled_->notes.find("N * T = 2 or N * T = 8"), compiled_->notes.find("N * T")) << compiled_->notes;
   for (const runtime::Shape& shape : {runtime::Shape{1, 8, 6}, {2, 4, 6}, {8, 1, 6}, {1, 2, 6}, {1, 5, 6}})
     EXPECT_GE(layers_on_accelerator(shape), 2);
+  EXPECT_EQ(layers_on_accelerator({3, 3, 6}), 0);
+}
+
+// Bytes between dequantize and quantize, as ONNX's quantizers write them.
+TEST_F(Buckets, AModelThatComesQuantizedHasThemToo) {
+  std::string bytes;
+  for (int i = 0; i < 30; ++i) bytes += fmt::format("{}{}", i == 0 ? "" : ", ", i * 37 % 255 - 127);
+  const std::string activation = "scale=[0.02], zero_point=[120]";
+  parse("const $w: Tensor[(6, 5), i8] = [" + bytes + "];\n" +
+        "def @main[N, T](%x: Tensor[(N, T, 6), f32]) -> Tensor[(N, T, 5), f32] {\n  let %a = dequantize(quantize(%x, " +
+        activation + ", dtype=\"u8\"), " + activation + ");\n  let %y = matmul(%a, dequantize($w, scale=[0.01]));\n" +
+        "  dequantize(quantize(%y, " + activation + ", dtype=\"u8\"), " + activation + ")\n}\n");
+  compile_model({}, {{{"N", 1}, {"T", 4}}, {{"N", 2}, {"T", 4}}});
+  EXPECT_EQ(compiled_->executable.programs.size(), 2u) << compiled_->notes;
+  for (const runtime::Shape& shape : {runtime::Shape{1, 4, 6}, {2, 4, 6}, {3, 2, 6}, {1, 1, 6}})
+    EXPECT_EQ(layers_on_accelerator(shape), 1);
   EXPECT_EQ(layers_on_accelerator({3, 3, 6}), 0);
 }
 
