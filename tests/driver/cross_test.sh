@@ -48,6 +48,9 @@ for arch in aarch64 armhf; do
     continue
   fi
   scripts/cross "$arch"
+  "$triplet-strip" -o "$scratch/stripped" "build/$arch/bin/tenon-run"
+  bytes=$(stat -c %s "$scratch/stripped")
+  [ "$bytes" -le $((2 << 20)) ] || { echo "$arch: tenon-run has $bytes bytes without symbols, at most 2 MiB are wanted"; exit 1; }
   sysroot=$PWD/build/$arch/sysroot
   run=("$qemu" -L "/usr/$triplet" -E "LD_LIBRARY_PATH=$sysroot/usr/lib/$triplet:$sysroot/lib/$triplet"
     "build/$arch/bin/tenon-run")
