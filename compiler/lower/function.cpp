@@ -790,10 +790,10 @@ Status FunctionLowering::call_steps(Symbol name, BoundKernels kernels, const Ato
     runtime::CallNative call{ProgramLowering::kCpuCode, 0, operands_of(step.operands, *values), {}};
     for (const loop::BufferId result : step.function.results) {
       const loop::Buffer& buffer = step.function.buffer(result);
-      runtime::Shape shape;
-      for (const loop::BufferAxis& axis : buffer.axes) shape.push_back(axis.extent.constant().value_or(0));
+      TensorType type{{}, buffer.dtype};
+      for (const loop::BufferAxis& axis : buffer.axes) type.dims.push_back(axis.extent);
       call.results.push_back(fresh());
-      call.slots.push_back({0, static_cast<uint64_t>(runtime::checked_bytes(buffer.dtype, shape).value_or(0))});
+      call.slots.push_back({0, static_cast<uint64_t>(most_bytes(type, function_->bounds))});
     }
     values->insert(values->end(), call.results.begin(), call.results.end());
     call.kernel = program_.natives.step(program_.context.name(name), std::move(step));

@@ -9,6 +9,7 @@
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/backends/llvm/gpu_code.h"
 #include "compiler/ir/builder.h"
+#include "compiler/ir/rewrite.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/builder.h"
 #include "compiler/loop/safety.h"
@@ -268,26 +269,12 @@ SingleOperator single_operator(Context& context, const Function& function, const
       args.push_back(alone.params[static_cast<size_t>(before - single.args.begin())]);
     }
   }
-  // The sizes of the arguments and of the result, which may be those of a match_cast.
-  const auto add_dims = [&](Type type) {
-    context.map_sizes(type, [&](Dim dim) {
-      if (dim.valid()) {
-        for_each_variable(dim, [&](Symbol name) {
-          if (std::ranges::find(alone.dims, name) == alone.dims.end()) alone.dims.push_back(name);
-        });
-      }
-      return dim;
-    });
-  };
-  for (const VarInfo& info : alone.vars) add_dims(info.type);
   const auto var = static_cast<VarId>(alone.vars.size());
   alone.vars.push_back(function.info(binding.var));
-  add_dims(function.type(binding.var));
-  Value value = Apply{apply.op, apply.attrs, args, apply.computed};
-  for_each_dim(value, [&](Dim dim) { add_dims(context.tensor(Dims{dim}, DType::kI64)); });
-  alone.body.bindings.push_back({var, std::move(value)});
+  alone.body.bindings.push_back({var, Apply{apply.op, apply.attrs, args, apply.computed}});
   alone.body.result = var;
   alone.result = function.type(binding.var);
+  declare_dims(context, alone);  // those of the result may be a match_cast's
   return single;
 }
 

@@ -79,8 +79,16 @@ GraphPattern optional(OperatorId op, const GraphPattern& operand) {
 }
 
 std::string to_string(const GraphPattern& pattern) {
+  constexpr size_t kMostAlternatives = 12;  // that a person reads
   std::vector<std::string> parts;
-  for (const GraphPattern& part : pattern.parts) parts.push_back(to_string(part));
+  for (const GraphPattern& part : pattern.parts) {
+    if (pattern.kind == GraphPattern::Kind::kEither && parts.size() + 1 == kMostAlternatives &&
+        pattern.parts.size() > kMostAlternatives) {
+      parts.push_back(fmt::format("{} others", pattern.parts.size() - parts.size()));
+      break;
+    }
+    parts.push_back(to_string(part));
+  }
   switch (pattern.kind) {
     case GraphPattern::Kind::kAny: return "_";
     case GraphPattern::Kind::kConstant: return "const";

@@ -30,7 +30,7 @@ GraphPattern either(std::vector<GraphPattern> alternatives);
 // `op` applied to `operand`, or `operand` itself.
 GraphPattern optional(OperatorId op, const GraphPattern& operand);
 
-// As "requantize(conv2d(_, const), const, const, const)".
+// As "requantize(conv2d(_, const), const, const, const)"; of many alternatives the first ones, and how many others.
 std::string to_string(const GraphPattern& pattern);
 // Whether an application of `op` can be part of a match.
 bool mentions(const GraphPattern& pattern, OperatorId op);

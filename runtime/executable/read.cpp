@@ -352,8 +352,9 @@ class Reader {
     return native;
   }
   GpuLaunch launch(const file::GpuLaunch& l) {
-    GpuLaunch launch{text(l.entry()), values(l.buffers()), {}};
-    const auto grid = list<Size>(l.grid(), [&](const file::Integers& blocks) { return size(blocks.value()); });
+    const auto of = [&](const file::Integers& program) { return size(program.value()); };
+    GpuLaunch launch{text(l.entry()), values(l.buffers()), list<Size>(l.sizes(), of), {}};
+    const auto grid = list<Size>(l.grid(), of);
     if (grid.size() != launch.grid.size() || l.threads()->size() != launch.threads.size()) {
       fail(fmt::format("the launch of '{}' has {} numbers of blocks and {} of threads", launch.entry, grid.size(),
                        l.threads()->size()));

@@ -247,8 +247,9 @@ class Writer {
       auto params = list(k.signature.params, buffers), results = list(k.signature.results, buffers);
       auto temporaries = k.temporaries.empty() ? 0 : list(k.temporaries, buffers);
       auto launches = k.launches.empty() ? 0 : list(k.launches, [&](const GpuLaunch& l) {
-        auto grid = list(l.grid, [&](const Size& blocks) { return file::CreateIntegers(builder_, size(blocks)); });
-        return file::CreateGpuLaunch(builder_, text(l.entry), builder_.CreateVector(l.buffers), grid,
+        const auto integers = [&](const Size& program) { return file::CreateIntegers(builder_, size(program)); };
+        auto sizes = list(l.sizes, integers), grid = list(l.grid, integers);
+        return file::CreateGpuLaunch(builder_, text(l.entry), builder_.CreateVector(l.buffers), sizes, grid,
                                      builder_.CreateVector(l.threads.data(), l.threads.size()));
       });
       return file::CreateNativeKernel(builder_, text(k.name), dims, params, results, temporaries, launches);

@@ -108,6 +108,8 @@ Status verify(const NativeCode& code, std::string_view where) {
     for (const GpuLaunch& launch : kernel.launches) {
       if (!std::ranges::all_of(launch.grid, is_sound_here))
         return error(fmt::format("the launch of '{}' has a malformed number of blocks", launch.entry), of);
+      if (!std::ranges::all_of(launch.sizes, is_sound_here))
+        return error(fmt::format("the launch of '{}' has a malformed size as argument", launch.entry), of);
       const size_t count = kernel.signature.params.size() + kernel.signature.results.size() + kernel.temporaries.size();
       if (std::ranges::any_of(launch.buffers, [&](uint32_t buffer) { return buffer >= count; }))
         return error(fmt::format("the launch of '{}' has a buffer that does not exist", launch.entry), of);

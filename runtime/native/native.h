@@ -18,12 +18,12 @@
 
 namespace tenon::runtime {
 
-// One launch of a GPU's kernel: an entry of the PTX. Its arguments are addresses and then all dims of the signature, 8
-// bytes each.
+// One launch of a GPU's kernel: an entry of the PTX. Its arguments are addresses and then sizes, 8 bytes each.
 struct GpuLaunch {
   std::string entry;
-  std::vector<uint32_t> buffers;  // the arguments: indices into the parameters, results and temporaries, in this order
-  std::array<Size, 3> grid;       // blocks along x, y and z, over the signature's dims
+  std::vector<uint32_t> buffers;  // the addresses: indices into the parameters, results and temporaries, in this order
+  std::vector<Size> sizes;        // over the signature's dims
+  std::array<Size, 3> grid;       // blocks along x, y and z, likewise
   std::array<uint32_t, 3> threads{1, 1, 1};
   bool operator==(const GpuLaunch&) const = default;
 };

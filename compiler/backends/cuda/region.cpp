@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/ir/operator.h"
+#include "compiler/ir/rewrite.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/schedule/bind.h"
@@ -144,6 +145,7 @@ class RegionSteps {
       function.body.result = var;
       function.result = function.type(var);
     }
+    declare_dims(context_, function);
     return {std::move(function), std::move(args)};
   }
 
@@ -163,7 +165,7 @@ class RegionSteps {
 
 }  // namespace
 
-Expected<Function> inlined(const Module& module, const Function& region) {
+Expected<Function> inlined(Context& context, const Module& module, const Function& region) {
   Function function;
   std::map<VarId, Atom> copies;
   for (const VarId param : region.params) {
@@ -175,6 +177,7 @@ Expected<Function> inlined(const Module& module, const Function& region) {
   TENON_TRY_ASSIGN(result, append(module, region, std::move(copies), function));
   function.body.result = *result;
   function.result = region.result;
+  declare_dims(context, function);
   return function;
 }
 

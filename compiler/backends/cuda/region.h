@@ -9,7 +9,7 @@ namespace tenon::compiler::cuda {
 Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function);
 
 // The region without calls of composites.
-Expected<Function> inlined(const Module& module, const Function& region);
+Expected<Function> inlined(Context& context, const Module& module, const Function& region);
 
 // The steps of a region without calls. Elementwise operators on values of one shape join the step of the operator that
 // they follow, if nothing else reads what it computes; every other operator is a step of its own. Errors: those of

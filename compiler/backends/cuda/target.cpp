@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/backends/cuda/region.h"
+#include "compiler/backends/llvm/compile.h"
 #include "compiler/backends/llvm/gpu_code.h"
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/kernels.h"
@@ -15,7 +16,7 @@ namespace tenon::compiler::cuda {
 namespace {
 
 Expected<BoundKernels> kernels_of(Context& context, const Module& module, const Function& region) {
-  TENON_TRY_ASSIGN(function, inlined(module, region));
+  TENON_TRY_ASSIGN(function, inlined(context, module, region));
   return steps_of(context, module, *function);
 }
 
@@ -24,12 +25,13 @@ Status accepts(Context& context, const Module& module, const Function& function,
     for (const Type part : info.type.parts()) {
       const TensorType* tensor = part.tensor();
       if (!tensor) return error(fmt::format("{} is not a tensor", context.str(part)));
-      if (!tensor->shape()) return error(fmt::format("the shape {} is not static", context.str(tensor->dims)));
     }
   }
   const TensorType* result = function.result.tensor();
   if (result && result->dims.empty()) return error("a scalar stays on the host");
-  TENON_TRY(kernels_of(context, module, function));
+  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function));
+  for (const BoundStep& step : kernels->steps)
+    TENON_TRY(native::signature_of(context, step.function));  // its operands determine its sizes
   return {};
 }
 

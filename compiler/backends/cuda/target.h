@@ -10,7 +10,8 @@
 
 namespace tenon::compiler::cuda {
 
-// The target "cuda". Its sizes are static; scalars, and operators that only change a shape, stay on the host.
+// The target "cuda". Sizes may be unknown where operands determine them; scalars, and operators that only change a
+// shape, stay on the host.
 Target make_target();
 Target make_emulated_target();
 

@@ -43,6 +43,8 @@ Expected<runtime::NativeKernel> describe(TypeContext& context, const loop::Funct
     launch.entry = kernels[i].name;
     launch.buffers.resize(all->params.size() + temporaries);
     std::iota(launch.buffers.begin(), launch.buffers.end(), 0u);
+    for (size_t dim = 0; dim < all->dims.size(); ++dim)
+      launch.sizes.push_back({{runtime::SizeStep::Op::kDim, static_cast<int64_t>(dim)}});
     std::ranges::copy(all->results[temporaries + i].axes, launch.grid.begin());
     for (size_t axis = 0; axis < 3; ++axis)
       launch.threads[axis] = static_cast<uint32_t>(kernels[i].launch.threads[axis]);

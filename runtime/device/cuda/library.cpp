@@ -9,8 +9,6 @@
 namespace tenon::runtime::cuda {
 namespace {
 
-using KnownDims = std::vector<std::optional<int64_t>>;
-
 // Gives memory back at the end of a call, also of one that fails.
 class Release {
  public:
@@ -39,11 +37,16 @@ Expected<uint64_t> bytes_of(const SignatureBuffer& buffer, const KnownDims& dims
   return static_cast<uint64_t>(*bytes);
 }
 
+Expected<int64_t> value_of(const Size& size, const KnownDims& dims, const GpuLaunch& launch, std::string_view what) {
+  const auto value = evaluate(size, dims);
+  if (!value) return error(fmt::format("{} of '{}' is beyond 64 bits", what, launch.entry));
+  return *value;
+}
+
 Expected<std::array<int64_t, 3>> blocks_of(const GpuLaunch& launch, const KnownDims& dims) {
   std::array<int64_t, 3> blocks{};
   for (size_t axis = 0; axis < 3; ++axis) {
-    const auto count = evaluate(launch.grid[axis], dims);
-    if (!count) return error(fmt::format("the number of blocks of '{}' is beyond 64 bits", launch.entry));
+    TENON_TRY_ASSIGN(count, value_of(launch.grid[axis], dims, launch, "the number of blocks"));
     blocks[axis] = *count;
   }
   return blocks;
@@ -141,7 +144,7 @@ Status GpuLibrary::launch(const NativeKernel& kernel, std::vector<uint64_t> addr
       live.emplace(buffer - first, *memory);
       addresses[buffer] = memory->address;
     }
-    if (status) status = launch_one(kernel.launches[i], addresses, dims);
+    if (status) status = launch_one(kernel.launches[i], addresses, known);
     std::erase_if(live, [&](const auto& entry) {
       if (last[entry.first] == i) gpu.release(entry.second);
       return last[entry.first] == i;
@@ -156,12 +159,14 @@ Expected<Memory> GpuLibrary::allocate(const SignatureBuffer& buffer, const Known
   return gpu_->gpu.allocate(*bytes);
 }
 
-Status GpuLibrary::launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses,
-                              std::span<const int64_t> dims) {
-  TENON_TRY_ASSIGN(blocks, blocks_of(launch, KnownDims(dims.begin(), dims.end())));
+Status GpuLibrary::launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses, const KnownDims& dims) {
+  TENON_TRY_ASSIGN(blocks, blocks_of(launch, dims));
   std::vector<uint64_t> arguments;
   for (const uint32_t buffer : launch.buffers) arguments.push_back(addresses[buffer]);
-  for (const int64_t dim : dims) arguments.push_back(static_cast<uint64_t>(dim));
+  for (const Size& size : launch.sizes) {
+    TENON_TRY_ASSIGN(value, value_of(size, dims, launch, "a size"));
+    arguments.push_back(static_cast<uint64_t>(*value));
+  }
   const auto& [x, y, z] = launch.threads;
   TENON_TRY(gpu_->gpu.launch(*loaded_, launch.entry, *blocks, {x, y, z}, arguments));
   ++counters_.launches;

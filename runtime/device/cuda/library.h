@@ -28,6 +28,8 @@ struct GpuCounters {
   uint64_t uploads = 0, uploaded_bytes = 0, downloads = 0, downloaded_bytes = 0, launches = 0;
 };
 
+using KnownDims = std::vector<std::optional<int64_t>>;
+
 class GpuLibrary {
  public:
   // Translates the code for the GPU. `code` and `constants` outlive the library: the memory of a parameter that is one
@@ -46,8 +48,7 @@ class GpuLibrary {
   Status run(const NativeKernel& kernel, std::span<const Tensor> params, std::span<Tensor> results,
              std::span<const int64_t> dims);
   Status launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, std::span<const int64_t> dims);
-  Status launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses, std::span<const int64_t> dims);
-  using KnownDims = std::vector<std::optional<int64_t>>;
+  Status launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses, const KnownDims& dims);
   Expected<Memory> allocate(const SignatureBuffer& buffer, const KnownDims& dims);
   Expected<Memory> copy(const Tensor& param, std::vector<Memory>& owned);
 

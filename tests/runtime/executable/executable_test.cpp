@@ -225,7 +225,7 @@ TEST(Executable, MutatedFilesNeverCrash) {
                             {{"half",
                               {{{"n", 0, 0, 2, {{SizeStep::Op::kConstant, 0}}}}, {buffer}, {buffer}},
                               {buffer},
-                              {{"half_0", {0, 2}, {size, size, size}, {32, 2, 1}}}}},
+                              {{"half_0", {0, 2}, {size}, {size, size, size}, {32, 2, 1}}}}},
                             {{TN_FAULT_DIVISION, "@half"}}});
   auto good = serialize(sample).value();
   Preface preface;

@@ -61,6 +61,35 @@ TEST(CudaDevice, ResNet8HasTheResultsOfTheCpu) {
   EXPECT_EQ(native_calls(*executable), 1u) << "all layers are one region";
 }
 
+// Compiled once: the sizes of buffers and grids are those of each run.
+TEST(CudaDevice, AnEncoderOfUnknownSizesHasTheResultsOfTheCpu) {
+  auto model = load_model(kEncoder + ".onnx", {});
+  ASSERT_TRUE(model) << model.error().str();
+  const auto cpu = compile(*model, {.accelerator = std::nullopt, .cpu = this_processor()});
+  const auto gpu = compile(*model, {.accelerator = std::nullopt, .targets = {"cuda"}, .cpu = this_processor()});
+  ASSERT_TRUE(cpu) << cpu.error().str();
+  ASSERT_TRUE(gpu) << gpu.error().str();
+  const std::vector<Target> targets{cuda::make_target()};
+  std::vector<loop::Function> functions;
+  const auto made = lower(*model->context, gpu->partitioned, model->entry, targets,
+                          {.name = "encoder", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+  ASSERT_TRUE(made) << made.error().str();
+  const auto file = runtime::serialize(*made);
+  ASSERT_TRUE(file) << file.error().str();
+  const auto executable = runtime::deserialize(*file, "encoder.tnx");
+  ASSERT_TRUE(executable) << executable.error().str();
+  EXPECT_EQ(executable->natives, made->natives);
+  const EmulatedDriver driver(*model->context, functions);
+  for (const int64_t count : {1, 2, 7, 31, 64, 128}) {
+    const size_t before = driver.launches();
+    const auto wanted = run(cpu->executable, sentence(count)), found = run(*executable, sentence(count), on_fake_gpu());
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    ASSERT_TRUE(found) << found.error().str();
+    expect_close((*found)[0], (*wanted)[0]);
+    EXPECT_GE(driver.launches() - before, 40u) << "the layers are the GPU's at every length";
+  }
+}
+
 // One function on the GPU alone.
 class CudaCode : public testing::Test {
  protected:
@@ -200,6 +229,12 @@ TEST_F(CudaCode, SizesBeyondAllLimitsAreErrors) {
         k.launches[0].grid[0] = {
             {SizeStep::Op::kConstant, INT64_MAX}, {SizeStep::Op::kConstant, 2}, {SizeStep::Op::kMultiply}};
       },
+      "the number of blocks of");
+  has(
+      [](runtime::NativeKernel& k) {
+        k.launches[0].sizes = {
+            {{SizeStep::Op::kConstant, INT64_MAX}, {SizeStep::Op::kConstant, 2}, {SizeStep::Op::kMultiply}}};
+      },
       "is beyond 64 bits");
 }
 
@@ -226,6 +261,11 @@ TEST_F(CudaCode, BrokenLaunchesAreRefused) {
         c.kernels[0].launches[0].threads = {32, 33, 1};
       },
       "has 32 x 33 x 1 threads, a block has 1 to 1024");
+  has(
+      [](NativeCode& c) {
+        c.kernels[0].launches[0].sizes = {{{SizeStep::Op::kAdd, 0}}};
+      },
+      "has a malformed size as argument");
   has([](NativeCode& c) { c.kernels[0].launches[0].threads[2] = 0; }, "0 threads, a block has 1 to 1024");
   has([](NativeCode& c) { c.kernels[0].launches[0].buffers[0] = 9; }, "has a buffer that does not exist");
   has([](NativeCode& c) { c.kernels[0].temporaries.push_back({"t", DType::kF32, {{}}}); }, "'t' has a malformed size");

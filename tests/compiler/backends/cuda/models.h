@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,18 @@ inline std::vector<runtime::Tensor> images(const std::string& array, size_t coun
     samples.push_back(std::move(sample));
   }
   return samples;
+}
+
+// The encoder of sentences of any batch and length, and the first `count` tokens of its test data with a mask of them.
+inline const std::string kEncoder = TENON_SOURCE_DIR "/tests/models/tiny_minilm";
+inline std::vector<runtime::Tensor> sentence(int64_t count) {
+  const auto arrays = runtime::load_npz(kEncoder + ".npz");
+  EXPECT_TRUE(arrays) << arrays.error().str();
+  runtime::Tensor tokens(DType::kI64, {1, count}), mask(DType::kI64, {1, count});
+  std::ranges::copy(arrays->find("tokens")->second.data<int64_t>().first(static_cast<size_t>(count)),
+                    tokens.data<int64_t>().begin());
+  std::ranges::fill(mask.data<int64_t>(), 1);
+  return {std::move(tokens), std::move(mask)};
 }
 
 inline CpuOptions this_processor() { return {.levels = {std::string(runtime::host_levels().front())}}; }

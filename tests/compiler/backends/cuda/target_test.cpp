@@ -166,14 +166,46 @@ TEST_F(CudaFunctions, PlantedRacesAndIndicesAreFound) {
 }
 
 TEST_F(CudaFunctions, SaysWhatItDoesNotTake) {
-  const auto dynamic = partition_of("[n](%x: Tensor[(n, 4), f32])", "Tensor[(n, 4), f32]", "  relu(%x)");
+  const auto dynamic =
+      partition_of("[n](%x: Tensor[(2 * n * n, 4), f32])", "Tensor[(2 * n * n, 4), f32]", "  relu(%x)");
   ASSERT_EQ(dynamic.size(), 1u);
   EXPECT_EQ(dynamic[0].target, "");
-  EXPECT_NE(dynamic[0].reason.find("cuda.relu: the shape (n, 4) is not static"), std::string::npos)
+  EXPECT_NE(dynamic[0].reason.find("cuda.relu: no parameter's size determines 'n'"), std::string::npos)
       << dynamic[0].reason;
+  const auto view = partition_of("(%x: Tensor[(3, 4), f32])", "Tensor[(4, 3), f32]", "  reshape(%x, shape=[4, 3])");
+  ASSERT_EQ(view.size(), 1u);
+  EXPECT_NE(view[0].reason.find("cuda supports reshape only within cuda.reshape = reshape([abs() | abs(_) | acos() |"),
+            std::string::npos)
+      << view[0].reason;
+  EXPECT_NE(view[0].reason.find(" others])"), std::string::npos) << view[0].reason;
   const auto scalar = partition_of("(%y: Tensor[(), f32])", "Tensor[(), f32]", "  relu(%y)");
   ASSERT_EQ(scalar.size(), 1u);
   EXPECT_NE(scalar[0].reason.find("cuda.relu: a scalar stays on the host"), std::string::npos) << scalar[0].reason;
+}
+
+// Sizes that the operands determine are arguments of the kernels.
+TEST_F(CudaFunctions, UnknownSizesHaveTheResultsOfTheCpu) {
+  const auto placements =
+      partition_of("[n, m](%x: Tensor[(n, 5), f32], %y: Tensor[(5, 2 * m + 1), f32], %g: Tensor[(2 * m + 1), f32])",
+                   "Tensor[(n, 2 * m + 1), f32]",
+                   "  let %p = softmax(matmul(%x, %y));\n  add(%p, layer_norm(relu(%p), %g, %g, axis=-1))");
+  for (const Placement& placement : placements)
+    EXPECT_EQ(placement.target, "cuda") << placement.op << ": " << placement.reason;
+  const LowerOptions options{.name = "unknown", .facts = {}, .cpu = this_processor()};
+  const auto cpu = lower(context, plain, main, {}, options), gpu = lower(context, module, main, targets, options);
+  ASSERT_TRUE(cpu) << cpu.error().str();
+  ASSERT_TRUE(gpu) << gpu.error().str();
+  for (const auto& [n, columns] : {std::pair<int64_t, int64_t>(1, 1), {3, 7}, {64, 33}, {257, 129}}) {
+    std::vector<Tensor> inputs{Tensor(DType::kF32, {n, 5}), Tensor(DType::kF32, {5, columns}),
+                               Tensor(DType::kF32, {columns})};
+    for (Tensor& input : inputs)
+      for (size_t i = 0; i < input.data<float>().size(); ++i)
+        input.data<float>()[i] = static_cast<float>(i * 7 % 11) / 4 - 1;
+    const auto wanted = run(*cpu, inputs), found = run(*gpu, inputs);
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    ASSERT_TRUE(found) << found.error().str();
+    expect_close((*found)[0], (*wanted)[0]);
+  }
 }
 
 TEST_F(CudaFunctions, RequiresNativeKernels) {
