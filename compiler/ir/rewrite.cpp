@@ -1,8 +1,6 @@
 // The reconstruction of a function binding by binding under a map from old variables to new atoms.
 #include "compiler/ir/rewrite.h"
 
-#include <algorithm>
-
 #include "compiler/ir/result_names.h"
 #include "compiler/ir/solver.h"
 #include "support/try.h"
@@ -133,19 +131,6 @@ Expected<Module> rewrite(Context& context, Module module, const RewriteStep& ste
 const runtime::Tensor* constant_of(const Module& module, const Atom& atom) {
   auto* constant = std::get_if<ConstId>(&atom);
   return constant ? &module.constant(*constant) : nullptr;
-}
-
-void declare_dims(Context& context, Function& function) {
-  const auto declare = [&](Dim dim) {
-    if (dim.valid()) {
-      for_each_variable(dim, [&](Symbol name) {
-        if (std::ranges::find(function.dims, name) == function.dims.end()) function.dims.push_back(name);
-      });
-    }
-    return dim;
-  };
-  for (const VarInfo& info : function.vars) context.map_sizes(info.type, declare);
-  for (const Binding& binding : function.body.bindings) for_each_dim(binding.value, [&](Dim dim) { declare(dim); });
 }
 
 }  // namespace tenon::compiler

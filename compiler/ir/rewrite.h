@@ -24,8 +24,4 @@ Expected<Module> rewrite(Context& context, Module module, const RewriteStep& ste
 // The constant of an atom; nullptr where the atom is not a constant.
 const runtime::Tensor* constant_of(const Module& module, const Atom& atom);
 
-// Declares the variables of the sizes of all values of a function that was put together without a Builder's dims, and
-// of those that its body computes with.
-void declare_dims(Context& context, Function& function);
-
 }  // namespace tenon::compiler

@@ -8,6 +8,7 @@
 
 #include "compiler/ir/code.h"
 #include "compiler/ir/operator.h"
+#include "compiler/ir/sizes.h"
 #include "compiler/lower/memory.h"
 #include "compiler/lower/registers.h"
 #include "compiler/passes/growth.h"

@@ -137,9 +137,6 @@ class FunctionLowering {
   int lambdas_ = 0;
 };
 
-// The dims of a function that the sizes of its parameters' tensors do not determine: callers pass them, in this order.
-std::vector<Symbol> hidden_dims(Context& context, const Function& function);
-
 // Whether the code of a function reads the values of its dims: for values that are computed of them, for casts, for
 // callees with hidden dims, or for the checks at its beginning: of bounds, and of sizes that the dims do not determine,
 // as n * m. Such a function has a frame of its own, in which its dims have their values.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "compiler/ir/sizes.h"
 #include "compiler/loop/bindings.h"
 #include "compiler/lower/function.h"
 #include "compiler/lower/graph.h"

@@ -9,7 +9,7 @@
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/backends/llvm/gpu_code.h"
 #include "compiler/ir/builder.h"
-#include "compiler/ir/rewrite.h"
+#include "compiler/ir/sizes.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/builder.h"
 #include "compiler/loop/safety.h"
@@ -286,6 +286,8 @@ Expected<NativeKernels::Entry> NativeKernels::operator_kernel(const Function& fu
       return error(fmt::format("its attribute '{}' is computed at run time", name));
   }
   SingleOperator single = single_operator(context_, function, binding);
+  const std::vector<VarId> sizes = add_size_params(context_, function, loop::kElementTypes, single.function);
+  single.args.insert(single.args.end(), sizes.begin(), sizes.end());
   TENON_TRY_ASSIGN(entry, group(apply.op->name, single.function));
   entry->args = std::move(single.args);
   return entry;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/ir/sizes.h"
 #include "compiler/lower/function.h"
 #include "support/try.h"
 
@@ -15,37 +16,6 @@ using runtime::Registers;
 using runtime::Size;
 using Op = runtime::SizeStep::Op;
 
-void visible_tensors(Type type, std::vector<const TensorType*>& tensors) {
-  if (const TensorType* tensor = type.tensor()) tensors.push_back(tensor);
-  if (const TupleType* tuple = type.tuple()) {
-    for (const Type field : tuple->fields) visible_tensors(field, tensors);
-  }
-}
-
-// The next dim variable of `open` that one of the sizes determines, by an equation that has no other unknown variable.
-struct Solution {
-  Symbol dim{};
-  size_t tensor = 0, axis = 0;
-  Dim factor, offset;
-};
-std::optional<Solution> solve_next(Context& context, const std::vector<const TensorType*>& tensors,
-                                   const std::set<Symbol>& open) {
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    for (size_t axis = 0; axis < tensors[t]->dims.size(); ++axis) {
-      const Dim dim = tensors[t]->dims[axis];
-      if (dim.constant() || !dim.valid()) continue;
-      std::set<Symbol> unknown;
-      for_each_variable(dim, [&](Symbol name) {
-        if (open.contains(name)) unknown.insert(name);
-      });
-      if (unknown.size() != 1) continue;
-      const auto linear = context.linear_in(*unknown.begin(), dim);
-      if (linear) return Solution{*unknown.begin(), t, axis, linear->first, linear->second};
-    }
-  }
-  return std::nullopt;
-}
-
 bool mentions(const TensorType& type, const std::vector<Symbol>& dims) {
   return std::ranges::any_of(type.dims, [&](Dim dim) {
     bool found = false;
@@ -55,18 +25,6 @@ bool mentions(const TensorType& type, const std::vector<Symbol>& dims) {
 }
 
 }  // namespace
-
-std::vector<Symbol> hidden_dims(Context& context, const Function& function) {
-  std::vector<const TensorType*> tensors;
-  for (const VarId param : function.params) visible_tensors(function.type(param), tensors);
-  std::set<Symbol> open(function.dims.begin(), function.dims.end());
-  while (const auto next = solve_next(context, tensors, open)) open.erase(next->dim);
-  std::vector<Symbol> hidden;
-  for (const Symbol dim : function.dims) {
-    if (open.contains(dim)) hidden.push_back(dim);
-  }
-  return hidden;
-}
 
 bool needs_sizes(Context& context, const Module& module, const Function& function) {
   bool needs = !function.bounds.empty();

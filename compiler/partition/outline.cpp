@@ -31,15 +31,24 @@ void declare_dims(const Function& from, Type type, Function& to) {
   }
 }
 
-Status check_dims(const Context& context, const Value& value, const Function& function) {
-  std::string unknown;
+// The dims that the value computes with and the function does not have.
+std::vector<Symbol> missing_dims(const Value& value, const Function& function) {
+  std::vector<Symbol> missing;
   for_each_dim(value, [&](Dim dim) {
     for_each_variable(dim, [&](Symbol name) {
-      if (std::ranges::find(function.dims, name) == function.dims.end()) unknown = context.name(name);
+      if (std::ranges::find(function.dims, name) == function.dims.end()) missing.push_back(name);
     });
   });
-  if (unknown.empty()) return {};
-  return error("it computes with the dim " + unknown + ", which is not the size of an operand");
+  return missing;
+}
+
+// A parameter of the function one of whose sizes is the dim itself.
+std::optional<VarId> param_of_size(Context& context, const Function& function, Symbol dim) {
+  for (const VarId param : function.params) {
+    const TensorType* type = function.type(param).tensor();
+    if (type && std::ranges::find(type->dims, context.dim(dim)) != type->dims.end()) return param;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -78,20 +87,29 @@ Expected<Outlined> outline(Context& context, Module& module, const Function& fun
   for (const size_t binding : bindings) inside[index(block.bindings[binding].var)] = true;
   Builder builder(context, module, outlined.function);
   Copier copier(function, builder);
+  const auto add_param = [&](VarId var) {
+    is_param[index(var)] = true;
+    outlined.args.push_back(var);
+    copier.param(context, var);
+    declare_dims(function, function.type(var), outlined.function);
+  };
   for (const size_t binding : bindings) {
     for_each_operand(block.bindings[binding].value, [&](const Atom& atom) {
       const auto* var = std::get_if<VarId>(&atom);
-      if (!var || inside[index(*var)] || is_param[index(*var)]) return;
-      is_param[index(*var)] = true;
-      outlined.args.push_back(*var);
-      copier.param(context, *var);
-      declare_dims(function, function.type(*var), outlined.function);
+      if (var && !inside[index(*var)] && !is_param[index(*var)]) add_param(*var);
     });
   }
   for (const size_t binding : bindings) {
-    TENON_TRY(check_dims(context, block.bindings[binding].value, outlined.function));
-    TENON_TRY(copier.copy(block.bindings[binding]));
+    for (const Symbol dim : missing_dims(block.bindings[binding].value, outlined.function)) {
+      if (std::ranges::find(outlined.function.dims, dim) != outlined.function.dims.end()) continue;
+      const auto sized = param_of_size(context, function, dim);
+      if (!sized)
+        return error(
+            fmt::format("it computes with the dim {}, which is not the size of an operand", context.name(dim)));
+      add_param(*sized);
+    }
   }
+  for (const size_t binding : bindings) TENON_TRY(copier.copy(block.bindings[binding]));
   Atoms atoms;
   for (const VarId var : outlined.results) atoms.push_back(copier(var));
   TENON_TRY_ASSIGN(packed, pack(builder, std::move(atoms)));

@@ -64,8 +64,9 @@ class Copier {
 // The values of some bindings of the block that are used outside of them, by inner blocks too.
 std::vector<VarId> values_used_outside(const Block& block, const std::vector<size_t>& bindings);
 
-// Bindings of a block of the function as a function; `results` are its values that are used outside of it. An error
-// where a binding computes with a dim that no parameter's size is.
+// Bindings of a block of the function as a function; `results` are its values that are used outside of it. For a dim
+// that a binding computes with and that is not in the size of an operand, a parameter of the function is a parameter of
+// the new one too, and only its size is read. An error where the function has none of this size.
 Expected<Outlined> outline(Context& context, Module& module, const Function& function, const Block& block,
                            const std::vector<size_t>& bindings, std::vector<VarId> results);
 

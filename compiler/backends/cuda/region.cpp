@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "compiler/ir/operator.h"
-#include "compiler/ir/rewrite.h"
+#include "compiler/ir/sizes.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/schedule/bind.h"
@@ -146,6 +146,7 @@ class RegionSteps {
       function.result = function.type(var);
     }
     declare_dims(context_, function);
+    std::ranges::copy(add_size_params(context_, region_, loop::kElementTypes, function), std::back_inserter(args));
     return {std::move(function), std::move(args)};
   }
 
