@@ -24,7 +24,7 @@ TONES = {"beep", "beeperr", "ascending-2tone", "descending-2tone", "confbridge-j
 def run_on_device(options, model, shapes, data, name, *more):
     """The first result of `tenon run` by sample, and the share of the MACs on the accelerator."""
     results = options.folder / f"{name}.npz"
-    command = [options.tenon, "run", model, "--shapes", shapes, "--device", options.device, "--quiet",
+    command = [options.tenon, "run", model, "--device", options.device, "--quiet", *(["--shapes", shapes] if shapes else []),
                "--calibrate", options.folder / f"{data}_calibration.npz", "--data", options.folder / f"{data}.npz",
                "--output", results, *more]
     process = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
@@ -198,17 +198,53 @@ def measure_minilm(options):
         yield f"minilm {' '.join(more)}".strip(), "mean cosine to float", "1", f"{cosine.mean():.4f}", share
 
 
+def photograph(path, size=224):
+    """The picture as the network wants it: channels first, by the mean and deviation of ImageNet's."""
+    with Image.open(path) as file:
+        edge = size // 16  # an eighth of the picture is cut off
+        wide = file.convert("RGB").resize((size + 2 * edge,) * 2, Image.Resampling.BICUBIC)
+    pixels = np.asarray(wide.crop((edge, edge, edge + size, edge + size)), np.float32) / 255
+    return ((pixels - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)).transpose(2, 0, 1).astype(np.float32)
+
+
+def measure_efficientnet(options):
+    sys.path.append("scripts/peers")
+    import checkpoint
+    import models
+    import onnx
+    model = options.folder / "efficientnet.onnx"
+    weights = checkpoint.load(options.efficientnet / "efficientnet-lite0-57934424.pth")
+    onnx.save(models.trained(models.efficientnet_lite0(), weights, epsilon=1e-3), model)
+    files = sorted(options.pictures.glob("imagenet_*.jpg"))[: options.limit or None]
+    pictures = np.stack([photograph(file) for file in files])
+    classes = np.array([int(file.stem.split("_")[2]) for file in files])
+    others = sorted(options.pictures.glob("cifar*.png"))
+    np.savez(options.folder / "efficientnet.npz", image=pictures)
+    np.savez(options.folder / "efficientnet_calibration.npz", image=np.stack([photograph(file) for file in others]))
+    session = onnxruntime.InferenceSession(str(model))
+    real = np.concatenate([session.run(None, {"image": picture[None]})[0] for picture in pictures]).argmax(1)
+
+    def right(found):
+        return f"{(found == classes).sum()} of {len(classes)}"
+
+    results, share = run_on_device(options, model, None, "efficientnet", "efficientnet_int8")
+    found = results.reshape(len(files), -1).argmax(1)
+    yield ("efficientnet", "right classes; those of float", f"{right(real)}",
+           f"{right(found)}; {(found == real).sum()} of {len(files)}", share)
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("models", "device", "tenon"):
         parser.add_argument(f"--{name}")
-    for name in ("folder", "sounds", "transcripts", "ocr", "silero", "minilm"):
+    for name in ("folder", "sounds", "transcripts", "ocr", "silero", "minilm", "efficientnet", "pictures"):
         parser.add_argument(f"--{name}", type=pathlib.Path)
     parser.add_argument("--limit", type=int)
     options = parser.parse_args()
     print("| model | measure | float | int8 on the device | MACs on the accelerator |\n| --- | --- | --- | --- | --- |")
     for name in options.models.split(","):
-        for row in {"ocr": measure_ocr, "silero": measure_silero, "minilm": measure_minilm}[name](options):
+        for row in {"ocr": measure_ocr, "silero": measure_silero, "minilm": measure_minilm,
+                    "efficientnet": measure_efficientnet}[name](options):
             print("| {} | {} | {} | {} | {} % |".format(*row), flush=True)
 
 

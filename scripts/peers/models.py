@@ -130,6 +130,22 @@ def efficientnet_lite0():
     return g.model()
 
 
+def trained(model, arrays, epsilon):
+    """The model with trained weights in place of the random ones, in the order of its layers: those of each convolution
+    and its batch norm, as PyTorch's modules have them."""
+    arrays = (array for array in arrays.values() if array.ndim > 0)
+    for weight in model.graph.initializer:
+        if list(weight.dims) != [1]:  # the limits of ReLU6
+            array = next(arrays)
+            assert list(weight.dims) == list(array.shape), f"{weight.name}: {weight.dims} and {array.shape}"
+            weight.CopyFrom(numpy_helper.from_array(array, weight.name))
+    assert next(arrays, None) is None, "the model has fewer weights"
+    for node in model.graph.node:
+        if node.op_type == "BatchNormalization":
+            node.attribute[0].f = epsilon
+    return model
+
+
 def char_lstm(steps=64, hidden=256, embedded=64, alphabet=128):
     """Characters, embedded, through two LSTMs, to the next one's logits."""
     g = Graph("char_lstm", 3)
