@@ -10,6 +10,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/sizes.h"
 #include "compiler/lower/memory.h"
+#include "compiler/lower/overlap.h"
 #include "compiler/lower/registers.h"
 #include "compiler/passes/growth.h"
 #include "compiler/passes/memory.h"
@@ -70,6 +71,7 @@ Status FunctionLowering::finish(uint32_t index) {
   }
   code_.name = name_;
   code_.registers = next_;
+  overlap_programs(code_);
   code_.captures = static_cast<uint32_t>(captures_.size());
   code_.self = self_register_.has_value();
   if (role_ != Role::kEntry) {

@@ -116,6 +116,9 @@ std::string text_of(const runtime::Executable& e, const runtime::Operation& oper
           [&](const runtime::CallProgram& c) {
             return fmt::format("{}program {}({})", assigned(c.results), e.programs[c.program].name, list_of(c.args));
           },
+          [&](const runtime::StartProgram& s) {
+            return fmt::format("start program {}({})", e.programs[s.program].name, list_of(s.args));
+          },
           [&](const runtime::CallNative& c) {
             return fmt::format("{}native {}({}){}", assigned(c.results), e.natives[c.code].kernels[c.kernel].name,
                                list_of(c.args), slots(c.slots));

@@ -67,6 +67,13 @@ struct CallProgram {
   Registers args, results;
   bool operator==(const CallProgram&) const = default;
 };
+// Copies the inputs of a program to the device and starts it, so that the next instructions run beside it. The
+// CallProgram of the same program and arguments, further on, waits for it and has the results. A machine may ignore it.
+struct StartProgram {
+  uint32_t program = 0;
+  Registers args;
+  bool operator==(const StartProgram&) const = default;
+};
 // Part of the arena where a result is stored; 0 bytes: the result is not in the arena.
 struct ArenaSlot {
   uint64_t offset = 0, bytes = 0;
@@ -245,7 +252,7 @@ struct WriteReference {
 using Operation =
     std::variant<CallKernel, CallProgram, CallNative, CallFunction, Move, LoadConstant, Jump, Branch, Kill, Return,
                  CallClosure, TailCall, TailCallClosure, ScalarCompute, BindSize, ComputeSize, CheckShape, CheckSize,
-                 Construct, ReadField, Switch, MakeClosure, MakeReference, ReadReference, WriteReference>;
+                 Construct, ReadField, Switch, MakeClosure, MakeReference, ReadReference, WriteReference, StartProgram>;
 
 struct Instruction {
   Operation operation;

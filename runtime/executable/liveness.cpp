@@ -84,6 +84,7 @@ class Walk {
                           [&](const ComputeSize&) { makes_its_own(); },
                           [&](const CheckShape&) {},
                           [&](const CheckSize&) {},
+                          [&](const StartProgram&) {},
                           [&](const ReadField&) { escapes(); },
                           [&](const ReadReference&) { escapes(); },
                           [&](const CallFunction&) { escapes(); },

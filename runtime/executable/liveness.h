@@ -61,7 +61,8 @@ void for_each_read(const Operation& operation, auto&& visit) {
                         [&](const WriteReference& w) {
                           visit(w.reference);
                           visit(w.value);
-                        }},
+                        },
+                        [&](const StartProgram& s) { list(s.args); }},
              operation);
 }
 
@@ -92,7 +93,8 @@ void for_each_write(const Operation& operation, auto&& visit) {
                         [&](const MakeClosure& c) { visit(c.to); },
                         [&](const MakeReference& m) { visit(m.to); },
                         [&](const ReadReference& r) { visit(r.to); },
-                        [](const WriteReference&) {}},
+                        [](const WriteReference&) {},
+                        [](const StartProgram&) {}},
              operation);
 }
 

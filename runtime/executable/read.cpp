@@ -154,6 +154,10 @@ class Reader {
         }
         return call;
       }
+      case file::Operation::StartProgram: {
+        const auto& s = *i.operation_as_StartProgram();
+        return StartProgram{s.program(), values(s.args())};
+      }
       case file::Operation::CallProgram: {
         const auto& c = *i.operation_as_CallProgram();
         return CallProgram{c.program(), values(c.args()), values(c.results())};

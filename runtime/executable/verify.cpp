@@ -122,6 +122,10 @@ class Verifier {
                             counts("arguments", c.args.size(), executable_.programs[c.program].inputs.size());
                             counts("results", c.results.size(), executable_.programs[c.program].outputs.size());
                           },
+                          [&](const StartProgram& s) {
+                            if (!index("program", s.program, executable_.programs.size())) return;
+                            counts("arguments", s.args.size(), executable_.programs[s.program].inputs.size());
+                          },
                           [&](const CallNative& c) {
                             distinct(c.results);
                             if (!index("native code", c.code, executable_.natives.size())) return;

@@ -112,6 +112,9 @@ class Writer {
               return as(Op::CallKernel, file::CreateCallKernel(builder_, text(c.kernel), builder_.CreateVector(attrs),
                                                                regs(c.args), regs(c.results), list));
             },
+            [&](const StartProgram& s) {
+              return as(Op::StartProgram, file::CreateStartProgram(builder_, s.program, regs(s.args)));
+            },
             [&](const CallProgram& c) {
               return as(Op::CallProgram, file::CreateCallProgram(builder_, c.program, regs(c.args), regs(c.results)));
             },

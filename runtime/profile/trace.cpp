@@ -1,7 +1,10 @@
 // Writes the trace of a profile in the format that ui.perfetto.dev opens.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
 
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
@@ -32,13 +35,20 @@ std::string_view describe(sim::Interval::Kind kind) {
 std::string make_trace(const ReportInput& input) {
   Json events = Json::array();
   events.push_back(label("process_name", kHost, 0, "host: " + input.executable->name));
-  events.push_back(label("thread_name", kHost, 0, "virtual machine"));
+  // A row for each device: a launch overlaps with calls of the CPU.
+  std::vector<std::string_view> devices;
+  for (const CallRecord& call : input.profile->calls) {
+    if (std::ranges::find(devices, call.device) != devices.end()) continue;
+    events.push_back(
+        label("thread_name", kHost, static_cast<int>(devices.size()), fmt::format("calls: {}", call.device)));
+    devices.push_back(call.device);
+  }
   for (const CallRecord& call : input.profile->calls) {
     events.push_back({{"ph", "X"},
                       {"name", call.layer.empty() ? call.name : call.layer},
                       {"cat", call.device},
                       {"pid", kHost},
-                      {"tid", 0},
+                      {"tid", std::ranges::find(devices, call.device) - devices.begin()},
                       {"ts", static_cast<double>(call.begin_ns) / 1e3},
                       {"dur", static_cast<double>(call.end_ns - call.begin_ns) / 1e3},
                       {"args", {{"kernel", call.name}, {"device", call.device}}}});

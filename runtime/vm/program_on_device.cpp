@@ -82,7 +82,7 @@ Expected<ProgramOnDevice> ProgramOnDevice::upload(driver::Accelerator& accelerat
   return result;
 }
 
-Expected<std::vector<Tensor>> ProgramOnDevice::run(std::span<const Tensor> inputs, std::chrono::nanoseconds limit) {
+Status ProgramOnDevice::start(std::span<const Tensor> inputs) {
   assert(inputs.size() == inputs_.size());
   driver::Launch launch;
   launch.profile = program_->profile;
@@ -103,8 +103,12 @@ Expected<std::vector<Tensor>> ProgramOnDevice::run(std::span<const Tensor> input
   for (size_t i = 0; i < outputs_.size(); ++i) {
     launch.bases[static_cast<size_t>(program_->outputs[i].base)] = outputs_[i].address;
   }
-  TENON_TRY(driver::start(*accelerator_, launch));
-  TENON_TRY(driver::finish(*accelerator_, limit));
+  return driver::start(*accelerator_, launch);
+}
+
+Status ProgramOnDevice::finish(std::chrono::nanoseconds limit) { return driver::finish(*accelerator_, limit); }
+
+Expected<std::vector<Tensor>> ProgramOnDevice::outputs() {
   std::vector<Tensor> results;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     TENON_TRY_ASSIGN(tensor, read(outputs_[i], 0, program_->outputs[i].dtype, program_->outputs[i].shape));

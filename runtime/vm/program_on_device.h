@@ -24,8 +24,11 @@ class ProgramOnDevice {
 
   const AcceleratorProgram& program() const { return *program_; }
 
-  // Writes the inputs, launches, waits and reads the outputs.
-  Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs, std::chrono::nanoseconds limit);
+  // A launch in three steps: writes the inputs and starts; waits, which may be done by another thread; reads the
+  // outputs.
+  Status start(std::span<const Tensor> inputs);
+  Status finish(std::chrono::nanoseconds limit);
+  Expected<std::vector<Tensor>> outputs();
 
   // An intermediate tensor of the last run.
   Expected<Tensor> read(const Probe& probe);

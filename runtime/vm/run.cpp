@@ -80,6 +80,7 @@ Status Run::run_entry(std::span<const Input> inputs) {
     const uint32_t index = is_inside ? words.origin[static_cast<size_t>(now_ - words.code.data())] : 0;
     status.error() = located(words, index, std::move(status.error()));
   }
+  abandon_started();
   while (!frames_.empty()) leave_frame();
   clear(0, std::min<size_t>(words_.size(), main.function->registers));
   heap_.collect({});
@@ -605,11 +606,7 @@ Expected<Tensor> Run::tensor(Register from) {
 // Executes a call that computes: timed, recorded and kept for the hook. `call` puts its results into made_.
 Status Run::compute(const Registers& from, const Registers& to, std::string_view name, std::string_view device,
                     auto&& call) {
-  release_args();
-  for (const Register r : from) {
-    TENON_TRY_ASSIGN(value, tensor(r));
-    args_.push_back(std::move(*value));
-  }
+  TENON_TRY(load_args(from));
   probes_.clear();
   const bool records = session_.options.profile && profile_.calls.size() < kMaxCallRecords;
   CallRecord record;
@@ -617,7 +614,11 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
   TENON_TRY(call());
   if (records) {
     record.end_ns = session_.now();
-    if (device == "accel") record.launch = static_cast<int32_t>(profile_.launches.size()) - 1;
+    if (device == "accel") {  // which may have begun before this instruction
+      record.launch = static_cast<int32_t>(profile_.launches.size()) - 1;
+      record.begin_ns = profile_.launches.back().begin_ns;
+      record.end_ns = profile_.launches.back().end_ns;
+    }
     profile_.calls.push_back(std::move(record));
   }
   own_.clear();
@@ -631,6 +632,15 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
     write(to[i], word);
   }
   grow();
+  return {};
+}
+
+Status Run::load_args(const Registers& from) {
+  release_args();
+  for (const Register r : from) {
+    TENON_TRY_ASSIGN(value, tensor(r));
+    args_.push_back(std::move(*value));
+  }
   return {};
 }
 
@@ -744,41 +754,80 @@ Status Run::execute(const CallKernel& call) {
 }
 
 Status Run::execute(const CallProgram& call) {
-  const AcceleratorProgram& program = executable_.programs[call.program];
-  return compute(call.args, call.results, program.name, "accel", [&]() -> Status {
-    const std::lock_guard lock(session_.device);
-    TENON_TRY_ASSIGN(results, launch(call.program));
-    made_ = std::move(*results);
-    if (!session_.options.hook) return {};
-    for (const Probe& probe : program.probes) {
-      TENON_TRY_ASSIGN(value, session_.programs[call.program].read(probe));
-      probes_.push_back({&probe, std::move(*value)});
-    }
-    return {};
+  return compute(call.args, call.results, executable_.programs[call.program].name, "accel", [&]() -> Status {
+    if (started_ && !started_->is(call.program, args_)) abandon_started();
+    if (!started_) TENON_TRY(start(call.program, std::unique_lock(session_.device), std::launch::deferred));
+    return finish_started();
   });
 }
 
-Expected<std::vector<Tensor>> Run::launch(uint32_t program) {
-  driver::Accelerator& accelerator = *session_.options.accelerator;
+// A hook is shown one instruction after another. While another run has the device, the program waits for it at its
+// call.
+Status Run::execute(const StartProgram& start) {
+  if (session_.options.hook || started_) return {};
+  std::unique_lock device(session_.device, std::try_to_lock);
+  if (!device) return {};
+  TENON_TRY(load_args(start.args));
+  TENON_TRY(this->start(start.program, std::move(device), std::launch::async));
+  release_args();
+  return {};
+}
+
+Status Run::start(uint32_t program, std::unique_lock<std::mutex> device, std::launch how) {
   const bool first = !session_.launched[program];
   session_.launched[program] = true;
-  sim::Simulator* simulator = session_.options.timeline && first ? accelerator.simulator() : nullptr;
-  LaunchRecord record;
-  record.program = program;
-  record.begin_ns = session_.now();
-  if (simulator) simulator->record_timeline(true);
-  auto results = session_.programs[program].run(args_, session_.options.launch_limit);
-  if (simulator) {
-    const auto timeline = simulator->timeline();
-    record.timeline.assign(timeline.begin(), timeline.end());
-    simulator->record_timeline(false);
+  StartedProgram started{.device = std::move(device)};
+  started.record.program = program;
+  started.record.begin_ns = session_.now();
+  for (const Tensor& input : args_) started.addresses.push_back(input.bytes().data());
+  if (session_.options.timeline && first) started.recorded = session_.options.accelerator->simulator();
+  if (started.recorded) started.recorded->record_timeline(true);
+  ProgramOnDevice& launched = session_.programs[program];
+  if (Status status = launched.start(args_); !status) {
+    if (started.recorded) started.recorded->record_timeline(false);
+    return status;
   }
-  record.end_ns = session_.now();
-  if (!results) return results;
-  TENON_TRY_ASSIGN(counters, driver::read_counters(accelerator));
+  started.end = std::async(how, [this, &launched] {
+    Status status = launched.finish(session_.options.launch_limit);
+    return StartedProgram::End{std::move(status), session_.now()};
+  });
+  started_.emplace(std::move(started));
+  return {};
+}
+
+// Waits for a launch whose results nothing wants: the run failed before it came to the call.
+void Run::abandon_started() {
+  if (!started_) return;
+  started_->end.wait();
+  if (started_->recorded) started_->recorded->record_timeline(false);
+  started_.reset();
+}
+
+Status Run::finish_started() {
+  StartedProgram started = std::move(*started_);
+  started_.reset();
+  auto [status, end_ns] = started.end.get();
+  LaunchRecord& record = started.record;
+  record.end_ns = end_ns;
+  if (started.recorded) {
+    const auto timeline = started.recorded->timeline();
+    record.timeline.assign(timeline.begin(), timeline.end());
+    started.recorded->record_timeline(false);
+  }
+  if (!status) return status;
+  ProgramOnDevice& program = session_.programs[record.program];
+  TENON_TRY_ASSIGN(results, program.outputs());
+  made_ = std::move(*results);
+  TENON_TRY_ASSIGN(counters, driver::read_counters(*session_.options.accelerator));
   record.counters = *counters;
+  if (session_.options.hook) {
+    for (const Probe& probe : executable_.programs[record.program].probes) {
+      TENON_TRY_ASSIGN(value, program.read(probe));
+      probes_.push_back({&probe, std::move(*value)});
+    }
+  }
   profile_.launches.push_back(std::move(record));
-  return results;
+  return {};
 }
 
 Status Run::execute(const CallNative& call) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 
 #include "runtime/vm/arenas.h"
 #include "runtime/vm/heap.h"
+#include "runtime/vm/started_program.h"
 #include "runtime/vm/state.h"
 
 namespace tenon::runtime {
@@ -72,6 +74,7 @@ class Run {
   const BoundKernel& kernel_of() const;
   const std::string& layer() const;
   Status execute(const CallProgram& call);
+  Status execute(const StartProgram& start);
   Status execute(const CallNative& call);
   Status execute(const BindSize& bind);
   Status execute(const ComputeSize& compute);
@@ -82,7 +85,12 @@ class Run {
 
   Status compute(const Registers& from, const Registers& to, std::string_view name, std::string_view device,
                  auto&& call);
-  Expected<std::vector<Tensor>> launch(uint32_t program);
+  Status load_args(const Registers& from);
+  // Launches the program with args_ as inputs; `how`: it is waited for by a thread of its own, or by this one.
+  Status start(uint32_t program, std::unique_lock<std::mutex> device, std::launch how);
+  // The results of the launch that was started, and the values of the program's probes for the hook.
+  Status finish_started();
+  void abandon_started();
   Expected<Tensor> tensor(Register from);
   void release_args();
   Status sizes(std::span<const Register> registers);
@@ -121,6 +129,7 @@ class Run {
   std::vector<Tensor> args_, made_, results_;
   std::vector<bool> own_;  // by result of the call: no other value shares its memory
   ResultMemory result_memory_{*this};
+  std::optional<StartedProgram> started_;
   std::vector<Word> scratch_;
   std::vector<ProbeValue> probes_;
   std::vector<std::optional<int64_t>> sizes_;

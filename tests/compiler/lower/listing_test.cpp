@@ -84,6 +84,7 @@ const std::vector<Variants>& kinds() {
       {MakeReference{1, 2}, MakeReference{3, 2}, MakeReference{1, 3}},
       {ReadReference{1, 2}, ReadReference{3, 2}, ReadReference{1, 3}},
       {WriteReference{1, 2}, WriteReference{3, 2}, WriteReference{1, 3}},
+      {StartProgram{0, {1}}, StartProgram{1, {1}}, StartProgram{0, {2}}, StartProgram{0, {1, 2}}},
   };
   return kinds;
 }

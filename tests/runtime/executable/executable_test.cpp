@@ -143,6 +143,14 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
        [&](E e) {
          code(e, 1) = CallProgram{0, {0}, {}};
        }},
+      {"instruction 1: program 1 of 1",
+       [&](E e) {
+         code(e, 1) = StartProgram{1, {0}};
+       }},
+      {"instruction 1: 2 arguments, must be 1",
+       [&](E e) {
+         code(e, 1) = StartProgram{0, {0, 0}};
+       }},
       {"two results go to one register",
        [&](E e) {
          code(e, 5) = CallKernel{"k", {}, {0}, {4, 4}};

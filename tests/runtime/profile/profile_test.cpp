@@ -1,8 +1,10 @@
 // Analysis, traces and reports of a profile.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report.h"
@@ -67,8 +69,10 @@ TEST_F(ProfileTest, TheTraceIsWhatPerfettoReads) {
   Json trace = Json::parse(make_trace(input()));
   size_t spans = 0;
   bool tile = false, layer = false;
+  std::map<std::string, std::set<int>> rows;  // of the host's calls, by device: they overlap
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] == "M") continue;
+    if (event["pid"] == 1) rows[event["cat"]].insert(event["tid"].get<int>());
     ++spans;
     ASSERT_EQ(event["ph"], "X");
     for (auto key : {"name", "pid", "tid", "ts", "dur"}) EXPECT_TRUE(event.contains(key)) << event;
@@ -79,6 +83,7 @@ TEST_F(ProfileTest, TheTraceIsWhatPerfettoReads) {
     }
     layer |= event["cat"] == "layer" && event["name"] == "dense_1";
   }
+  EXPECT_EQ(rows, (std::map<std::string, std::set<int>>{{"cpu", {1}}, {"accel", {0}}}));
   EXPECT_EQ(spans, 4u + 7 + 2);
   EXPECT_TRUE(tile && layer);
 }

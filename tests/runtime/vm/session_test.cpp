@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "driver/simulated.h"
 #include "runtime/executable/layout.h"
@@ -90,6 +91,89 @@ TEST_F(SessionTest, BothSidesOfTheBranchComputeWhatTheyShould) {
       EXPECT_EQ(through_kernel->at(0).data<int8_t>()[k], static_cast<int8_t>(x.data<int8_t>()[k] + 1));
     }
   }
+}
+
+// A program that is started before a kernel of the CPU and called after it.
+class StartedPrograms : public SessionTest {
+ protected:
+  void SetUp() override {
+    executable.functions[1].registers = 4;
+    set_region({StartProgram{0, {0}}, LoadConstant{2, 0}, CallKernel{"test.add", {}, {0, 2}, {3}},
+                CallProgram{0, {0}, {1}}, Return{{1}}});
+  }
+  void set_region(std::vector<Operation> operations) {
+    executable.functions[1].code.clear();
+    for (Operation& operation : operations) executable.functions[1].code.push_back({std::move(operation), "dense_1"});
+  }
+  void expect_right_results(Session& session) {
+    for (int i = 0; i < 3; ++i) {
+      const Tensor x = input(i);
+      const auto found = session.run(std::vector{x, flag(true)});
+      ASSERT_TRUE(found) << found.error().str();
+      EXPECT_EQ(found->at(0), Tensor::of<int8_t>({4, 16}, sample::expected(x.data<int8_t>())));
+    }
+  }
+};
+
+TEST_F(StartedPrograms, RunBesideTheCpu) {
+  executable = deserialize(serialize(executable).value(), "memory").value();
+  for (const bool timeline : {false, true}) {
+    auto session = open({.timeline = timeline});
+    ASSERT_TRUE(session) << session.error().str();
+    expect_right_results(*session);
+    const Profile& profile = session->profile();
+    ASSERT_EQ(profile.launches.size(), 3u);
+    EXPECT_EQ(profile.launches[0].timeline.empty(), !timeline);
+    ASSERT_EQ(profile.calls.size(), 6u);
+    for (size_t i = 0; i < 6; i += 2) {
+      EXPECT_EQ(profile.calls[i].device, "cpu");
+      EXPECT_EQ(profile.calls[i + 1].device, "accel") << "its results come after the kernel's";
+      EXPECT_LE(profile.calls[i + 1].begin_ns, profile.calls[i].begin_ns) << "and it began before the kernel";
+      EXPECT_EQ(profile.calls[i + 1].launch, static_cast<int32_t>(i / 2));
+    }
+  }
+}
+
+TEST_F(StartedPrograms, AHookSeesThemAtTheirCalls) {
+  size_t calls = 0;
+  const auto hook = [&](const Step& step) -> Status {
+    if (!std::holds_alternative<CallProgram>(step.instruction->operation)) return {};
+    ++calls;
+    EXPECT_EQ(step.probes.size(), 1u);
+    return {};
+  };
+  auto session = open({.hook = hook});
+  ASSERT_TRUE(session) << session.error().str();
+  expect_right_results(*session);
+  EXPECT_EQ(calls, 3u);
+}
+
+TEST_F(StartedPrograms, OthersThanTheOneThatIsCalledAreNoMatter) {
+  set_region({LoadConstant{2, 0}, StartProgram{0, {2}}, StartProgram{0, {0}}, CallProgram{0, {0}, {1}},
+              StartProgram{0, {1}}, Return{{1}}});
+  auto session = open();
+  ASSERT_TRUE(session) << session.error().str();
+  expect_right_results(*session);
+  EXPECT_EQ(session->profile().launches.size(), 3u) << "those whose results were wanted";
+}
+
+TEST_F(StartedPrograms, EndWithARunThatFails) {
+  std::get<CallKernel>(executable.functions[1].code[2].operation).kernel = "test.fail";
+  auto session = open();
+  ASSERT_TRUE(session) << session.error().str();
+  for (int i = 0; i < 2; ++i) {
+    const auto failed = session->run(std::vector{input(1), flag(true)});
+    ASSERT_FALSE(failed);
+    EXPECT_HAS(failed.error().str(), "no luck");
+  }
+  EXPECT_TRUE(session->run(std::vector{input(1), flag(false)}));
+}
+
+TEST_F(StartedPrograms, OfManyThreadsShareTheDevice) {
+  auto session = open();
+  ASSERT_TRUE(session) << session.error().str();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { expect_right_results(*session); });
 }
 
 TEST_F(SessionTest, ALoadedExecutableRunsLikeTheOneInMemory) {

@@ -1,0 +1,105 @@
+#include "compiler/lower/overlap.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/executable/liveness.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::CallProgram;
+using runtime::Instruction;
+using runtime::Operation;
+using runtime::Registers;
+
+// Registers that some instructions read and write, so that others must stay before or after these.
+class Used {
+ public:
+  void add(const Operation& operation) {
+    runtime::for_each_read(operation, [&](runtime::Register r) { read_.push_back(r); });
+    runtime::for_each_write(operation, [&](runtime::Register r) { written_.push_back(r); });
+  }
+  // Whether the operation reads or writes what these write, or writes what these read.
+  bool orders(const Operation& operation) const {
+    bool found = false;
+    runtime::for_each_read(operation, [&](runtime::Register r) { found |= has(written_, r); });
+    runtime::for_each_write(operation, [&](runtime::Register r) { found |= has(written_, r) || has(read_, r); });
+    return found;
+  }
+
+ private:
+  static bool has(const Registers& registers, runtime::Register r) {
+    return std::ranges::find(registers, r) != registers.end();
+  }
+
+  Registers read_, written_;
+};
+
+// Another program, or code that may run one, and the ends of a block.
+bool is_barrier(const Operation& operation) {
+  return !runtime::falls_through(operation) || std::holds_alternative<CallProgram>(operation) ||
+         std::holds_alternative<runtime::StartProgram>(operation) ||
+         std::holds_alternative<runtime::CallFunction>(operation) ||
+         std::holds_alternative<runtime::CallClosure>(operation) || std::holds_alternative<runtime::Branch>(operation);
+}
+
+bool is_work(const Instruction& instruction) {
+  return std::holds_alternative<runtime::CallNative>(instruction.operation);
+}
+
+// Moves what does not depend on the program's call at `at` before it, up to the next barrier; returns the call's index.
+size_t overlap(std::vector<Instruction>& block, size_t at) {
+  const Instruction begin{runtime::StartProgram{std::get<CallProgram>(block[at].operation).program,
+                                                std::get<CallProgram>(block[at].operation).args},
+                          block[at].layer};
+  size_t start = at;
+  // The start reads the arguments alone.
+  Used inputs;
+  inputs.add(begin.operation);
+  while (start > 0 && !is_barrier(block[start - 1].operation) && !inputs.orders(block[start - 1].operation)) --start;
+  Used dependent;
+  dependent.add(block[at].operation);
+  std::vector<Instruction> before(block.begin() + static_cast<std::ptrdiff_t>(start),
+                                  block.begin() + static_cast<std::ptrdiff_t>(at)),
+      after{block[at]};
+  size_t end = at + 1;
+  for (; end < block.size() && !is_barrier(block[end].operation); ++end) {
+    const bool waits = dependent.orders(block[end].operation);
+    if (waits) dependent.add(block[end].operation);
+    (waits ? after : before).push_back(block[end]);
+  }
+  if (std::ranges::none_of(before, is_work)) return at;
+  auto next = block.begin() + static_cast<std::ptrdiff_t>(start);
+  next = std::ranges::move(before, next).out;
+  std::ranges::move(after, next);
+  block.insert(block.begin() + static_cast<std::ptrdiff_t>(start), begin);
+  return start + 1 + before.size();
+}
+
+}  // namespace
+
+void overlap_programs(runtime::Function& function) {
+  const auto is_call = [](const Instruction& i) { return std::holds_alternative<CallProgram>(i.operation); };
+  if (std::ranges::none_of(function.code, is_call)) return;
+  std::vector<uint32_t> moved(function.code.size());  // by the first instruction of a block
+  std::vector<Instruction> code;
+  for (const runtime::LiveBlock& block : runtime::live_blocks(function)) {
+    moved[block.begin] = static_cast<uint32_t>(code.size());
+    std::vector<Instruction> made(std::make_move_iterator(function.code.begin() + block.begin),
+                                  std::make_move_iterator(function.code.begin() + block.end));
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (is_call(made[i])) i = overlap(made, i);
+    }
+    std::ranges::move(made, std::back_inserter(code));
+  }
+  for (Instruction& instruction : code)
+    runtime::for_each_target(instruction.operation, [&](uint32_t& target) { target = moved[target]; });
+  function.code = std::move(code);
+}
+
+}  // namespace tenon::compiler

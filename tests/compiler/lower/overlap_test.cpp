@@ -1,0 +1,87 @@
+// Accelerator programs beside native kernels: where they start, and where they are waited for.
+#include "compiler/lower/overlap.h"
+
+#include <gtest/gtest.h>
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Branch;
+using runtime::CallFunction;
+using runtime::CallKernel;
+using runtime::CallNative;
+using runtime::CallProgram;
+using runtime::Move;
+using runtime::Operation;
+using runtime::Registers;
+using runtime::Return;
+using runtime::StartProgram;
+
+CallNative native(Registers args, Registers results) { return {0, 0, std::move(args), std::move(results)}; }
+
+std::vector<Operation> overlapped(std::vector<Operation> operations) {
+  runtime::Function f{.name = "f", .registers = 10};
+  for (Operation& operation : operations) f.code.push_back({std::move(operation), "layer"});
+  overlap_programs(f);
+  std::vector<Operation> found;
+  for (const runtime::Instruction& instruction : f.code) {
+    found.push_back(instruction.operation);
+    EXPECT_EQ(instruction.layer, "layer");
+  }
+  return found;
+}
+using Code = std::vector<Operation>;
+
+TEST(Overlap, KernelsOfAnotherBranchRunBesideTheProgram) {
+  EXPECT_EQ(overlapped({native({0}, {1}), native({0}, {2}), CallProgram{0, {1}, {3}}, native({2}, {4}),
+                        native({3, 4}, {5}), Return{{5}}}),
+            (Code{native({0}, {1}), StartProgram{0, {1}}, native({0}, {2}), native({2}, {4}), CallProgram{0, {1}, {3}},
+                  native({3, 4}, {5}), Return{{5}}}))
+      << "it starts when register 1 is there, and ends when register 3 is read";
+}
+
+TEST(Overlap, WhatDependsOnTheResultsWaits) {
+  EXPECT_EQ(overlapped({CallProgram{0, {0}, {1}}, native({1}, {2}), native({2}, {3}), native({0}, {4}),
+                        native({4}, {5}), Return{{3, 5}}}),
+            (Code{StartProgram{0, {0}}, native({0}, {4}), native({4}, {5}), CallProgram{0, {0}, {1}}, native({1}, {2}),
+                  native({2}, {3}), Return{{3, 5}}}));
+  const Code reused{CallProgram{0, {0}, {1}}, native({1}, {2}), native({0}, {1}), Return{{1, 2}}};
+  EXPECT_EQ(overlapped(reused), reused) << "the second kernel writes a register that the first reads";
+}
+
+TEST(Overlap, NothingMovesWithoutAKernelToRunBeside) {
+  const Code chain{native({0}, {1}), CallProgram{0, {1}, {2}}, native({2}, {3}), Return{{3}}};
+  EXPECT_EQ(overlapped(chain), chain);
+  const Code moves{CallProgram{0, {0}, {2}}, Move{3, 0}, CallKernel{"reshape", {}, {3}, {4}}, Return{{2, 4}}};
+  EXPECT_EQ(overlapped(moves), moves) << "these take no time";
+}
+
+// One program after another: each has the device.
+TEST(Overlap, ProgramsDoNotOverlapEachOther) {
+  EXPECT_EQ(overlapped({CallProgram{0, {0}, {1}}, native({0}, {2}), CallProgram{1, {0}, {3}}, native({0}, {4}),
+                        Return{{1, 2, 3, 4}}}),
+            (Code{StartProgram{0, {0}}, native({0}, {2}), CallProgram{0, {0}, {1}}, StartProgram{1, {0}},
+                  native({0}, {4}), CallProgram{1, {0}, {3}}, Return{{1, 2, 3, 4}}}));
+  const Code calls{CallProgram{0, {0}, {1}}, CallFunction{0, {0}, {2}}, native({0}, {3}), Return{{1, 2, 3}}};
+  EXPECT_EQ(overlapped(calls), calls) << "a function may run a program";
+}
+
+// Registers are reused in functions that are called: what is read and written stays in its order.
+TEST(Overlap, RegistersKeepTheirValues) {
+  const Code reused{CallProgram{0, {0}, {1}}, native({2}, {0}), Return{{0, 1}}};
+  EXPECT_EQ(overlapped(reused), reused) << "the kernel writes what the program reads";
+  const Code twice{CallProgram{0, {0}, {1}}, native({2}, {1}), Return{{1}}};
+  EXPECT_EQ(overlapped(twice), twice) << "the kernel writes what the program writes";
+  const Code before{native({2}, {0}), CallProgram{0, {0}, {1}}, Return{{1}}};
+  EXPECT_EQ(overlapped(before), before) << "the kernel makes the program's input";
+}
+
+TEST(Overlap, JumpsLeadToTheirBlocks) {
+  EXPECT_EQ(overlapped({Branch{0, 4}, CallProgram{0, {1}, {2}}, native({1}, {3}), Return{{2, 3}},
+                        CallProgram{0, {1}, {2}}, native({1}, {3}), Return{{3, 2}}}),
+            (Code{Branch{0, 5}, StartProgram{0, {1}}, native({1}, {3}), CallProgram{0, {1}, {2}}, Return{{2, 3}},
+                  StartProgram{0, {1}}, native({1}, {3}), CallProgram{0, {1}, {2}}, Return{{3, 2}}}));
+}
+
+}  // namespace
+}  // namespace tenon::compiler
