@@ -17,7 +17,7 @@ using runtime::Registers;
 using runtime::Return;
 using runtime::StartProgram;
 
-CallNative native(Registers args, Registers results) { return {0, 0, std::move(args), std::move(results)}; }
+CallNative cpu_kernel(Registers args, Registers results) { return {0, 0, std::move(args), std::move(results)}; }
 
 std::vector<Operation> overlapped(std::vector<Operation> operations) {
   runtime::Function f{.name = "f", .registers = 10};
@@ -33,24 +33,24 @@ std::vector<Operation> overlapped(std::vector<Operation> operations) {
 using Code = std::vector<Operation>;
 
 TEST(Overlap, KernelsOfAnotherBranchRunBesideTheProgram) {
-  EXPECT_EQ(overlapped({native({0}, {1}), native({0}, {2}), CallProgram{0, {1}, {3}}, native({2}, {4}),
-                        native({3, 4}, {5}), Return{{5}}}),
-            (Code{native({0}, {1}), StartProgram{0, {1}}, native({0}, {2}), native({2}, {4}), CallProgram{0, {1}, {3}},
-                  native({3, 4}, {5}), Return{{5}}}))
+  EXPECT_EQ(overlapped({cpu_kernel({0}, {1}), cpu_kernel({0}, {2}), CallProgram{0, {1}, {3}}, cpu_kernel({2}, {4}),
+                        cpu_kernel({3, 4}, {5}), Return{{5}}}),
+            (Code{cpu_kernel({0}, {1}), StartProgram{0, {1}}, cpu_kernel({0}, {2}), cpu_kernel({2}, {4}),
+                  CallProgram{0, {1}, {3}}, cpu_kernel({3, 4}, {5}), Return{{5}}}))
       << "it starts when register 1 is there, and ends when register 3 is read";
 }
 
 TEST(Overlap, WhatDependsOnTheResultsWaits) {
-  EXPECT_EQ(overlapped({CallProgram{0, {0}, {1}}, native({1}, {2}), native({2}, {3}), native({0}, {4}),
-                        native({4}, {5}), Return{{3, 5}}}),
-            (Code{StartProgram{0, {0}}, native({0}, {4}), native({4}, {5}), CallProgram{0, {0}, {1}}, native({1}, {2}),
-                  native({2}, {3}), Return{{3, 5}}}));
-  const Code reused{CallProgram{0, {0}, {1}}, native({1}, {2}), native({0}, {1}), Return{{1, 2}}};
+  EXPECT_EQ(overlapped({CallProgram{0, {0}, {1}}, cpu_kernel({1}, {2}), cpu_kernel({2}, {3}), cpu_kernel({0}, {4}),
+                        cpu_kernel({4}, {5}), Return{{3, 5}}}),
+            (Code{StartProgram{0, {0}}, cpu_kernel({0}, {4}), cpu_kernel({4}, {5}), CallProgram{0, {0}, {1}},
+                  cpu_kernel({1}, {2}), cpu_kernel({2}, {3}), Return{{3, 5}}}));
+  const Code reused{CallProgram{0, {0}, {1}}, cpu_kernel({1}, {2}), cpu_kernel({0}, {1}), Return{{1, 2}}};
   EXPECT_EQ(overlapped(reused), reused) << "the second kernel writes a register that the first reads";
 }
 
 TEST(Overlap, NothingMovesWithoutAKernelToRunBeside) {
-  const Code chain{native({0}, {1}), CallProgram{0, {1}, {2}}, native({2}, {3}), Return{{3}}};
+  const Code chain{cpu_kernel({0}, {1}), CallProgram{0, {1}, {2}}, cpu_kernel({2}, {3}), Return{{3}}};
   EXPECT_EQ(overlapped(chain), chain);
   const Code moves{CallProgram{0, {0}, {2}}, Move{3, 0}, CallKernel{"reshape", {}, {3}, {4}}, Return{{2, 4}}};
   EXPECT_EQ(overlapped(moves), moves) << "these take no time";
@@ -58,29 +58,29 @@ TEST(Overlap, NothingMovesWithoutAKernelToRunBeside) {
 
 // One program after another: each has the device.
 TEST(Overlap, ProgramsDoNotOverlapEachOther) {
-  EXPECT_EQ(overlapped({CallProgram{0, {0}, {1}}, native({0}, {2}), CallProgram{1, {0}, {3}}, native({0}, {4}),
+  EXPECT_EQ(overlapped({CallProgram{0, {0}, {1}}, cpu_kernel({0}, {2}), CallProgram{1, {0}, {3}}, cpu_kernel({0}, {4}),
                         Return{{1, 2, 3, 4}}}),
-            (Code{StartProgram{0, {0}}, native({0}, {2}), CallProgram{0, {0}, {1}}, StartProgram{1, {0}},
-                  native({0}, {4}), CallProgram{1, {0}, {3}}, Return{{1, 2, 3, 4}}}));
-  const Code calls{CallProgram{0, {0}, {1}}, CallFunction{0, {0}, {2}}, native({0}, {3}), Return{{1, 2, 3}}};
+            (Code{StartProgram{0, {0}}, cpu_kernel({0}, {2}), CallProgram{0, {0}, {1}}, StartProgram{1, {0}},
+                  cpu_kernel({0}, {4}), CallProgram{1, {0}, {3}}, Return{{1, 2, 3, 4}}}));
+  const Code calls{CallProgram{0, {0}, {1}}, CallFunction{0, {0}, {2}}, cpu_kernel({0}, {3}), Return{{1, 2, 3}}};
   EXPECT_EQ(overlapped(calls), calls) << "a function may run a program";
 }
 
 // Registers are reused in functions that are called: what is read and written stays in its order.
 TEST(Overlap, RegistersKeepTheirValues) {
-  const Code reused{CallProgram{0, {0}, {1}}, native({2}, {0}), Return{{0, 1}}};
+  const Code reused{CallProgram{0, {0}, {1}}, cpu_kernel({2}, {0}), Return{{0, 1}}};
   EXPECT_EQ(overlapped(reused), reused) << "the kernel writes what the program reads";
-  const Code twice{CallProgram{0, {0}, {1}}, native({2}, {1}), Return{{1}}};
+  const Code twice{CallProgram{0, {0}, {1}}, cpu_kernel({2}, {1}), Return{{1}}};
   EXPECT_EQ(overlapped(twice), twice) << "the kernel writes what the program writes";
-  const Code before{native({2}, {0}), CallProgram{0, {0}, {1}}, Return{{1}}};
+  const Code before{cpu_kernel({2}, {0}), CallProgram{0, {0}, {1}}, Return{{1}}};
   EXPECT_EQ(overlapped(before), before) << "the kernel makes the program's input";
 }
 
 TEST(Overlap, JumpsLeadToTheirBlocks) {
-  EXPECT_EQ(overlapped({Branch{0, 4}, CallProgram{0, {1}, {2}}, native({1}, {3}), Return{{2, 3}},
-                        CallProgram{0, {1}, {2}}, native({1}, {3}), Return{{3, 2}}}),
-            (Code{Branch{0, 5}, StartProgram{0, {1}}, native({1}, {3}), CallProgram{0, {1}, {2}}, Return{{2, 3}},
-                  StartProgram{0, {1}}, native({1}, {3}), CallProgram{0, {1}, {2}}, Return{{3, 2}}}));
+  EXPECT_EQ(overlapped({Branch{0, 4}, CallProgram{0, {1}, {2}}, cpu_kernel({1}, {3}), Return{{2, 3}},
+                        CallProgram{0, {1}, {2}}, cpu_kernel({1}, {3}), Return{{3, 2}}}),
+            (Code{Branch{0, 5}, StartProgram{0, {1}}, cpu_kernel({1}, {3}), CallProgram{0, {1}, {2}}, Return{{2, 3}},
+                  StartProgram{0, {1}}, cpu_kernel({1}, {3}), CallProgram{0, {1}, {2}}, Return{{3, 2}}}));
 }
 
 }  // namespace
