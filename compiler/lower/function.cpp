@@ -71,7 +71,7 @@ Status FunctionLowering::finish(uint32_t index) {
   }
   code_.name = name_;
   code_.registers = next_;
-  overlap_programs(code_);
+  overlap_devices(code_, ProgramLowering::kGpuCode);
   code_.captures = static_cast<uint32_t>(captures_.size());
   code_.self = self_register_.has_value();
   if (role_ != Role::kEntry) {

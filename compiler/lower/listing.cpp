@@ -119,6 +119,9 @@ std::string text_of(const runtime::Executable& e, const runtime::Operation& oper
           [&](const runtime::StartProgram& s) {
             return fmt::format("start program {}({})", e.programs[s.program].name, list_of(s.args));
           },
+          [&](const runtime::StartNative& s) {
+            return fmt::format("start native {}({})", e.natives[s.code].kernels[s.kernel].name, list_of(s.args));
+          },
           [&](const runtime::CallNative& c) {
             return fmt::format("{}native {}({}){}", assigned(c.results), e.natives[c.code].kernels[c.kernel].name,
                                list_of(c.args), slots(c.slots));

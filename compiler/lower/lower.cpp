@@ -57,6 +57,8 @@ Status ProgramLowering::compile_kernels() {
     for (runtime::Instruction& instruction : function.code) {
       auto* call = std::get_if<runtime::CallNative>(&instruction.operation);
       if (call && call->code == kGpuCode) call->code = index;
+      auto* start = std::get_if<runtime::StartNative>(&instruction.operation);
+      if (start && start->code == kGpuCode) start->code = index;
     }
   }
   if (options.gpu_functions) std::ranges::copy(gpu_kernels.functions(), std::back_inserter(*options.gpu_functions));

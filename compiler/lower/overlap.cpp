@@ -12,6 +12,7 @@
 namespace tenon::compiler {
 namespace {
 
+using runtime::CallNative;
 using runtime::CallProgram;
 using runtime::Instruction;
 using runtime::Operation;
@@ -40,23 +41,57 @@ class Used {
   Registers read_, written_;
 };
 
-// Another program, or code that may run one, and the ends of a block.
-bool is_barrier(const Operation& operation) {
-  return !runtime::falls_through(operation) || std::holds_alternative<CallProgram>(operation) ||
-         std::holds_alternative<runtime::StartProgram>(operation) ||
-         std::holds_alternative<runtime::CallFunction>(operation) ||
-         std::holds_alternative<runtime::CallClosure>(operation) || std::holds_alternative<runtime::Branch>(operation);
-}
+enum class Device : uint8_t { kAccelerator, kGpu };
 
-bool is_work(const Instruction& instruction) {
-  return std::holds_alternative<runtime::CallNative>(instruction.operation);
-}
+class BlockOrder {
+ public:
+  BlockOrder(std::vector<Instruction>& block, uint32_t gpu_code, Device device)
+      : block_(block), gpu_code_(gpu_code), device_(device) {}
 
-// Moves what does not depend on the program's call at `at` before it, up to the next barrier; returns the call's index.
-size_t overlap(std::vector<Instruction>& block, size_t at) {
-  const Instruction begin{runtime::StartProgram{std::get<CallProgram>(block[at].operation).program,
-                                                std::get<CallProgram>(block[at].operation).args},
-                          block[at].layer};
+  void run() {
+    for (size_t i = 0; i < block_.size(); ++i) {
+      if (is_call(block_[i].operation)) i = overlap(i);
+    }
+  }
+
+ private:
+  bool is_call(const Operation& operation) const {
+    const auto* native = std::get_if<CallNative>(&operation);
+    return device_ == Device::kAccelerator ? std::holds_alternative<CallProgram>(operation)
+                                           : native && native->code == gpu_code_;
+  }
+  // The device's next work, code that may have some, and the ends of a block.
+  bool is_barrier(const Operation& operation) const {
+    const bool starts = device_ == Device::kAccelerator ? std::holds_alternative<runtime::StartProgram>(operation)
+                                                        : std::holds_alternative<runtime::StartNative>(operation);
+    return starts || is_call(operation) || !runtime::falls_through(operation) ||
+           std::holds_alternative<runtime::CallFunction>(operation) ||
+           std::holds_alternative<runtime::CallClosure>(operation) ||
+           std::holds_alternative<runtime::Branch>(operation);
+  }
+  // Of the CPU, or of the other device.
+  static bool is_work(const Instruction& instruction) {
+    return std::holds_alternative<CallNative>(instruction.operation) ||
+           std::holds_alternative<CallProgram>(instruction.operation);
+  }
+  static Operation start_of(const Operation& call) {
+    if (const auto* program = std::get_if<CallProgram>(&call))
+      return runtime::StartProgram{program->program, program->args};
+    const auto& native = std::get<CallNative>(call);
+    return runtime::StartNative{native.code, native.kernel, native.args};
+  }
+
+  size_t overlap(size_t at);
+
+  std::vector<Instruction>& block_;
+  uint32_t gpu_code_;
+  Device device_;
+};
+
+// Moves what does not depend on the call at `at` before it, up to the next barrier; returns the call's index.
+size_t BlockOrder::overlap(size_t at) {
+  std::vector<Instruction>& block = block_;
+  const Instruction begin{start_of(block[at].operation), block[at].layer};
   size_t start = at;
   // The start reads the arguments alone.
   Used inputs;
@@ -83,18 +118,19 @@ size_t overlap(std::vector<Instruction>& block, size_t at) {
 
 }  // namespace
 
-void overlap_programs(runtime::Function& function) {
-  const auto is_call = [](const Instruction& i) { return std::holds_alternative<CallProgram>(i.operation); };
-  if (std::ranges::none_of(function.code, is_call)) return;
+void overlap_devices(runtime::Function& function, uint32_t gpu_code) {
+  const auto is_device_call = [&](const Instruction& i) {
+    const auto* native = std::get_if<CallNative>(&i.operation);
+    return std::holds_alternative<CallProgram>(i.operation) || (native && native->code == gpu_code);
+  };
+  if (std::ranges::none_of(function.code, is_device_call)) return;
   std::vector<uint32_t> moved(function.code.size());  // by the first instruction of a block
   std::vector<Instruction> code;
   for (const runtime::LiveBlock& block : runtime::live_blocks(function)) {
     moved[block.begin] = static_cast<uint32_t>(code.size());
     std::vector<Instruction> made(std::make_move_iterator(function.code.begin() + block.begin),
                                   std::make_move_iterator(function.code.begin() + block.end));
-    for (size_t i = 0; i < made.size(); ++i) {
-      if (is_call(made[i])) i = overlap(made, i);
-    }
+    for (const Device device : {Device::kAccelerator, Device::kGpu}) BlockOrder(made, gpu_code, device).run();
     std::ranges::move(made, std::back_inserter(code));
   }
   for (Instruction& instruction : code)

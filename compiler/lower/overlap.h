@@ -1,14 +1,17 @@
-// Accelerator programs beside the processor: each is started as soon as its inputs are there, and what does not depend
-// on its results runs before they are waited for, as far as the same basic block has native kernels of this kind.
+// Devices beside the processor: an accelerator program, or a kernel of a GPU, is started as soon as its inputs are
+// there, and what does not depend on its results runs before they are waited for, as far as the same basic block has
+// kernels of this kind, of the CPU or of the other device.
 #pragma once
+
+#include <cstdint>
 
 #include "runtime/executable/executable.h"
 
 namespace tenon::compiler {
 
-// Adds a StartProgram for each CallProgram that native kernels can run beside, and moves the call and what depends on
-// it after these; otherwise the order stays. The code has no Kill instructions yet: values that a program reads live
-// until its call, where they may die.
-void overlap_programs(runtime::Function& function);
+// Adds a StartProgram or StartNative for each call of a device that other kernels can run beside, and moves the call
+// and what depends on it after these; otherwise the order stays. `gpu_code`: the index of the native code for GPUs. The
+// code has no Kill instructions yet: values that a device reads live until its call, where they may die.
+void overlap_devices(runtime::Function& function, uint32_t gpu_code);
 
 }  // namespace tenon::compiler

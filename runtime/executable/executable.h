@@ -87,6 +87,12 @@ struct CallNative {
   std::vector<ArenaSlot> slots = {};  // of the results; empty: no result is in the arena
   bool operator==(const CallNative&) const = default;
 };
+// The same for a kernel of a GPU and its CallNative; of other kernels it does nothing.
+struct StartNative {
+  uint32_t code = 0, kernel = 0;
+  Registers args;
+  bool operator==(const StartNative&) const = default;
+};
 // Calls function `function` in a frame of its own.
 struct CallFunction {
   uint32_t function = 0;
@@ -249,10 +255,10 @@ struct WriteReference {
   bool operator==(const WriteReference&) const = default;
 };
 
-using Operation =
-    std::variant<CallKernel, CallProgram, CallNative, CallFunction, Move, LoadConstant, Jump, Branch, Kill, Return,
-                 CallClosure, TailCall, TailCallClosure, ScalarCompute, BindSize, ComputeSize, CheckShape, CheckSize,
-                 Construct, ReadField, Switch, MakeClosure, MakeReference, ReadReference, WriteReference, StartProgram>;
+using Operation = std::variant<CallKernel, CallProgram, CallNative, CallFunction, Move, LoadConstant, Jump, Branch,
+                               Kill, Return, CallClosure, TailCall, TailCallClosure, ScalarCompute, BindSize,
+                               ComputeSize, CheckShape, CheckSize, Construct, ReadField, Switch, MakeClosure,
+                               MakeReference, ReadReference, WriteReference, StartProgram, StartNative>;
 
 struct Instruction {
   Operation operation;

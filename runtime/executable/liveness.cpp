@@ -85,6 +85,7 @@ class Walk {
                           [&](const CheckShape&) {},
                           [&](const CheckSize&) {},
                           [&](const StartProgram&) {},
+                          [&](const StartNative&) {},
                           [&](const ReadField&) { escapes(); },
                           [&](const ReadReference&) { escapes(); },
                           [&](const CallFunction&) { escapes(); },

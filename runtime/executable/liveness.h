@@ -62,7 +62,8 @@ void for_each_read(const Operation& operation, auto&& visit) {
                           visit(w.reference);
                           visit(w.value);
                         },
-                        [&](const StartProgram& s) { list(s.args); }},
+                        [&](const StartProgram& s) { list(s.args); },
+                        [&](const StartNative& s) { list(s.args); }},
              operation);
 }
 
@@ -94,7 +95,8 @@ void for_each_write(const Operation& operation, auto&& visit) {
                         [&](const MakeReference& m) { visit(m.to); },
                         [&](const ReadReference& r) { visit(r.to); },
                         [](const WriteReference&) {},
-                        [](const StartProgram&) {}},
+                        [](const StartProgram&) {},
+                        [](const StartNative&) {}},
              operation);
 }
 

@@ -158,6 +158,10 @@ class Reader {
         const auto& s = *i.operation_as_StartProgram();
         return StartProgram{s.program(), values(s.args())};
       }
+      case file::Operation::StartNative: {
+        const auto& s = *i.operation_as_StartNative();
+        return StartNative{s.code(), s.kernel(), values(s.args())};
+      }
       case file::Operation::CallProgram: {
         const auto& c = *i.operation_as_CallProgram();
         return CallProgram{c.program(), values(c.args()), values(c.results())};

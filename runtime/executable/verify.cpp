@@ -126,6 +126,12 @@ class Verifier {
                             if (!index("program", s.program, executable_.programs.size())) return;
                             counts("arguments", s.args.size(), executable_.programs[s.program].inputs.size());
                           },
+                          [&](const StartNative& s) {
+                            if (!index("native code", s.code, executable_.natives.size())) return;
+                            const auto& kernels = executable_.natives[s.code].kernels;
+                            if (!index("native kernel", s.kernel, kernels.size())) return;
+                            counts("arguments", s.args.size(), kernels[s.kernel].signature.params.size());
+                          },
                           [&](const CallNative& c) {
                             distinct(c.results);
                             if (!index("native code", c.code, executable_.natives.size())) return;

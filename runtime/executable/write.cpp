@@ -115,6 +115,9 @@ class Writer {
             [&](const StartProgram& s) {
               return as(Op::StartProgram, file::CreateStartProgram(builder_, s.program, regs(s.args)));
             },
+            [&](const StartNative& s) {
+              return as(Op::StartNative, file::CreateStartNative(builder_, s.code, s.kernel, regs(s.args)));
+            },
             [&](const CallProgram& c) {
               return as(Op::CallProgram, file::CreateCallProgram(builder_, c.program, regs(c.args), regs(c.results)));
             },

@@ -619,6 +619,8 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
       record.begin_ns = profile_.launches.back().begin_ns;
       record.end_ns = profile_.launches.back().end_ns;
     }
+    if (call_begin_) record.begin_ns = *call_begin_;
+    call_begin_.reset();
     profile_.calls.push_back(std::move(record));
   }
   own_.clear();
@@ -773,6 +775,17 @@ Status Run::execute(const StartProgram& start) {
   return {};
 }
 
+Status Run::execute(const StartNative& start) {
+  auto* gpu = std::get_if<cuda::GpuLibrary>(&session_.natives[start.code]);
+  if (!gpu || session_.options.hook || started_on_gpu_) return {};
+  TENON_TRY(load_args(start.args));
+  gpu_begin_ = session_.now();
+  TENON_TRY_ASSIGN(started, gpu->try_start(start.kernel, args_));
+  started_on_gpu_ = std::move(*started);
+  release_args();
+  return {};
+}
+
 Status Run::start(uint32_t program, std::unique_lock<std::mutex> device, std::launch how) {
   const bool first = !session_.launched[program];
   session_.launched[program] = true;
@@ -797,6 +810,8 @@ Status Run::start(uint32_t program, std::unique_lock<std::mutex> device, std::la
 
 // Waits for a launch whose results nothing wants: the run failed before it came to the call.
 void Run::abandon_started() {
+  started_on_gpu_.reset();
+  call_begin_.reset();
   if (!started_) return;
   started_->end.wait();
   if (started_->recorded) started_->recorded->record_timeline(false);
@@ -834,9 +849,13 @@ Status Run::execute(const CallNative& call) {
   const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
   auto& library = session_.natives[call.code];
   if (auto* gpu = std::get_if<cuda::GpuLibrary>(&library)) {
-    return compute(call.args, call.results, name, "cuda", [&] {
+    return compute(call.args, call.results, name, "cuda", [&]() -> Status {
       result_memory_.call = &call;
-      return gpu->call(call.kernel, args_, made_, result_memory_);
+      if (started_on_gpu_ && !started_on_gpu_->is(*gpu, call.kernel, args_)) started_on_gpu_.reset();
+      if (!started_on_gpu_) return gpu->call(call.kernel, args_, made_, result_memory_);
+      call_begin_ = gpu_begin_;
+      const auto started = std::move(started_on_gpu_);
+      return gpu->finish(*started, args_, made_, result_memory_);
     });
   }
   return compute(call.args, call.results, name, "cpu", [&] {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -75,6 +76,7 @@ class Run {
   const std::string& layer() const;
   Status execute(const CallProgram& call);
   Status execute(const StartProgram& start);
+  Status execute(const StartNative& start);
   Status execute(const CallNative& call);
   Status execute(const BindSize& bind);
   Status execute(const ComputeSize& compute);
@@ -130,6 +132,9 @@ class Run {
   std::vector<bool> own_;  // by result of the call: no other value shares its memory
   ResultMemory result_memory_{*this};
   std::optional<StartedProgram> started_;
+  std::unique_ptr<cuda::StartedCall> started_on_gpu_;
+  int64_t gpu_begin_ = 0;              // when it was started
+  std::optional<int64_t> call_begin_;  // when the current call began, if that was before its instruction
   std::vector<Word> scratch_;
   std::vector<ProbeValue> probes_;
   std::vector<std::optional<int64_t>> sizes_;

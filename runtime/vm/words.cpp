@@ -98,6 +98,7 @@ class Assembler {
   void emit(const CallNative&) { other(); }
   void emit(const CallProgram&) { other(); }
   void emit(const StartProgram&) { other(); }
+  void emit(const StartNative&) { other(); }
   void emit(const BindSize&) { other(); }
   void emit(const ComputeSize&) { other(); }
   void emit(const CheckShape&) { other(); }

@@ -2,27 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "support/try.h"
 
 namespace tenon::runtime::cuda {
 namespace {
-
-// Gives memory back at the end of a call, also of one that fails.
-class Release {
- public:
-  Release(Gpu& gpu, const std::vector<Memory>& owned) : gpu_(gpu), owned_(owned) {}
-  Release(const Release&) = delete;
-  Release& operator=(const Release&) = delete;
-  ~Release() {
-    for (const Memory& memory : owned_) gpu_.release(memory);
-  }
-
- private:
-  Gpu& gpu_;
-  const std::vector<Memory>& owned_;
-};
 
 Expected<uint64_t> bytes_of(const SignatureBuffer& buffer, const KnownDims& dims) {
   Shape shape;
@@ -67,14 +53,50 @@ Expected<GpuLibrary> GpuLibrary::load(const NativeCode& code, std::shared_ptr<Sh
   return library;
 }
 
+StartedCall::~StartedCall() {
+  if (!ended_) (void)gpu_.wait();  // no caller waits for a fault
+  for (const Memory& memory : owned_) gpu_.release(memory);
+}
+
+bool StartedCall::is(const GpuLibrary& library, size_t kernel, std::span<const Tensor> params) const {
+  return &library == library_ && kernel == kernel_ &&
+         std::ranges::equal(params, params_, {}, [](const Tensor& param) { return param.bytes().data(); });
+}
+
 Status GpuLibrary::call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
                         CallMemory& memory) {
-  const NativeKernel& called = code_->kernels[kernel];
-  Status status = bind_dims(called.signature, params, memory);
-  if (status) status = make_results(called.signature, params, memory, results);
-  if (status) status = run(called, params, results, memory.dims);
-  if (!status && status.error().where.empty()) status.error().where = "@" + called.name;
+  TENON_TRY_ASSIGN(started, start(std::unique_lock(gpu_->in_use), kernel, params));
+  return finish(**started, params, results, memory);
+}
+
+Expected<std::unique_ptr<StartedCall>> GpuLibrary::try_start(size_t kernel, std::span<const Tensor> params) {
+  std::unique_lock in_use(gpu_->in_use, std::try_to_lock);
+  if (!in_use) return nullptr;
+  return start(std::move(in_use), kernel, params);
+}
+
+Expected<std::unique_ptr<StartedCall>> GpuLibrary::start(std::unique_lock<std::mutex> in_use, size_t kernel,
+                                                         std::span<const Tensor> params) {
+  auto call = std::make_unique<StartedCall>(std::move(in_use), gpu_->gpu);
+  call->library_ = this;
+  call->kernel_ = kernel;
+  for (const Tensor& param : params) call->params_.push_back(param.bytes().data());
+  if (Status status = queue(*call, params); !status) return located(kernel, std::move(status.error()));
+  return call;
+}
+
+Status GpuLibrary::finish(StartedCall& call, std::span<const Tensor> params, std::vector<Tensor>& results,
+                          CallMemory& memory) {
+  memory.dims = call.dims_;
+  Status status = make_results(code_->kernels[call.kernel_].signature, params, memory, results);
+  if (status) status = read(call, results);
+  if (!status) return located(call.kernel_, std::move(status.error()));
   return status;
+}
+
+std::unexpected<Diagnostic> GpuLibrary::located(size_t kernel, Diagnostic diagnostic) const {
+  if (diagnostic.where.empty()) diagnostic.where = "@" + code_->kernels[kernel].name;
+  return std::unexpected(std::move(diagnostic));
 }
 
 // The parameter's memory on the GPU; what is not a constant belongs to the call.
@@ -95,36 +117,40 @@ Expected<Memory> GpuLibrary::copy(const Tensor& param, std::vector<Memory>& owne
   return memory;
 }
 
-Status GpuLibrary::run(const NativeKernel& kernel, std::span<const Tensor> params, std::span<Tensor> results,
-                       std::span<const int64_t> dims) {
-  const std::lock_guard lock(gpu_->in_use);
-  Gpu& gpu = gpu_->gpu;
-  std::vector<Memory> owned;
-  const Release release(gpu, owned);
+// Copies the parameters and queues the launches.
+Status GpuLibrary::queue(StartedCall& call, std::span<const Tensor> params) {
+  const NativeKernel& kernel = code_->kernels[call.kernel_];
+  TENON_TRY_ASSIGN(dims, bind_dims(kernel.signature, params));
+  call.dims_ = std::move(*dims);
   std::vector<uint64_t> addresses;
   for (const Tensor& param : params) {
-    TENON_TRY_ASSIGN(memory, copy(param, owned));
+    TENON_TRY_ASSIGN(memory, copy(param, call.owned_));
     addresses.push_back(memory->address);
   }
-  const size_t first_result = owned.size();
-  for (const Tensor& result : results) {
-    TENON_TRY_ASSIGN(memory, gpu.allocate(result.bytes().size()));
-    owned.push_back(*memory);
+  const KnownDims known(call.dims_.begin(), call.dims_.end());
+  for (const SignatureBuffer& result : kernel.signature.results) {
+    TENON_TRY_ASSIGN(memory, allocate(result, known));
+    call.owned_.push_back(*memory);
+    call.results_.push_back(*memory);
     addresses.push_back(memory->address);
   }
-  TENON_TRY(launch(kernel, std::move(addresses), dims));
+  return launch(kernel, std::move(addresses), known);
+}
+
+Status GpuLibrary::read(StartedCall& call, std::span<Tensor> results) {
   for (size_t i = 0; i < results.size(); ++i) {
-    TENON_TRY(gpu.download(results[i].bytes(), owned[first_result + i]));
+    TENON_TRY(call.gpu_.download(results[i].bytes(), call.results_[i]));
+    call.ended_ = true;
     ++counters_.downloads;
     counters_.downloaded_bytes += results[i].bytes().size();
   }
-  return results.empty() ? gpu.wait() : Status();
+  call.ended_ = true;
+  return results.empty() ? call.gpu_.wait() : Status();
 }
 
 // Launches run in their order, so the memory of a temporary serves others as soon as its last launch is queued.
-Status GpuLibrary::launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, std::span<const int64_t> dims) {
+Status GpuLibrary::launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, const KnownDims& known) {
   Gpu& gpu = gpu_->gpu;
-  const KnownDims known(dims.begin(), dims.end());
   const size_t first = addresses.size();  // temporary
   std::vector<size_t> last(kernel.temporaries.size(), 0);
   for (size_t i = 0; i < kernel.launches.size(); ++i)

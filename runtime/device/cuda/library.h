@@ -30,6 +30,33 @@ struct GpuCounters {
 
 using KnownDims = std::vector<std::optional<int64_t>>;
 
+class GpuLibrary;
+
+// A call whose inputs are copied and whose launches are queued: the GPU belongs to it until it is destroyed, which
+// waits.
+class StartedCall {
+ public:
+  StartedCall(std::unique_lock<std::mutex> in_use, Gpu& gpu) : in_use_(std::move(in_use)), gpu_(gpu) {}
+  StartedCall(const StartedCall&) = delete;
+  StartedCall& operator=(const StartedCall&) = delete;
+  ~StartedCall();
+
+  // Whether it is the call of this kernel with these parameters, which have kept their memory since.
+  bool is(const GpuLibrary& library, size_t kernel, std::span<const Tensor> params) const;
+
+ private:
+  friend class GpuLibrary;
+
+  std::unique_lock<std::mutex> in_use_;
+  Gpu& gpu_;
+  const GpuLibrary* library_ = nullptr;
+  size_t kernel_ = 0;
+  std::vector<const std::byte*> params_;  // on the host
+  std::vector<int64_t> dims_;
+  std::vector<Memory> owned_, results_;  // memory of the call; and of its results, which is among it
+  bool ended_ = false;
+};
+
 class GpuLibrary {
  public:
   // Translates the code for the GPU. `code` and `constants` outlive the library: the memory of a parameter that is one
@@ -41,13 +68,21 @@ class GpuLibrary {
   // `results` is replaced. Errors: tensors that do not match the signature, memory, and faults of the kernel.
   Status call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results, CallMemory& memory);
 
+  // The same in two steps, between which the host does other work. The first returns nothing where the GPU belongs to
+  // another call now.
+  Expected<std::unique_ptr<StartedCall>> try_start(size_t kernel, std::span<const Tensor> params);
+  Status finish(StartedCall& call, std::span<const Tensor> params, std::vector<Tensor>& results, CallMemory& memory);
+
   const GpuCounters& counters() const { return counters_; }
 
  private:
   GpuLibrary(const NativeCode& code, std::shared_ptr<SharedGpu> gpu) : code_(&code), gpu_(std::move(gpu)) {}
-  Status run(const NativeKernel& kernel, std::span<const Tensor> params, std::span<Tensor> results,
-             std::span<const int64_t> dims);
-  Status launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, std::span<const int64_t> dims);
+  Expected<std::unique_ptr<StartedCall>> start(std::unique_lock<std::mutex> in_use, size_t kernel,
+                                               std::span<const Tensor> params);
+  Status queue(StartedCall& call, std::span<const Tensor> params);
+  Status read(StartedCall& call, std::span<Tensor> results);
+  Status launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, const KnownDims& known);
+  std::unexpected<Diagnostic> located(size_t kernel, Diagnostic diagnostic) const;
   Status launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses, const KnownDims& dims);
   Expected<Memory> allocate(const SignatureBuffer& buffer, const KnownDims& dims);
   Expected<Memory> copy(const Tensor& param, std::vector<Memory>& owned);

@@ -85,6 +85,7 @@ const std::vector<Variants>& kinds() {
       {ReadReference{1, 2}, ReadReference{3, 2}, ReadReference{1, 3}},
       {WriteReference{1, 2}, WriteReference{3, 2}, WriteReference{1, 3}},
       {StartProgram{0, {1}}, StartProgram{1, {1}}, StartProgram{0, {2}}, StartProgram{0, {1, 2}}},
+      {StartNative{0, 0, {1}}, StartNative{1, 0, {1}}, StartNative{0, 1, {1}}, StartNative{0, 0, {2}}},
   };
   return kinds;
 }

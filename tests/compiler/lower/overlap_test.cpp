@@ -15,14 +15,17 @@ using runtime::Move;
 using runtime::Operation;
 using runtime::Registers;
 using runtime::Return;
+using runtime::StartNative;
 using runtime::StartProgram;
+
+constexpr uint32_t kGpu = 1;
 
 CallNative cpu_kernel(Registers args, Registers results) { return {0, 0, std::move(args), std::move(results)}; }
 
 std::vector<Operation> overlapped(std::vector<Operation> operations) {
   runtime::Function f{.name = "f", .registers = 10};
   for (Operation& operation : operations) f.code.push_back({std::move(operation), "layer"});
-  overlap_programs(f);
+  overlap_devices(f, kGpu);
   std::vector<Operation> found;
   for (const runtime::Instruction& instruction : f.code) {
     found.push_back(instruction.operation);
@@ -74,6 +77,17 @@ TEST(Overlap, RegistersKeepTheirValues) {
   EXPECT_EQ(overlapped(twice), twice) << "the kernel writes what the program writes";
   const Code before{cpu_kernel({2}, {0}), CallProgram{0, {0}, {1}}, Return{{1}}};
   EXPECT_EQ(overlapped(before), before) << "the kernel makes the program's input";
+}
+
+TEST(Overlap, AGpuRunsBesideTheCpuAndTheAccelerator) {
+  const CallNative gpu{kGpu, 3, {0}, {1}}, dependent{kGpu, 4, {1}, {2}};
+  EXPECT_EQ(overlapped({gpu, dependent, cpu_kernel({0}, {5}), Return{{2, 5}}}),
+            (Code{gpu, StartNative{kGpu, 4, {1}}, cpu_kernel({0}, {5}), dependent, Return{{2, 5}}}))
+      << "one kernel after another has the GPU";
+  const CallProgram program{0, {0}, {6}};
+  EXPECT_EQ(overlapped({gpu, program, Return{{1, 6}}}),
+            (Code{StartNative{kGpu, 3, {0}}, StartProgram{0, {0}}, program, gpu, Return{{1, 6}}}))
+      << "both run at once";
 }
 
 TEST(Overlap, JumpsLeadToTheirBlocks) {

@@ -47,6 +47,7 @@ TEST(Liveness, EveryOperationHasItsReadsAndWrites) {
       {ReadReference{1, 2}, {2}, {1}},
       {WriteReference{1, 2}, {1, 2}, {}},
       {StartProgram{0, {1, 2}}, {1, 2}, {}},
+      {StartNative{0, 0, {1, 2}}, {1, 2}, {}},
   };
   ASSERT_EQ(cases.size(), std::variant_size_v<Operation>);
   for (const auto& [operation, read, written] : cases) {

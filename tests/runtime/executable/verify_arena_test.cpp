@@ -26,6 +26,17 @@ TEST(Executable, NativeCallsAreVerified) {
   EXPECT_HAS(message([&](Executable& e) { e.natives[0].kernels[0].signature.dims[0].param = 4; }),
              "native kernel 'add': error: dim 'n' is the size of a parameter that does not exist");
   EXPECT_EQ(message([](Executable&) {}), "verified");
+  auto started = [&](StartNative start) {
+    return message([&](Executable& e) {
+      auto& code = e.functions[0].code;
+      code.insert(code.begin(), {start, ""});
+    });
+  };
+  EXPECT_HAS(started({1, 0, {0}}), "instruction 0: native code 1 of 1");
+  EXPECT_HAS(started({0, 2, {0}}), "instruction 0: native kernel 2 of 2");
+  EXPECT_HAS(started({0, 0, {0, 0}}), "instruction 0: 2 arguments, must be 1");
+  EXPECT_HAS(started({0, 0, {7}}), "instruction 0: register 7 of 2");
+  EXPECT_EQ(started({0, 0, {0}}), "verified");
 }
 
 TEST(VerifyArena, FindsEveryBrokenRule) {

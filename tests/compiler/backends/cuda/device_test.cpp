@@ -182,6 +182,56 @@ TEST_F(CudaCode, LaunchesThatTheDriverRefusesAreErrors) {
       << refused.error().str();
 }
 
+// A kernel that is started before it is called: the results are the call's, whatever was started.
+TEST_F(CudaCode, KernelsThatAreStartedHaveTheResultsOfTheirCalls) {
+  const auto plain =
+      compiled("(%x: Tensor[(3, 4), f32], %y: Tensor[(3, 4), f32])", "Tensor[(3, 4), f32]", "  softmax(relu(%x))");
+  const EmulatedDriver driver(context, functions);
+  std::vector<Tensor> inputs{Tensor(DType::kF32, {3, 4}), Tensor(DType::kF32, {3, 4})};
+  for (size_t i = 0; i < 12; ++i) inputs[0].data<float>()[i] = static_cast<float>(i % 5) - 2;
+  const auto wanted = run(plain, inputs, on_fake_gpu());
+  ASSERT_TRUE(wanted) << wanted.error().str();
+  const auto& code = plain.main().code;
+  const auto call = std::ranges::find_if(
+      code, [](const runtime::Instruction& i) { return std::holds_alternative<runtime::CallNative>(i.operation); });
+  ASSERT_NE(call, code.end());
+  const auto& native = std::get<runtime::CallNative>(call->operation);
+  const runtime::Instruction start{runtime::StartNative{native.code, native.kernel, native.args}, ""},
+      other{runtime::StartNative{native.code, native.kernel, {1}}, ""};
+  for (const auto& starts : std::vector<std::vector<runtime::Instruction>>{
+           {start}, {start, start}, {other}, {other, start}, {start, other}}) {
+    auto changed = plain;
+    auto& changed_code = changed.functions[changed.entry].code;
+    changed_code.insert(changed_code.begin() + (call - code.begin()), starts.begin(), starts.end());
+    const auto file = runtime::serialize(changed);
+    ASSERT_TRUE(file) << file.error().str();
+    const auto executable = runtime::deserialize(*file, "m.tnx");
+    ASSERT_TRUE(executable) << executable.error().str();
+    auto session = runtime::Session::create(*executable, on_fake_gpu());
+    ASSERT_TRUE(session) << session.error().str();
+    for (int i = 0; i < 2; ++i) {
+      const auto found = session->run(inputs);
+      ASSERT_TRUE(found) << found.error().str();
+      EXPECT_EQ((*found)[0], (*wanted)[0]);
+    }
+  }
+}
+
+TEST_F(CudaCode, AKernelThatIsStartedAndNeverCalledEndsWithTheRun) {
+  auto executable = compiled("(%x: Tensor[(3, 4), f32])", "Tensor[(3, 4), f32]", "  relu(%x)");
+  const EmulatedDriver driver(context, functions);
+  auto& code = executable.functions[executable.entry].code;
+  const auto call = std::ranges::find_if(
+      code, [](const runtime::Instruction& i) { return std::holds_alternative<runtime::CallNative>(i.operation); });
+  ASSERT_NE(call, code.end());
+  const auto native = std::get<runtime::CallNative>(call->operation);
+  code.insert(call + 1, {runtime::StartNative{native.code, native.kernel, native.results}, ""});
+  for (int i = 0; i < 2; ++i) {
+    const auto found = run(executable, {Tensor(DType::kF32, {3, 4})}, on_fake_gpu());
+    EXPECT_TRUE(found) << found.error().str();
+  }
+}
+
 TEST_F(CudaCode, TemporariesShareMemory) {
   std::string body = "%x";
   for (int i = 0; i < 12; ++i) body = "softmax(" + body + ")";
