@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/backends/llvm/disassemble.h"
 #include "compiler/cli/command.h"
@@ -56,6 +57,21 @@ struct Inspect {
     return {};
   }
 
+  // PTX of a kernel's launches, each entry once, without the declarations before them.
+  Status print_ptx(const runtime::NativeCode& native, const runtime::NativeKernel& launched) const {
+    const std::string_view ptx(reinterpret_cast<const char*>(native.object.data()), native.object.size());
+    std::set<std::string_view> entries;
+    for (const runtime::GpuLaunch& launch : launched.launches) {
+      if (!entries.insert(launch.entry).second) continue;
+      const size_t begin = ptx.find(fmt::format(".visible .entry {}(", launch.entry)), end = ptx.find("\n}", begin);
+      if (begin == std::string_view::npos || end == std::string_view::npos)
+        return error(fmt::format("the PTX has no entry '{}'", launch.entry), input,
+                     "compile the model again with this version's tenon compile");
+      fmt::print("\n{}\n}}\n", ptx.substr(begin, end - begin));
+    }
+    return {};
+  }
+
   // The machine code of one kernel, for each level.
   Status print_machine_code(const Executable& e) const {
     std::vector<std::string_view> names;
@@ -63,6 +79,11 @@ struct Inspect {
       for (const runtime::NativeKernel& each : native.kernels) names.push_back(each.name);
       const auto found = std::ranges::find(native.kernels, kernel, &runtime::NativeKernel::name);
       if (found == native.kernels.end()) continue;
+      if (native.triple == runtime::kGpuTriple) {
+        fmt::print("\nPTX for {}\n", native.levels.front());
+        print_native_kernel(*found);
+        return print_ptx(native, *found);
+      }
       auto functions = compiler::native::disassemble(native.object, native.triple, kernel);
       if (!functions) {
         functions.error().where = input;
@@ -123,7 +144,8 @@ Action inspect(Options& options) {
   auto command = std::make_shared<Inspect>();
   options.argument(command->input, "FILE", "an executable (.tnx)");
   options.option(command->function, "--function", "@NAME", "only the code and the memory plan of this function");
-  options.option(command->kernel, "--kernel", "NAME", "the machine code of this native kernel, for each level");
+  options.option(command->kernel, "--kernel", "NAME",
+                 "the machine code of this native kernel, for each level, or its PTX");
   options.choice(command->part, "--part", {"signature", "code", "memory", "constants", "kernels", "programs"},
                  "only this part of the executable");
   options.flag(command->json, "--json", "the executable without its data as JSON");

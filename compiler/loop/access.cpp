@@ -179,12 +179,15 @@ std::optional<std::vector<RadixDigit>> digits_of_position(const Access& write, c
   }
   return std::nullopt;
 }
-// Only for a stage that does not read the buffer, since one digit alone does not identify the element.
+// Only for a stage that reads no other element of the buffer, since one digit alone does not identify the element.
 std::optional<std::vector<RadixDigit>> digits_of_position(const Stage& stage, const Access& write, size_t position,
                                                           const std::vector<const Axis*>& open) {
   if (!write.indices[position].valid()) return std::nullopt;
   bool reads = false;
-  for_each_access(stage, [&](const Access& access) { reads |= !access.writes && access.buffer == write.buffer; });
+  for_each_access(stage, [&](const Access& access) {
+    const bool is_same = access.indices == write.indices && access.sizes == write.sizes;
+    reads |= !access.writes && access.buffer == write.buffer && !is_same;
+  });
   if (reads) return std::nullopt;
   return digits_of_position(write, write.indices[position].node->terms, open, write.indices.size() - 1);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "compiler/base/dim_prover.h"
 #include "compiler/loop/access.h"
 #include "compiler/loop/tree.h"
 #include "support/try.h"
@@ -59,8 +60,10 @@ class LaunchFinder {
       bound[axis] = true;
       launch_.grid[axis] = loop->extent;
       body = &loop->body;
+      loops_.push_back(loop);
     }
     TENON_TRY(block(*body));
+    loops_.clear();
     const int64_t threads = launch_.threads[0] * launch_.threads[1] * launch_.threads[2];
     if (threads > kMaxThreads)
       return fail(fmt::format("a block of the loop {} has {} threads, at most {} are possible", name(nest.var), threads,
@@ -80,7 +83,9 @@ class LaunchFinder {
       if (const auto* loop = std::get_if<For>(&stmt.form)) {
         if (binds_block(loop->kind))
           return fail(fmt::format("the loop {} is bound to blocks inside a block", name(loop->var)));
+        loops_.push_back(loop);
         TENON_TRY(binds_thread(loop->kind) ? thread(*loop) : block(loop->body));
+        loops_.pop_back();
         continue;
       }
       if (std::holds_alternative<Barrier>(stmt.form)) continue;
@@ -128,7 +133,9 @@ class LaunchFinder {
       if (const auto* loop = std::get_if<For>(&stmt.form)) {
         if (binds_block(loop->kind))
           return fail(fmt::format("the loop {} is bound to blocks inside a thread", name(loop->var)));
+        loops_.push_back(loop);
         TENON_TRY(binds_thread(loop->kind) ? thread(*loop) : of_thread(loop->body));
+        loops_.pop_back();
         continue;
       }
       if (const auto* stage = std::get_if<Stage>(&stmt.form)) TENON_TRY(check_registers(*stage));
@@ -152,10 +159,12 @@ class LaunchFinder {
       const auto found = registers_.find(access.buffer);
       if (found == registers_.end() || !status) return;
       const Dims indices = over_loops(context_, stage, access.indices);
+      std::vector<std::optional<Symbol>> threads;
+      for (const Dim index : indices) threads.push_back(thread_of(context_, index, loops_));
       std::array<std::optional<size_t>, 3> axes;
       for (size_t axis = 0; axis < 3; ++axis) {
         for (size_t i = 0; threads_[axis] && i < indices.size(); ++i)
-          if (indices[i].variable() == *threads_[axis]) axes[axis] = i;
+          if (threads[i] == threads_[axis]) axes[axis] = i;
         if (threads_[axis].has_value() == axes[axis].has_value()) continue;
         status = fail(fmt::format("%{} is in registers of a block, but {} is none of its indices",
                                   context_.name(function_.buffer(access.buffer).name), name(*threads_[axis])),
@@ -175,11 +184,27 @@ class LaunchFinder {
   const Function& function_;
   Launch launch_;
   std::vector<Launch> launches_;
+  std::vector<const For*> loops_;                 // around the statement
   std::array<std::optional<Symbol>, 3> threads_;  // variables of the loops over threads around the statement
   std::map<BufferId, std::optional<std::array<std::optional<size_t>, 3>>> registers_;  // of the block
 };
 
 }  // namespace
+
+std::optional<Symbol> thread_of(TypeContext& context, Dim index, const std::vector<const For*>& loops) {
+  DimBounds bounds;
+  for (const For* loop : loops) {
+    const auto extent = loop->extent.constant();
+    bounds[loop->var] = {0, extent ? std::optional(*extent - 1) : std::nullopt};
+  }
+  for (const For* loop : loops) {
+    if (!binds_thread(loop->kind)) continue;
+    if (index.variable() == loop->var) return loop->var;
+    if (!mentions({&index, 1}, loop->var) || index.variable()) continue;
+    if (DimProver(context, bounds).equal(index, context.dim(loop->var)) == Answer::kYes) return loop->var;
+  }
+  return std::nullopt;
+}
 
 Expected<std::vector<Launch>> launches_of(TypeContext& context, const Function& function) {
   return LaunchFinder(context, function).run();

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "compiler/loop/loop.h"
 
@@ -20,6 +23,9 @@ struct Launch {
   std::array<int64_t, 3> threads{1, 1, 1};
   int64_t shared_elements = 0;
 };
+
+// The variable of the loop over threads, one of `loops`, that the index equals in all iterations of the loops.
+std::optional<Symbol> thread_of(TypeContext& context, Dim index, const std::vector<const For*>& loops);
 
 // The launches of a bound function, in order. Outside of them there are allocations of buffers only. Errors, with the
 // loop or buffer: a stage outside of every block or thread; block loops inside other loops, or two of one axis; a

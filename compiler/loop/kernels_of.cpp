@@ -70,25 +70,22 @@ class KernelMaker {
   // launches_of() has checked that the thread's indices are the same axes of the buffer in all accesses.
   void drop_thread_axes(Alloc& alloc) {
     std::vector<bool> dropped(function_.buffer(alloc.buffer).rank(), false);
-    std::vector<Symbol> threads;
+    std::vector<const For*> loops;
     const auto find = [&](const Stmt& stmt, const auto& self) -> void {
       const auto* loop = std::get_if<For>(&stmt.form);
-      const bool is_thread = loop && binds_thread(loop->kind);
-      if (is_thread) threads.push_back(loop->var);
+      if (loop) loops.push_back(loop);
       if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
         for_each_access(*stage, [&](const Access& access) {
           if (access.buffer != alloc.buffer) return;
           const Dims indices = over_loops(context_, *stage, access.indices);
-          for (size_t i = 0; i < indices.size(); ++i) {
-            const auto var = indices[i].variable();
-            if (var && std::ranges::find(threads, *var) != threads.end()) dropped[i] = true;
-          }
+          for (size_t i = 0; i < indices.size(); ++i)
+            if (thread_of(context_, indices[i], loops)) dropped[i] = true;
         });
       }
       for_each_body(stmt, [&](const Body& body) {
         for (const Stmt& inner : body) self(inner, self);
       });
-      if (is_thread) threads.pop_back();
+      if (loop) loops.pop_back();
     };
     for (const Stmt& stmt : alloc.body) find(stmt, find);
     for_each_statement(alloc.body, [&](Stmt& stmt) {

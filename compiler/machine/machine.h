@@ -28,8 +28,10 @@ struct Machine {
   double multiply_adds = 1, loads = 1;  // of vectors, per cycle; without `fma`, multiplications and additions together
   double latency = 4;                   // cycles from one sum to the next
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;  // data caches of a core
-  // Of a GPU: its multiprocessors' shared memory that one block may use, and the most threads of a block.
-  int64_t shared_bytes = 0, threads = 0;
+  // Of a GPU: its multiprocessors, their shared memory that one block may use, and the most threads of a block. A
+  // vector is a half warp's, whose registers are so many that tiles of 32 leave most of them to other warps; `loads`
+  // are those of shared memory; a tile's copies that fit l1_bytes fit the shared memory that every block may have.
+  int64_t multiprocessors = 0, shared_bytes = 0, threads = 0;
 
   bool wide() const { return vector_bytes == 64; }
   // Whether the level is useful only for functions with dot products.

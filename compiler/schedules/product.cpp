@@ -12,6 +12,8 @@
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/region.h"
 #include "compiler/loop/tree.h"
+#include "compiler/schedules/product_steps.h"
+#include "compiler/schedules/thread_product.h"
 #include "support/try.h"
 
 namespace tenon::compiler::schedules {
@@ -26,7 +28,12 @@ class ProductTemplate {
  public:
   ProductTemplate(TypeContext& context, loop::Schedule& schedule, const ProductStages& product, const Machine& machine,
                   const ChooseOption& choose)
-      : context_(context), schedule_(schedule), product_(product), machine_(machine), choose_(choose) {}
+      : context_(context),
+        schedule_(schedule),
+        steps_(context, schedule),
+        product_(product),
+        machine_(machine),
+        choose_(choose) {}
 
   Status run() {
     TENON_TRY(read_sizes());
@@ -39,78 +46,25 @@ class ProductTemplate {
   }
 
  private:
-  template <class T>
-  auto shown(const T& value) const {
-    if constexpr (std::same_as<T, Symbol>) return std::string(context_.name(value));
-    else return value;
-  }
   template <class... Args>
   Status step(std::string_view format, const Args&... args) {
-    return step_with(format, shown(args)...);
+    return steps_.step(format, args...);
   }
-  template <class... Args>
-  Status step_with(std::string_view format, const Args&... args) {
-    return schedule_.apply(fmt::format(fmt::runtime(format), args...));
-  }
-  std::string joined(const std::vector<Symbol>& names) const {
-    std::vector<std::string_view> texts;
-    for (const Symbol name : names) texts.push_back(context_.name(name));
-    return fmt::format("{}", fmt::join(texts, ", "));
-  }
-  // The variables of the loops around a stage, the outermost first.
-  std::vector<Symbol> loops_of(Symbol stage) {
-    function_ = schedule_.function();
-    std::vector<Symbol> loops;
-    if (const auto path = loop::find_stage(context_, function_, stage)) {
-      for (const loop::For* loop : loop::all_loops(*path)) loops.push_back(loop->var);
-    }
-    return loops;
-  }
-  Dim extent_of(Symbol stage, Symbol loop) {
-    function_ = schedule_.function();
-    const auto path = loop::find_stage(context_, function_, stage);
-    const auto at = path ? path->loop(loop) : std::nullopt;
-    return at ? path->loop_at(*at).extent : context_.dim(0);
-  }
-  std::set<Symbol> stage_names() const {
-    std::set<Symbol> names;
-    for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
-      if (const auto* stage = std::get_if<loop::Stage>(&stmt.form)) names.insert(stage->name);
-    });
-    return names;
-  }
+  std::vector<Symbol> loops_of(Symbol stage) { return steps_.loops_of(stage); }
+  Dim extent_of(Symbol stage, Symbol loop) { return steps_.extent_of(stage, loop); }
+  std::set<Symbol> stage_names() const { return steps_.stage_names(); }
+  std::string joined(const std::vector<Symbol>& names) const { return steps_.joined(names); }
 
   Status read_sizes() {
-    function_ = schedule_.function();
-    TENON_TRY_ASSIGN(path, loop::find_stage(context_, function_, product_.sums));
-    const loop::Stage& sums = path->stage();
-    const auto is_term = [](const loop::Axis& axis) { return axis.kind == AxisKind::kReduce; };
-    const auto terms = std::ranges::find_if(sums.axes, is_term);
-    if (terms - sums.axes.begin() < 2)
-      return error(fmt::format("the stage '{}' has no axes of rows and columns", context_.name(product_.sums)));
-    row_axis_ = (terms - 2)->var, column_axis_ = (terms - 1)->var;
-    rows_ = (terms - 2)->extent, columns_ = (terms - 1)->extent;
-    for (auto axis = terms; axis != sums.axes.end(); ++axis) terms_ = context_.multiply(terms_, axis->extent);
-    num_terms_ = static_cast<size_t>(sums.axes.end() - terms);
-    loop::for_each_access(sums, [&](const loop::Access& access) {
-      if (access.writes) buffer_ = access.buffer;
-    });
-    vector_ = lanes_of(function_.buffer(buffer_).dtype);
-    shape_ = select_tile(factors_in(sums));
+    TENON_TRY_ASSIGN(axes, steps_.axes_of(product_.sums));
+    row_axis_ = axes->rows.var, column_axis_ = axes->columns.var;
+    rows_ = axes->rows.extent, columns_ = axes->columns.extent;
+    for (const loop::Axis& axis : axes->terms) terms_ = context_.multiply(terms_, axis.extent);
+    num_terms_ = axes->terms.size();
+    buffer_ = axes->buffer;
+    vector_ = lanes_of(schedule_.function().buffer(buffer_).dtype);
+    shape_ = select_tile(axes->factors);
     return {};
-  }
-
-  static Factors factors_in(const loop::Stage& sums) {
-    auto factors = Factors::kElements;
-    for (const loop::Stmt& stmt : sums.body) {
-      const auto* store = std::get_if<loop::Store>(&stmt.form);
-      if (!store) continue;
-      loop::for_each_node(store->value, [&](const loop::ExprNode& node) {
-        const auto* binary = std::get_if<loop::Binary>(&node.form);
-        if (binary && loop::is_dot(binary->op)) factors = factors_of(binary->op);
-      });
-    }
-    return factors;
   }
 
   TileShape select_tile(Factors factors) {
@@ -162,10 +116,8 @@ class ProductTemplate {
     const bool is_constant = schedule_.constants().contains(*from);
     std::optional<Symbol> stage = private_producer(*from);
     if (!stage) {
-      const std::set<Symbol> before = stage_names();
-      TENON_TRY(step("cache_read({}, {})", product_.sums, *product_.panels));
-      for (const Symbol name : stage_names())
-        if (!before.contains(name)) stage = name;
+      TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_read({}, {})", product_.sums, *product_.panels));
+      stage = *copy;
     }
     function_ = schedule_.function();
     TENON_TRY_ASSIGN(writer, loop::find_stage(context_, function_, *stage));
@@ -182,12 +134,10 @@ class ProductTemplate {
     std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(position),
                 order.begin() + static_cast<ptrdiff_t>(position) + 1);
     TENON_TRY(step("reorder({}, {})", *stage, joined(order)));
-    std::string names, panels = fmt::format("a{}/{}", position, vector_);
-    for (size_t i = 0; i < loops.size(); ++i) {
-      names += fmt::format("a{} ", i);
-      if (i != position) panels += fmt::format(" a{}", i);
-    }
-    TENON_TRY(step("layout({}, {}-> {} a{}%{})", buffer, names, panels, position, vector_));
+    std::string panels = fmt::format("a{}/{}", position, vector_);
+    for (size_t i = 0; i < loops.size(); ++i)
+      if (i != position) panels += " " + ProductSteps::axis(i);
+    TENON_TRY(step("layout({}, {} -> {} a{}%{})", buffer, ProductSteps::axes(loops.size()), panels, position, vector_));
     return is_constant ? step("at_load({})", *stage) : Status();
   }
 
@@ -301,10 +251,8 @@ class ProductTemplate {
     const Symbol rows = loops[loops.size() - 2], columns = loops.back(), around = loops[loops.size() - 3];
     Symbol sums = product_.sums;
     if (!last) {
-      const std::set<Symbol> before = stage_names();
-      TENON_TRY(step("clone({}, {})", product_.sums, block));
-      for (const Symbol name : stage_names())
-        if (!before.contains(name)) sums = name;
+      TENON_TRY_ASSIGN(copy, steps_.stage_of_step("clone({}, {})", product_.sums, block));
+      sums = *copy;
     }
     TENON_TRY(step("compute_at({}, {}, {})", sums, block, around));
     const Symbol buffer = last ? schedule_.function().buffer(buffer_).name : sums;
@@ -315,13 +263,9 @@ class ProductTemplate {
     std::vector<Symbol> order(terms, own.end());
     order.push_back(row), order.push_back(column);
     TENON_TRY(step("reorder({}, {})", sums, joined(order)));
-    const std::set<Symbol> before = stage_names();
-    TENON_TRY(step("split_init({}, {})", sums, term));
-    for (const Symbol name : stage_names()) {
-      if (before.contains(name)) continue;
-      TENON_TRY(step("mark({}, {}, unroll)", name, row));
-      TENON_TRY(step("mark({}, {}, vector)", name, column));
-    }
+    TENON_TRY_ASSIGN(init, steps_.stage_of_step("split_init({}, {})", sums, term));
+    TENON_TRY(step("mark({}, {}, unroll)", *init, row));
+    TENON_TRY(step("mark({}, {}, vector)", *init, column));
     TENON_TRY(step("mark({}, {}, unroll)", sums, row));
     TENON_TRY(step("mark({}, {}, vector)", sums, column));
     TENON_TRY(step("mark({}, {}, unroll)", block, rows));
@@ -330,6 +274,7 @@ class ProductTemplate {
 
   TypeContext& context_;
   loop::Schedule& schedule_;
+  ProductSteps steps_;
   const ProductStages product_;
   const Machine& machine_;
   const ChooseOption& choose_;
@@ -347,6 +292,7 @@ class ProductTemplate {
 
 Status schedule_product(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
                         const Machine& machine, const ChooseOption& choose) {
+  if (machine.threads > 0) return schedule_product_of_threads(context, schedule, product, machine, choose);
   return ProductTemplate(context, schedule, product, machine, choose).run();
 }
 

@@ -85,6 +85,8 @@ expect 2 "name cpu last" "$tenon" compile "${digits[@]}" --targets cpu,dnnl
 expect 2 "names 'dnnl' twice" "$tenon" compile "${digits[@]}" --targets dnnl,cpu,dnnl
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda,cpu
 expect 0 "native code for nvptx64-nvidia-cuda: levels sm_80" "$tenon" inspect "$scratch/t.tnx"
+kernel=$("$tenon" inspect "$scratch/t.tnx" --part kernels | sed -n 's/^  \(cuda_[0-9]*\): .*/\1/p' | head -n 1)
+expect 0 ".visible .entry k0_$kernel" "$tenon" inspect "$scratch/t.tnx" --kernel "$kernel"
 TENON_CUDA_DRIVER=no_such_driver.so.1 expect 1 "there is no CUDA driver: no_such_driver.so.1" "$tenon" run tests/models/tiny_digits.onnx \
   --shapes N=1 --cpu --targets cuda --data tests/models/resnet8_digits_test.npz:x --divide 255
 printf '#[version = "1"]\ndef @main(%%x: Tensor[(1, 1, 28, 28), f32]) -> Tensor[(1, 1, 1, 28), f32] {\n  max(relu(%%x), axes=[2], keep=1)\n}\n' >"$scratch/g.tn"

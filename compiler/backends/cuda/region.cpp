@@ -183,8 +183,7 @@ Expected<Function> inlined(Context& context, const Module& module, const Functio
 }
 
 Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function) {
-  // The templates' tiles for 32 lanes become warps.
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, *find_machine("x86-64-v4")));
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, *find_machine("sm_80")));
   loop::Function scheduled = kernels::schedule(context, std::move(kernel->function)).function;
   TENON_TRY_ASSIGN(bound, loop::bound(context, std::move(scheduled)));
   return BoundStep{std::move(*bound), std::move(kernel->operands)};

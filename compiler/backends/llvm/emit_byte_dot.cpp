@@ -1,10 +1,12 @@
 #include "compiler/backends/llvm/emit_byte_dot.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -190,10 +192,20 @@ Value* emit_in_registers(llvm::IRBuilderBase& b, const Level& level, Value* sum,
   return concatenated(b, registers, lanes);
 }
 
+// PTX's dp4a, which LLVM has no intrinsic for.
+Value* emit_dp4a(llvm::IRBuilderBase& b, Value* sum, Value* x, Value* y, bool x_signed, bool y_signed) {
+  const auto type = [](bool sign) { return std::string(sign ? ".s32" : ".u32"); };
+  auto* signature = llvm::FunctionType::get(b.getInt32Ty(), {b.getInt32Ty(), b.getInt32Ty(), b.getInt32Ty()}, false);
+  const std::string text = "dp4a" + type(x_signed) + type(y_signed) + " $0, $1, $2, $3;";
+  return b.CreateCall(llvm::InlineAsm::get(signature, text, "=r,r,r,r", /*hasSideEffects=*/false), {x, y, sum});
+}
+
 }  // namespace
 
 Value* emit_byte_dot(llvm::IRBuilderBase& b, const Level& level, Value* sum, Value* x, Value* y, bool x_signed,
                      bool y_signed) {
+  if (level.family == Machine::Family::kNvidia && level.dot && !sum->getType()->isVectorTy())
+    return emit_dp4a(b, sum, x, y, x_signed, y_signed);
   return emit_in_registers(b, level, sum, x, y, [&](Value* to, Value* left, Value* right) {
     return register_dot(b, level, to, left, right, x_signed, y_signed);
   });

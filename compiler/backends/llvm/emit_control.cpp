@@ -34,9 +34,11 @@ void ControlEmitter::serial_loop(Value* begin, Value* end, bool guarded, const s
 
 // Strength reduction: replaces pointers and multiples that were computed from the loop's counter by induction
 // variables, which cost one addition each, and address memory without an index. If many pointers have the same step,
-// the counter is the better index, since it is a single register.
+// the counter is the better index, since it is a single register. On GPUs LLVM does this itself, after it has joined
+// loads of adjacent elements, whose alignment a pointer that a loop advances would hide.
 void ControlEmitter::make_inductions(const std::vector<FrameEmitter::Induction>& inductions, llvm::PHINode* counter) {
   using Induction = FrameEmitter::Induction;
+  if (frames_.unit().is_gpu()) return;
   auto* before = counter->getIncomingBlock(0);
   Value* begin = counter->getIncomingValue(0);
   const auto* zero = llvm::dyn_cast<llvm::ConstantInt>(begin);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -9,6 +10,8 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/Scalar.h>
+#include <llvm/Transforms/Utils/Local.h>
+#include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 
 #include <algorithm>
 #include <memory>
@@ -22,6 +25,7 @@ namespace tenon::compiler::native {
 namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
+constexpr uint64_t kMemoryAlignment = 16;  // at least, of memory that the driver allocates
 
 // The entry of a kernel: makes the call (tn_call) on its stack, which becomes registers once the body is inlined.
 void make_entry(llvm::Module& module, llvm::Function& body, const std::string& name, size_t buffers, size_t dims,
@@ -39,6 +43,8 @@ void make_entry(llvm::Module& module, llvm::Function& body, const std::string& n
   Value* call = b.CreateAlloca(call_type);
   Value* addresses = b.CreateAlloca(llvm::ArrayType::get(b.getPtrTy(), std::max<size_t>(buffers, 1)));
   Value* sizes = b.CreateAlloca(llvm::ArrayType::get(b.getInt64Ty(), std::max<size_t>(dims, 1)));
+  for (unsigned i = 0; i < buffers; ++i)
+    entry->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(kMemoryAlignment)));
   for (unsigned i = 0; i < buffers; ++i)
     b.CreateStore(entry->getArg(i), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), addresses, i));
   for (unsigned i = 0; i < dims; ++i)
@@ -68,6 +74,31 @@ Status check_supported(TypeContext& context, const loop::Function& function) {
                    "GPU code supports buffers whose axes have equal sizes for all indices");
   }
   return {};
+}
+
+// Inlines the bodies, puts their memory into registers, and finds out which pointers are those of shared memory.
+void simplify(llvm::Module& module, const llvm::TargetMachine& compiler) {
+  llvm::legacy::PassManager passes;
+  passes.add(llvm::createTargetTransformInfoWrapperPass(compiler.getTargetIRAnalysis()));
+  passes.add(llvm::createAlwaysInlinerLegacyPass());
+  passes.add(llvm::createSROAPass());
+  passes.add(llvm::createEarlyCSEPass());
+  passes.add(llvm::createCFGSimplificationPass());
+  passes.add(llvm::createInferAddressSpacesPass());
+  passes.run(module);
+}
+
+// Accesses state the alignment that their addresses have, so that adjacent ones become one of 8 or 16 bytes.
+void set_alignments(llvm::Function& function) {
+  const llvm::DataLayout& layout = function.getParent()->getDataLayout();
+  for (llvm::Instruction& instruction : llvm::instructions(function)) {
+    llvm::Value* pointer = llvm::getLoadStorePointerOperand(&instruction);
+    if (!pointer) continue;
+    const llvm::Align known =
+        std::max(llvm::getKnownAlignment(pointer, layout, &instruction), llvm::getLoadStoreAlignment(&instruction));
+    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) load->setAlignment(known);
+    else llvm::cast<llvm::StoreInst>(instruction).setAlignment(known);
+  }
 }
 
 // The functions that the module calls and does not define are those of the C library and of the runtime.
@@ -101,7 +132,7 @@ Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functi
     TENON_TRY(check_supported(context, *function));
     TENON_TRY_ASSIGN(signature, signature_of(context, *function));
     for (const loop::Kernel& kernel : kernels) {
-      Unit unit{context, module, sites, called, *machine, false, kernel.launch.threads};
+      Unit unit{context, module, sites, called, *machine, true, kernel.launch.threads};
       const std::string& name = kernel.name;
       llvm::Function* body = FunctionEmitter(unit, kernel.function, *signature, name + ".body").run();
       make_entry(module, *body, name, kernel.function.params.size() + kernel.function.results.size(),
@@ -114,14 +145,13 @@ Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functi
   if (llvm::verifyModule(module, &problems))
     return error(fmt::format("invalid code: {}", problem), {}, "report it as a bug", Fault::kInternal);
 
+  simplify(module, *compiler);
+  for (llvm::Function& function : module) set_alignments(function);
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream out(text);
   llvm::legacy::PassManager passes;
   passes.add(llvm::createTargetTransformInfoWrapperPass(compiler->getTargetIRAnalysis()));
-  passes.add(llvm::createAlwaysInlinerLegacyPass());
-  passes.add(llvm::createSROAPass());
-  passes.add(llvm::createEarlyCSEPass());
-  passes.add(llvm::createCFGSimplificationPass());
+  passes.add(llvm::createLoadStoreVectorizerPass());  // before LSR hides how addresses are aligned
   if (compiler->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
     return error("this LLVM cannot emit PTX", {}, "install an LLVM with the NVPTX target");
   passes.run(module);

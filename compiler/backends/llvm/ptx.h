@@ -1,9 +1,9 @@
 // Kernels of bound loop functions as PTX, NVIDIA's assembly, which the driver or ptxas translates to a GPU's code.
 //
-// Semantics: those of compile.h, with the same bits: operations of floats are IEEE, each rounded by itself, subnormal
-// numbers included; exp, log, tanh, erf and atan of f32 are the same polynomials; no library of NVIDIA is linked. A
-// fault is recorded in the module's variable tn_fault_record {i32 occurred, i32 site, i64 found, i64 expected}, and
-// ends the thread; the first one stays.
+// Semantics: those of compile.h with `contract`: operations of floats are IEEE, subnormal numbers included, and a
+// product and its addition to a sum are rounded once; exp, log, tanh, erf and atan of f32 are the same polynomials; no
+// library of NVIDIA is linked. A fault is recorded in the module's variable tn_fault_record {i32 occurred, i32 site,
+// i64 found, i64 expected}, and ends the thread; the first one stays.
 #pragma once
 
 #include <array>

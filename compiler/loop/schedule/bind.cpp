@@ -64,6 +64,8 @@ class Binder {
     const Body body{stmt};
     for_each_statement(body, [&](const Stmt& inner) { calls |= std::holds_alternative<CallLibrary>(inner.form); });
     if (calls) return fail("a launch cannot call a library");
+    const auto* nest = std::get_if<For>(&stmt.form);
+    if (nest && binds_block(nest->kind)) return stmt;
     if (auto simple = over_points(stmt)) return std::move(*simple);
     if (auto blocks = over_blocks(stmt)) return std::move(*blocks);
     return by_one_thread(std::move(stmt));

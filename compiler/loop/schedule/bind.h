@@ -11,6 +11,7 @@ struct BindOptions {
 };
 
 // Each outermost nest becomes one launch, with barriers where its phases need them:
+// - a nest that steps have bound stays as it is;
 // - the loops with independent iterations of a nest of one stage, and the outermost ones of a nest without vectors, are
 //   fused and split into blocks of threads;
 // - of a nest of several stages, as a template makes it for registers and vectors, the outermost loops with independent

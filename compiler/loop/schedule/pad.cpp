@@ -88,7 +88,7 @@ bool is_zero(const Function& function, const Padding& padding, const Expr& value
   if (const auto* load = std::get_if<Load>(&value->form)) return reads_zero(function, padding, *load);
   if (const auto* converted = std::get_if<Convert>(&value->form)) return is_zero(function, padding, converted->value);
   const auto* both = std::get_if<Binary>(&value->form);
-  if (!both || both->op != BinaryOp::kMultiply) return false;
+  if (!both || (both->op != BinaryOp::kMultiply && !is_dot(both->op))) return false;
   // For floats both factors must be zero: inf * 0 and NaN * 0 are NaN.
   const bool left = is_zero(function, padding, both->left), right = is_zero(function, padding, both->right);
   return is_float(value->dtype) ? left && right : left || right;

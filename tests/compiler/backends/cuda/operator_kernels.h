@@ -27,7 +27,7 @@ struct BoundKernel {
 
 // The bound kernels of all stored cases whose operators have loop functions; counts those that are not bound.
 inline std::deque<BoundKernel> bound_kernels(Context& context, size_t& refused) {
-  const Machine& machine = *find_machine("x86-64-v4");  // its tiles have 32 lanes, which become a warp
+  const Machine& machine = *find_machine("sm_80");
   std::deque<BoundKernel> kernels;
   for (const auto& [name, stored] : operator_cases()) {
     std::string params, type;

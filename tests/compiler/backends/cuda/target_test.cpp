@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/ir/text.h"
+#include "compiler/loop/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/partition/partition.h"
 #include "compiler/pipeline/kernel_check.h"
@@ -204,6 +205,49 @@ TEST_F(CudaFunctions, UnknownSizesHaveTheResultsOfTheCpu) {
     const auto wanted = run(*cpu, inputs), found = run(*gpu, inputs);
     ASSERT_TRUE(wanted) << wanted.error().str();
     ASSERT_TRUE(found) << found.error().str();
+    expect_close((*found)[0], (*wanted)[0]);
+  }
+}
+
+// Products that fill blocks of threads have tiles in registers and panels in shared memory, whatever their operands.
+TEST_F(CudaFunctions, ProductsHaveTheirTemplate) {
+  struct Case {
+    std::vector<runtime::Shape> shapes;
+    std::string result, body;
+  };
+  const Case cases[] = {
+      {{{40, 24}, {70, 24}}, "(40, 70)", "dense(%a, %b)"},
+      {{{40, 24}, {24, 70}}, "(40, 70)", "gelu(matmul(%a, %b))"},
+      {{{2, 3, 33, 20}, {3, 20, 50}}, "(2, 3, 33, 50)", "matmul(%a, %b)"},
+      {{{2, 33, 20}, {2, 17, 20}}, "(2, 33, 17)", "einsum(%a, %b, equation=\"bik,bjk->bij\")"},
+      {{{20, 33}, {20, 17}}, "(33, 17)", "einsum(%a, %b, equation=\"ki,kj->ij\")"},
+  };
+  for (const Case& c : cases) {
+    std::string params;
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < c.shapes.size(); ++i) {
+      inputs.emplace_back(DType::kF32, c.shapes[i]);
+      params += fmt::format("{}%{}: {}", i ? ", " : "(", static_cast<char>('a' + i),
+                            context.str(context.type_of(inputs.back())));
+      for (size_t k = 0; k < inputs.back().data<float>().size(); ++k)
+        inputs.back().data<float>()[k] = static_cast<float>(k * 7 % 23) / 8 - 1;
+    }
+    partition_of(params + ")", fmt::format("Tensor[{}, f32]", c.result), "  " + c.body);
+    std::vector<loop::Function> functions;
+    const auto gpu = lower(context, module, main, targets,
+                           {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+    const auto cpu = lower(context, plain, main, {}, {.name = "m", .facts = {}, .cpu = this_processor()});
+    ASSERT_TRUE(gpu) << gpu.error().str();
+    ASSERT_TRUE(cpu) << cpu.error().str();
+    ASSERT_EQ(functions.size(), 1u) << c.body;
+    const std::string text = loop::print(context, functions[0]);
+    for (const char* const part : {"in shared", "in registers", "thread_y", "barrier"})
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in " << c.body << text;
+    KernelCheck check(context, *gpu, functions);
+    const auto wanted = run(*cpu, inputs), found = run(*gpu, inputs, {.hook = std::ref(check)});
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    ASSERT_TRUE(found) << found.error().str();
+    EXPECT_EQ(check.kernels(), 1u);
     expect_close((*found)[0], (*wanted)[0]);
   }
 }

@@ -1,0 +1,82 @@
+#include "compiler/schedules/product_steps.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/loop/access.h"
+#include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/region.h"
+#include "compiler/loop/tree.h"
+#include "support/try.h"
+
+namespace tenon::compiler::schedules {
+namespace {
+
+Factors factors_in(const loop::Stage& sums) {
+  auto factors = Factors::kElements;
+  for (const loop::Stmt& stmt : sums.body) {
+    const auto* store = std::get_if<loop::Store>(&stmt.form);
+    if (!store) continue;
+    loop::for_each_node(store->value, [&](const loop::ExprNode& node) {
+      const auto* binary = std::get_if<loop::Binary>(&node.form);
+      if (binary && loop::is_dot(binary->op)) factors = factors_of(binary->op);
+    });
+  }
+  return factors;
+}
+
+}  // namespace
+
+std::vector<Symbol> ProductSteps::loops_of(Symbol stage) {
+  std::vector<Symbol> loops;
+  if (const auto path = loop::find_stage(context_, function(), stage)) {
+    for (const loop::For* loop : loop::all_loops(*path)) loops.push_back(loop->var);
+  }
+  return loops;
+}
+
+Dim ProductSteps::extent_of(Symbol stage, Symbol loop) {
+  const auto path = loop::find_stage(context_, function(), stage);
+  const auto at = path ? path->loop(loop) : std::nullopt;
+  return at ? path->loop_at(*at).extent : context_.dim(0);
+}
+
+std::set<Symbol> ProductSteps::stage_names() const {
+  std::set<Symbol> names;
+  for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
+    if (const auto* stage = std::get_if<loop::Stage>(&stmt.form)) names.insert(stage->name);
+  });
+  return names;
+}
+
+std::string ProductSteps::joined(const std::vector<Symbol>& names) const {
+  std::vector<std::string_view> texts;
+  for (const Symbol name : names) texts.push_back(context_.name(name));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string ProductSteps::axes(size_t rank) {
+  std::string names;
+  for (size_t i = 0; i < rank; ++i) names += (i == 0 ? "" : " ") + axis(i);
+  return names;
+}
+
+Expected<ProductAxes> ProductSteps::axes_of(Symbol sums) {
+  TENON_TRY_ASSIGN(path, loop::find_stage(context_, function(), sums));
+  const loop::Stage& stage = path->stage();
+  const auto terms = std::ranges::find(stage.axes, loop::AxisKind::kReduce, &loop::Axis::kind);
+  if (terms - stage.axes.begin() < 2)
+    return error(fmt::format("the stage '{}' has no axes of rows and columns", context_.name(sums)));
+  ProductAxes axes{.batch = {stage.axes.begin(), terms - 2},
+                   .terms = {terms, stage.axes.end()},
+                   .rows = *(terms - 2),
+                   .columns = *(terms - 1),
+                   .factors = factors_in(stage)};
+  loop::for_each_access(stage, [&](const loop::Access& access) {
+    if (access.writes) axes.buffer = access.buffer;
+  });
+  return axes;
+}
+
+}  // namespace tenon::compiler::schedules

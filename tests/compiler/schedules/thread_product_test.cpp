@@ -1,0 +1,151 @@
+// The template of products for GPUs: bound to blocks and threads, with the results of the plain loops.
+#include "compiler/schedules/thread_product.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compiler/loop/bindings.h"
+#include "compiler/loop/evaluate.h"
+#include "compiler/loop/rearrange.h"
+#include "compiler/loop/text.h"
+#include "compiler/loop/tree.h"
+#include "tests/compiler/loop/must_parse.h"
+
+namespace tenon::compiler::schedules {
+namespace {
+
+using loop::must_parse;
+using runtime::Tensor;
+
+constexpr std::string_view kDenseLayer =
+    R"(loop @dense[n](%x: Tensor[(n, 17), f32], %w: Tensor[(20, 17), f32]) -> (%y: Tensor[(n, 20), f32]) {
+  alloc %d: Tensor[(n, 20), f32] {
+    for i in (n) { for j in (20) { for k in (17) {
+      stage dot(i in (n) at (i), j in (20) at (j), reduce k in (17) at (k)) {
+        init { %d[i, j] = f32(0); }
+        %d[i, j] = %d[i, j] + %x[i, k] * %w[j, k];
+      }
+    } } }
+    for i in (n) { for j in (20) {
+      stage y(i in (n) at (i), j in (20) at (j)) { %y[i, j] = max(%d[i, j], f32(0)); }
+    } }
+  }
+}
+)";
+
+// Two batch axes, of which the right operand has one; two terms.
+constexpr std::string_view kBatches =
+    R"(loop @batches(%x: Tensor[(2, 2, 2, 18, 3), f32], %w: Tensor[(2, 2, 3, 33), f32]) -> (%y: Tensor[(2, 2, 18, 33), f32]) {
+  alloc %d: Tensor[(2, 2, 18, 33), f32] {
+    for a in (2) { for b in (2) { for i in (18) { for j in (33) { for k in (2) { for l in (3) {
+      stage dot(a in (2) at (a), b in (2) at (b), i in (18) at (i), j in (33) at (j), reduce k in (2) at (k), reduce l in (3) at (l)) {
+        init { %d[a, b, i, j] = f32(0); }
+        %d[a, b, i, j] = %d[a, b, i, j] + %x[a, b, k, i, l] * %w[b, k, l, j];
+      }
+    } } } } } }
+    for a in (2) { for b in (2) { for i in (18) { for j in (33) {
+      stage y(a in (2) at (a), b in (2) at (b), i in (18) at (i), j in (33) at (j)) { %y[a, b, i, j] = %d[a, b, i, j]; }
+    } } } }
+  }
+}
+)";
+
+Tensor small_integers(runtime::Shape shape) {
+  Tensor tensor(runtime::DType::kF32, std::move(shape));
+  auto data = tensor.data<float>();
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(static_cast<int>(i * 37 % 29) - 14);
+  return tensor;
+}
+
+size_t first(std::string_view, const std::vector<Option>&) { return 0; }
+size_t last(std::string_view, const std::vector<Option>& options) { return options.size() - 1; }
+size_t fastest(std::string_view, const std::vector<Option>& options) {
+  return static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
+}
+
+// The template's function; `constants`: parameters that are constant.
+loop::Schedule bound_product(TypeContext& context, const loop::Function& algorithm, std::set<size_t> constants,
+                             const ChooseOption& choose) {
+  std::set<loop::BufferId> buffers;
+  for (const size_t constant : constants) buffers.insert(algorithm.params[constant]);
+  loop::Schedule schedule(context, algorithm, buffers);
+  const ProductStages product{.sums = context.symbol("dot"), .results = context.symbol("y")};
+  const Status status = schedule_product(context, schedule, product, *find_machine("sm_80"), choose);
+  EXPECT_TRUE(status) << status.error().str() << loop::print(context, schedule.function());
+  return schedule;
+}
+
+// The evaluator also finds races between the threads of a phase.
+void expect_equal(TypeContext& context, const loop::Function& algorithm, const loop::Schedule& schedule,
+                  std::vector<Tensor> params) {
+  const auto expected = loop::evaluate(context, algorithm, params);
+  for (const loop::LoadStep& load : schedule.loads()) {
+    std::vector<Tensor> inputs;
+    for (const loop::BufferId input : load.inputs) {
+      const auto at = std::ranges::find(algorithm.params, input) - algorithm.params.begin();
+      inputs.push_back(params[static_cast<size_t>(at)]);
+    }
+    const auto packed = loop::rearranged(context, load.load, inputs);
+    ASSERT_TRUE(packed) << packed.error().str();
+    params.push_back(*packed);
+  }
+  const loop::Function bound = loop::with_barriers(schedule.function());
+  const auto launches = loop::launches_of(context, bound);
+  ASSERT_TRUE(launches) << launches.error().str() << loop::print(context, bound);
+  EXPECT_EQ(launches->size(), 1u);
+  EXPECT_EQ(launches->front().threads, (std::array<int64_t, 3>{16, 16, 1}));
+  const auto results = loop::evaluate(context, bound, params);
+  ASSERT_TRUE(expected && results) << results.error().str() << loop::print(context, bound);
+  EXPECT_EQ(*results, *expected) << loop::print(context, bound);
+}
+
+TEST(ThreadProduct, RowsOfAnyNumberAndConstantWeights) {
+  for (const auto& choose : {first, last, fastest}) {
+    TypeContext context;
+    const loop::Function algorithm = must_parse(context, kDenseLayer);
+    const loop::Schedule schedule = bound_product(context, algorithm, {1}, choose);
+    EXPECT_EQ(schedule.loads().size(), 1u);
+    for (const int64_t n : {0, 1, 33})
+      expect_equal(context, algorithm, schedule, {small_integers({n, 17}), small_integers({20, 17})});
+  }
+}
+
+TEST(ThreadProduct, BatchesWithSeveralTerms) {
+  for (const auto& choose : {first, last}) {
+    TypeContext context;
+    const loop::Function algorithm = must_parse(context, kBatches);
+    const loop::Schedule schedule = bound_product(context, algorithm, {}, choose);
+    expect_equal(context, algorithm, schedule, {small_integers({2, 2, 2, 18, 3}), small_integers({2, 2, 3, 33})});
+  }
+}
+
+TEST(ThreadProduct, SmallProductsKeepTheirLoopsAndRefusedStepsHaveReasons) {
+  const auto dense = [](TypeContext& context, int64_t rows, const std::string& term) {
+    return must_parse(
+        context, fmt::format("loop @dense(%x: Tensor[({0}, 20), f32], %w: Tensor[(20, 20), f32]) -> "
+                             "(%y: Tensor[({0}, 20), f32]) {{ alloc %d: Tensor[({0}, 20), f32] {{ "
+                             "for i in ({0}) {{ for j in (20) {{ for k in (20) {{ "
+                             "stage dot(i in ({0}) at (i), j in (20) at (j), reduce k in (20) at (k)) {{ "
+                             "init {{ %d[i, j] = f32(0); }} %d[i, j] = %d[i, j] + %x[i, {1}] * %w[j, k]; }} }} }} }} "
+                             "for i in ({0}) {{ for j in (20) {{ stage y(i in ({0}) at (i), j in (20) at (j)) {{ "
+                             "%y[i, j] = %d[i, j]; }} }} }} }} }}",
+                             rows, term));
+  };
+  const auto scheduled = [](TypeContext& context, loop::Schedule& schedule) {
+    const ProductStages product{.sums = context.symbol("dot"), .results = context.symbol("y")};
+    return schedule_product(context, schedule, product, *find_machine("sm_90"), fastest);
+  };
+  TypeContext context;
+  loop::Schedule small(context, dense(context, 15, "k"));
+  EXPECT_TRUE(scheduled(context, small));
+  EXPECT_TRUE(small.steps().empty());
+  loop::Schedule folded(context, dense(context, 16, "k // 2"));
+  const Status status = scheduled(context, folded);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().what, "%x is not indexed by a row or column and a term");
+}
+
+}  // namespace
+}  // namespace tenon::compiler::schedules
