@@ -1,6 +1,7 @@
 // Convolutions and transposed convolutions over one to three spatial dims, with groups.
 #include "compiler/kernels/byte_convolution.h"
 #include "compiler/kernels/direct.h"
+#include "compiler/kernels/implicit_product.h"
 #include "compiler/kernels/product.h"
 #include "compiler/kernels/sliding_window.h"
 #include "compiler/kernels/transposed.h"
@@ -84,6 +85,7 @@ LoweredResults convolution(const OperatorCall& op) {
            return sum + factor(w.at(weight)) * x;
          }})};
   }
+  if (auto product = implicit_product(op, windows, pad)) return std::vector{std::move(*product)};
   if (auto bytes = byte_convolution(op)) return std::vector{std::move(*bytes)};
   const auto times = [](const Expr& a, const Expr& b) { return factor(a) * factor(b); };
   if (auto direct = direct_convolution(op, pad, times)) return std::vector{std::move(*direct)};

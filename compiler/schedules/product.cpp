@@ -79,26 +79,6 @@ class ProductTemplate {
 
   // --- Panels ---
 
-  // The stage that alone computes the buffer, for one reader.
-  std::optional<Symbol> private_producer(BufferId buffer) {
-    std::vector<const loop::Stage*> writers, readers;
-    for_each_statement(function_.body, [&](const loop::Stmt& stmt) {
-      const auto* stage = std::get_if<loop::Stage>(&stmt.form);
-      if (!stage) return;
-      bool reads = false, writes = false;
-      loop::for_each_access(*stage, [&](const loop::Access& access) {
-        if (access.buffer == buffer) (access.writes ? writes : reads) = true;
-      });
-      if (reads) readers.push_back(stage);
-      if (writes) writers.push_back(stage);
-    });
-    const bool is_private = writers.size() == 1 && readers.size() == 1 && writers[0] != readers[0] &&
-                            loop::find_alloc(function_.body, buffer) && writers[0]->body.size() == 1 &&
-                            std::holds_alternative<loop::Store>(writers[0]->body[0].form) && writers[0]->init.empty() &&
-                            loop::writes_whole(context_, function_, *writers[0], buffer);
-    return is_private ? std::optional(writers[0]->name) : std::nullopt;
-  }
-
   // Panels of 16 columns, the terms inside: all levels of an executable share one copy of constants.
   Status pack_panels() {
     if (!product_.panels) return {};
@@ -114,7 +94,7 @@ class ProductTemplate {
     });
     if (!from) return error(fmt::format("%{} is not read at its columns", context_.name(*product_.panels)));
     const bool is_constant = schedule_.constants().contains(*from);
-    std::optional<Symbol> stage = private_producer(*from);
+    std::optional<Symbol> stage = steps_.private_producer(*from);
     if (!stage) {
       TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_read({}, {})", product_.sums, *product_.panels));
       stage = *copy;

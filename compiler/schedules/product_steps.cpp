@@ -62,6 +62,26 @@ std::string ProductSteps::axes(size_t rank) {
   return names;
 }
 
+std::optional<Symbol> ProductSteps::private_producer(loop::BufferId buffer) {
+  loop::Function& function = this->function();
+  std::vector<const loop::Stage*> writers, readers;
+  for_each_statement(function.body, [&](const loop::Stmt& stmt) {
+    const auto* stage = std::get_if<loop::Stage>(&stmt.form);
+    if (!stage) return;
+    bool reads = false, writes = false;
+    loop::for_each_access(*stage, [&](const loop::Access& access) {
+      if (access.buffer == buffer) (access.writes ? writes : reads) = true;
+    });
+    if (reads) readers.push_back(stage);
+    if (writes) writers.push_back(stage);
+  });
+  const bool is_private = writers.size() == 1 && readers.size() == 1 && writers[0] != readers[0] &&
+                          loop::find_alloc(function.body, buffer) && writers[0]->body.size() == 1 &&
+                          std::holds_alternative<loop::Store>(writers[0]->body[0].form) && writers[0]->init.empty() &&
+                          loop::writes_whole(context_, function, *writers[0], buffer);
+  return is_private ? std::optional(writers[0]->name) : std::nullopt;
+}
+
 Expected<ProductAxes> ProductSteps::axes_of(Symbol sums) {
   TENON_TRY_ASSIGN(path, loop::find_stage(context_, function(), sums));
   const loop::Stage& stage = path->stage();

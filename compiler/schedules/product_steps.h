@@ -57,6 +57,8 @@ class ProductSteps {
   static std::string axes(size_t rank);
 
   Expected<ProductAxes> axes_of(Symbol sums);
+  // The stage that alone computes the buffer, by one assignment, for one reader.
+  std::optional<Symbol> private_producer(loop::BufferId buffer);
 
  private:
   template <class T>

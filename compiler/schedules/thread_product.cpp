@@ -17,7 +17,7 @@
 namespace tenon::compiler::schedules {
 namespace {
 
-constexpr int64_t kSide = 16;  // threads of a block along rows, and along columns
+constexpr int64_t kSide = kBlockSide;
 constexpr int64_t kWarp = 32, kWarps = kSide * kSide / kWarp;
 constexpr int64_t kWords = 4;        // that one instruction loads from shared memory
 constexpr double kCopyCycles = 8;    // of a warp that copies an element of a panel: each lane reads another cache line
@@ -149,17 +149,24 @@ class ThreadProductTemplate {
     for (size_t i = 0; i < steps_.function().buffers.size(); ++i)
       if (schedule_.function().buffers[i].name == operand) from = static_cast<loop::BufferId>(i);
     const bool is_constant = schedule_.constants().contains(from);
-    TENON_TRY_ASSIGN(stage, steps_.stage_of_step("cache_read({}, {})", product_.sums, operand));
+    std::optional<Symbol> stage = steps_.private_producer(from);
+    if (!stage) {
+      TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_read({}, {})", product_.sums, operand));
+      stage = *copy;
+    }
     const size_t across = panel->rows ? *panel->rows : *panel->columns;
     const int64_t size = panel->rows ? block_rows() : block_columns();
-    const auto axis = [&](size_t position) -> Expected<loop::Axis> {
+    // The innermost term is padded last, so that its points are seen to be zero.
+    for (const auto& [position, multiple] : {std::pair(across, size), std::pair(*panel->innermost, depth_)}) {
       TENON_TRY_ASSIGN(path, loop::find_stage(context_, steps_.function(), *stage));
-      return path->stage().axes[position];
-    };
-    TENON_TRY_ASSIGN(lanes, axis(across));
-    TENON_TRY(pad(*stage, lanes->var, lanes->extent, size));
-    TENON_TRY_ASSIGN(term, axis(*panel->innermost));  // last, so that its points are seen to be zero
-    TENON_TRY(pad(*stage, term->var, term->extent, depth_));
+      const auto& store = std::get<loop::Store>(path->stage().body[0].form);
+      const auto axis = std::ranges::find(path->stage().axes, store.indices[position].variable(), &loop::Axis::var);
+      if (axis == path->stage().axes.end())
+        return error(fmt::format("the stage '{}' does not write %{} at its axes", context_.name(*stage),
+                                 context_.name(operand)));
+      const loop::Axis padded = *axis;
+      TENON_TRY(pad(*stage, padded.var, padded.extent, multiple));
+    }
     panel->is_constant = is_constant;
     panel->stage = *stage;
     panels_.push_back(*panel);

@@ -220,6 +220,9 @@ TEST_F(CudaFunctions, ProductsHaveTheirTemplate) {
       {{{40, 24}, {24, 70}}, "(40, 70)", "gelu(matmul(%a, %b))"},
       {{{2, 3, 33, 20}, {3, 20, 50}}, "(2, 3, 33, 50)", "matmul(%a, %b)"},
       {{{2, 33, 20}, {2, 17, 20}}, "(2, 33, 17)", "einsum(%a, %b, equation=\"bik,bjk->bij\")"},
+      {{{2, 3, 9, 7}, {20, 3, 3, 3}}, "(2, 20, 9, 7)", "relu(conv2d(%a, %b, padding=[1, 1, 1, 1]))"},
+      {{{1, 32, 9, 7}, {40, 16, 1, 1}}, "(1, 40, 5, 4)", "conv2d(%a, %b, strides=[2, 2], groups=2)"},
+      {{{1, 4, 60}, {16, 4, 5}}, "(1, 16, 58)", "conv1d(%a, %b, padding=[3, 3], dilation=[2])"},
       {{{20, 33}, {20, 17}}, "(33, 17)", "einsum(%a, %b, equation=\"ki,kj->ij\")"},
   };
   for (const Case& c : cases) {
