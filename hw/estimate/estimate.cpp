@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kFewestRows = 12;  // for an error that means something
 
-std::vector<double> amounts(const spec::Config& config) {
+std::vector<double> amounts(Family family, const spec::Config& config, double Feature::*amount) {
   std::vector<double> list;
-  for (const Feature& feature : features(config)) list.push_back(feature.amount);
+  for (const Feature& feature : features(family, config)) list.push_back(feature.*amount);
   return list;
 }
 
@@ -36,20 +36,21 @@ Expected<Model> Model::create(Family family, const std::vector<Row>& rows) {
                              name(family), kFewestRows),
                  {}, fmt::format("synthesize more: scripts/cells --target {} --record CONFIG...", name(family)));
   }
-  std::vector<std::vector<double>> all;
+  std::vector<std::vector<double>> of_luts, of_ffs;
   std::vector<double> lut, ff;
   Model model;
   model.family_ = family;
   model.known_.rows = rows.size();
   for (const Row& row : rows) {
-    all.push_back(amounts(row.config));
+    of_luts.push_back(amounts(family, row.config, &Feature::luts));
+    of_ffs.push_back(amounts(family, row.config, &Feature::ffs));
     lut.push_back(static_cast<double>(row.cells.lut));
     ff.push_back(static_cast<double>(row.cells.ff));
     if (row.mhz <= model.known_.mhz) continue;
     model.known_.mhz = row.mhz;
     model.known_.mhz_config = row.config.name;
   }
-  const Fit luts = fit(all, lut), ffs = fit(all, ff);
+  const Fit luts = fit(of_luts, lut), ffs = fit(of_ffs, ff);
   model.known_.lut_error = luts.largest_error;
   model.known_.lut_mean_error = luts.mean_error;
   model.known_.ff_error = ffs.largest_error;
@@ -60,10 +61,9 @@ Expected<Model> Model::create(Family family, const std::vector<Row>& rows) {
 }
 
 Estimate Model::operator()(const spec::Config& config) const {
-  const std::vector<double> list = amounts(config);
   Estimate result = known_;
-  result.cells.lut = rounded(Fit{.coefficients = lut_}(list));
-  result.cells.ff = rounded(Fit{.coefficients = ff_}(list));
+  result.cells.lut = rounded(Fit{.coefficients = lut_}(amounts(family_, config, &Feature::luts)));
+  result.cells.ff = rounded(Fit{.coefficients = ff_}(amounts(family_, config, &Feature::ffs)));
   result.cells.dsp = multipliers(family_, config);
   for (const MemoryShape& memory : memories(config)) result.cells.ram += block_rams(family_, memory);
   return result;

@@ -87,8 +87,8 @@ std::vector<MemoryShape> memories(const spec::Config& config) {
   }
   // The FIFOs of the readers hold a beat and whether it is in error.
   list.push_back({config.axi_data_bits + 1, 32, 1});
-  list.push_back({config.axi_data_bits + 1, config.max_burst_beats < 16 ? 32 : 2 * config.max_burst_beats,
-                  config.weight_engine ? 3 : 2});
+  const int readers = 1 + config.weight_engine + config.accumulator_engine;
+  list.push_back({config.axi_data_bits + 1, config.max_burst_beats < 16 ? 32 : 2 * config.max_burst_beats, readers});
   return list;
 }
 
