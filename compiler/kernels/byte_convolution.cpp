@@ -102,6 +102,7 @@ std::optional<LazyTensor> byte_depthwise(const OperatorCall& op, const Windows& 
 
 std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
   Emitter& emit = op.emit;
+  if (emit.machine().threads > 0) return std::nullopt;  // its words are those of processors
   const LazyTensor &x = op.arg(0), &w = op.arg(1);
   const auto is_positive = [](Dim dim) { return dim.constant().value_or(0) > 0; };
   if (op.dtype() != DType::kI32 || x.rank() > 4 || !std::all_of(x.dims.begin() + 1, x.dims.end(), is_positive) ||

@@ -43,10 +43,11 @@ std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view 
   const Dim rows_dim = x.dims[x.rank() - 2];
   const Dim columns_dim = w.dims[columns_axis];
   const LazyTensor rows = padded_rows(emit, operands.left, word);
-  LazyTensor packed_terms = emit.stored("packed_terms", pack_words(emit, operands.right, terms_axis));
+  LazyTensor packed_terms =
+      word == 1 ? operands.right : emit.stored("packed_terms", pack_words(emit, operands.right, terms_axis));
   // Where the elements of a word are contiguous, the panels, which the template makes of the last copy, gather words,
   // not bytes, from strided rows.
-  if (!packed_terms.constant && terms_axis + 1 == w.rank()) {
+  if (word > 1 && !packed_terms.constant && terms_axis + 1 == w.rank()) {
     packed_terms = emit.stored("columns", emit.expression(packed_terms.dims, DType::kI32, packed_terms.at));
   }
   // The zero points contribute one term for each column and one for each row.
@@ -73,6 +74,7 @@ std::optional<LazyTensor> byte_product(const OperatorCall& op, std::string_view 
     Dims at = matrix(w, outer);
     at.push_back(k[0]);
     at.insert(at.begin() + static_cast<ptrdiff_t>(columns_axis), j);
+    if (word == 1) return factor(elements[0]) * factor(packed_terms.at(at));
     return loop::binary(operands.dot, pack_word(elements), packed_terms.at(at));
   };
   const LazyTensor sums = multiply(op, name,

@@ -161,6 +161,15 @@ std::optional<Bytes> as_bytes(Emitter& emit, const LazyTensor& value) {
 DotOperands dot_operands(Emitter& emit, const Bytes& left, const Bytes& right, size_t right_axis,
                          std::span<const Dim> rows) {
   const Machine& machine = emit.machine();
+  if (machine.threads > 0) {
+    const Bytes rows = as_signed(emit, left), columns = as_signed(emit, right);
+    return {.left = emit.stored("rows", rows.bytes),
+            .right = emit.stored("columns", columns.bytes),
+            .left_zero = rows.zero,
+            .right_zero = columns.zero,
+            .dot = BinaryOp::kMultiply,
+            .word = 1};
+  }
   const Bytes x = as_unsigned(emit, left), w = as_signed(emit, right);
   const bool saturates = !machine.dot && machine.byte_pairs && has_small_pairs(w.bytes, right_axis);
   if (!machine.dot && machine.int16_pairs && !saturates && fits_int16(left) && fits_int16(right) &&

@@ -29,12 +29,13 @@ std::optional<Bytes> as_bytes(Emitter& emit, const LazyTensor& value);
 // The elements of both operands in the form that the machine multiplies fastest, with exact results: bytes, or i16,
 // whose zero points are 0. A constant right operand passes kByteDotSaturating if in each pair of terms, from the first
 // one of its axis of terms, the positive bytes sum to at most 128 and the negative ones to at least -128: 255 * 128
-// fits into i16. Each element of the right operand is multiplied for each point of `rows`; unknown sizes may be 1.
+// fits into i16. For GPUs both are i8 by themselves, in memory, and `dot` is kMultiply. Each element of the right
+// operand is multiplied for each point of `rows`; unknown sizes may be 1.
 struct DotOperands {
   LazyTensor left, right;
   int64_t left_zero = 0, right_zero = 0;
   BinaryOp dot = BinaryOp::kByteDot;
-  int64_t word = 4;  // elements of a word
+  int64_t word = 4;  // elements of a word; 1: elements are no words
 };
 DotOperands dot_operands(Emitter& emit, const Bytes& left, const Bytes& right, size_t right_axis,
                          std::span<const Dim> rows);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compiler/kernels/bytes.h"
 #include "compiler/kernels/product.h"
 #include "compiler/schedules/thread_product.h"
 
@@ -28,12 +29,29 @@ Dims unravel(Context& context, Dim position, const Dims& sizes) {
   return indices;
 }
 
+struct Factors {
+  LazyTensor x, w;
+  Expr pad;
+};
+
+// The operands; as i8 where they are bytes without zero points, which tensor cores multiply.
+Factors factors(const OperatorCall& op, const Expr& pad) {
+  const LazyTensor &x = op.arg(0), &w = op.arg(1);
+  const int64_t value = op.integer("pad_value");
+  const auto left = op.dtype() == DType::kI32 ? as_bytes(op.emit, x) : std::nullopt,
+             right = left ? as_bytes(op.emit, w) : std::nullopt;
+  const auto is_plain = [](const Bytes& bytes) { return bytes.bytes.dtype == DType::kI8 && bytes.zero == 0; };
+  if (!right || !is_plain(*left) || !is_plain(*right) || value < INT8_MIN || value > INT8_MAX) return {x, w, pad};
+  return {left->bytes, right->bytes, loop::integer_literal(DType::kI8, value)};
+}
+
 }  // namespace
 
-std::optional<LazyTensor> implicit_product(const OperatorCall& op, const Windows& windows, const Expr& pad) {
+std::optional<LazyTensor> implicit_product(const OperatorCall& op, const Windows& windows,
+                                           const Expr& value_of_padding) {
   Emitter& emit = op.emit;
   Context& context = op.context();
-  const LazyTensor &x = op.arg(0), &w = op.arg(1);
+  const auto [x, w, pad] = factors(op, value_of_padding);
   const Dim groups = context.dim(op.integer("groups")), outputs = context.floor_divide(w.dims[0], groups),
             inputs = w.dims[1];
   const Dims filter(w.dims.begin() + 1, w.dims.end());

@@ -18,13 +18,27 @@ constexpr Dot kDots[] = {{"vnni_dot_16", "u8", "i8", 16},
                          {"vnni_dot_4", "u8", "i8", 4},
                          {"neon_sdot_4", "i8", "i8", 4},
                          {"neon_udot_4", "u8", "u8", 4}};
-constexpr std::string_view kNames[] = {kDots[0].name, kDots[1].name, kDots[2].name, kDots[3].name, kDots[4].name};
+constexpr std::string_view kMma = "mma_s8_16x8x32";
+constexpr std::string_view kNames[] = {kDots[0].name, kDots[1].name, kDots[2].name, kDots[3].name, kDots[4].name, kMma};
+constexpr std::string_view kMmaText =
+    R"(loop @mma_s8_16x8x32(%x: Tensor[(2, 32), i8], %y: Tensor[(2, 32), i8]) -> (%z: Tensor[(2, 2), i32]) {
+  for r in (2) {
+    for c in (2) {
+      for k in (32) {
+        stage dot(r in (2) at (r), c in (2) at (c), reduce k in (32) at (k)) {
+          %z[r, c] = %z[r, c] + i32(%x[r, k]) * i32(%y[c, k]);
+        }
+      }
+    }
+  }
+})";
 
 }  // namespace
 
 std::span<const std::string_view> instruction_names() { return kNames; }
 
 Expected<Function> instruction(TypeContext& context, std::string_view name) {
+  if (name == kMma) return parse(context, kMmaText, name);
   const auto* dot = std::ranges::find(kDots, name, &Dot::name);
   if (dot == std::end(kDots)) {
     std::string names;

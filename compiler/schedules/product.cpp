@@ -12,6 +12,7 @@
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/region.h"
 #include "compiler/loop/tree.h"
+#include "compiler/schedules/mma_product.h"
 #include "compiler/schedules/product_steps.h"
 #include "compiler/schedules/thread_product.h"
 #include "support/try.h"
@@ -272,6 +273,8 @@ class ProductTemplate {
 
 Status schedule_product(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
                         const Machine& machine, const ChooseOption& choose) {
+  if (machine.threads > 0 && has_byte_terms(context, schedule, product))
+    return schedule_byte_product(context, schedule, product, machine, choose);
   if (machine.threads > 0) return schedule_product_of_threads(context, schedule, product, machine, choose);
   return ProductTemplate(context, schedule, product, machine, choose).run();
 }

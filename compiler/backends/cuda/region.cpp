@@ -86,10 +86,13 @@ class RegionSteps {
       for (const Atom& atom : apply->args) {
         const auto* var = std::get_if<VarId>(&atom);
         const auto producer = var ? producers.find(*var) : producers.end();
-        if (producer == producers.end() || uses.at(*var) != 1 || !continues(*apply, bindings_[i].var, *var)) continue;
-        groups[i] = std::exchange(groups[producer->second], {});
-        break;
+        if (producer == producers.end() || uses.at(*var) != 1) continue;
+        const bool widens = widens_bytes(*apply, producer->second);
+        if (!widens && !continues(*apply, bindings_[i].var, *var)) continue;
+        std::ranges::move(std::exchange(groups[producer->second], {}), std::back_inserter(groups[i]));
+        if (!widens) break;
       }
+      std::ranges::sort(groups[i]);
       groups[i].push_back(i);
     }
     return groups;
@@ -100,6 +103,15 @@ class RegionSteps {
     const TensorType *result = region_.type(var).tensor(), *operand = region_.type(before).tensor();
     return result && operand && result->dims == operand->dims &&
            (apply.op->pattern == OpPattern::kElementwise || apply.op->pattern == OpPattern::kBroadcast);
+  }
+
+  // Whether a contraction reads what the binding converts to i32: the kernel multiplies the bytes themselves.
+  bool widens_bytes(const Apply& apply, size_t producer) const {
+    const auto* operand = std::get_if<Apply>(&bindings_[producer].value);
+    const TensorType* result = region_.type(bindings_[producer].var).tensor();
+    const bool is_simple =
+        operand->op->pattern == OpPattern::kElementwise || operand->op->pattern == OpPattern::kBroadcast;
+    return apply.op->pattern == OpPattern::kAnchor && is_simple && result && result->dtype == runtime::DType::kI32;
   }
 
   // A step of these operators, or one for each where they are no kernel together.

@@ -12,7 +12,8 @@ Expected<BoundStep> bound_step(Context& context, const Module& module, const Fun
 Expected<Function> inlined(Context& context, const Module& module, const Function& region);
 
 // The steps of a region without calls. Elementwise operators on values of one shape join the step of the operator that
-// they follow, if nothing else reads what it computes; every other operator is a step of its own. Errors: those of
+// they follow, if nothing else reads what it computes, and conversions to i32 join that of the contraction that reads
+// them; every other operator is a step of its own. Errors: those of
 // bound_step().
 Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region);
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "compiler/backends/llvm/emit_memory.h"
+#include "compiler/base/dim_prover.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -105,8 +106,8 @@ Value* MemoryEmitter::load_from_memory(BufferId id, const Address& address, cons
   Value* loaded = nullptr;
   if (access.kind == LaneAccess::kUniform) {
     llvm::Type* element = frames_.memory_type(dtype);
-    auto* result = b_.CreateAlignedLoad(element, pointer(address, access.begin, element),
-                                        llvm::Align(static_cast<uint64_t>(runtime::bytes(dtype))));
+    auto* result =
+        b_.CreateAlignedLoad(element, pointer(address, access.begin, element), alignment(access.begin, dtype));
     set_alias_metadata(result, id);
     loaded = result;
   } else {
@@ -330,6 +331,18 @@ Value* MemoryEmitter::load_by_registers(llvm::FixedVectorType* type, Value* poin
   return result;
 }
 
+// Of the element at this offset. GPUs load and store adjacent elements by one instruction of up to 16 bytes, as far as
+// their addresses are known to be aligned; their memory is, whether global, shared or a thread's own.
+llvm::Align MemoryEmitter::alignment(Dim offset, DType dtype) {
+  const auto bytes = static_cast<int64_t>(runtime::bytes(dtype));
+  int64_t known = bytes;
+  const DimProver prover(context_);
+  while (frames_.unit().is_gpu() && known < kGpuAlignment &&
+         prover.divides(context_.dim(2 * known / bytes), offset) == Answer::kYes)
+    known *= 2;
+  return llvm::Align(static_cast<uint64_t>(known));
+}
+
 // --- Stores ---
 
 void MemoryEmitter::store(BufferId id, const Dims& indices, Value* value) {
@@ -342,7 +355,7 @@ void MemoryEmitter::store(BufferId id, const Dims& indices, Value* value) {
   llvm::Instruction* stored = nullptr;
   const bool is_remembered = dtype != DType::kBool && !frame().mask;
   if (frame().lanes == 0) {
-    stored = b_.CreateAlignedStore(value, pointer(address, address.offset, element), align);
+    stored = b_.CreateAlignedStore(value, pointer(address, address.offset, element), alignment(address.offset, dtype));
     remember_store(address, {LaneAccess::kUniform, address.offset}, is_remembered ? value : nullptr);
   } else {
     const LaneAccess access = lane_access(address);

@@ -8,6 +8,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -91,9 +92,10 @@ class FrameEmitter {
     int64_t stack = 0;                                                        // bytes
     bool is_task = false;
     Value* max_tasks = nullptr;
-    unsigned lanes = 0;     // of the enclosing vector loop; 0: none
-    Symbol lane{};          // its variable
-    Value* mask = nullptr;  // the active lanes, at least one; nullptr: all
+    unsigned lanes = 0;                            // of the enclosing vector loop; 0: none
+    Symbol lane{};                                 // its variable
+    std::array<std::optional<Symbol>, 3> threads;  // the variables of the enclosing loops over threads, of full blocks
+    Value* mask = nullptr;                         // the active lanes, at least one; nullptr: all
   };
   // Values that the current block has computed already, which saves LLVM the search for equal instructions. The cache
   // is emptied when another block is entered.

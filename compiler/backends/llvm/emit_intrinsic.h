@@ -1,8 +1,11 @@
-// Instructions: dot products of bytes become the processor's instructions; of all others the declaration is executed.
+// Instructions: dot products of bytes, and a warp's products of tiles, become the processor's instructions; of all
+// others the declaration is executed.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "compiler/backends/llvm/emit_control.h"
@@ -32,6 +35,11 @@ class IntrinsicEmitter : EmitterPart {
 
   bool is_contiguous(const loop::Operand& operand);
   bool emit_dot(const loop::Intrinsic& call, const loop::Function& declared);
+  bool emit_mma(const loop::Intrinsic& call, const loop::Function& declared);
+  // The indices at which the block of the warp's first thread begins, and the axis whose index is the thread's own
+  // besides; nullopt: the threads' blocks are not neighbours along one axis.
+  std::optional<std::pair<Dims, size_t>> across_warp(const loop::Operand& operand, Symbol thread);
+  Value* word_at(const loop::Operand& operand, const Dims& indices);
   void for_each_element(const loop::Operand& operand,
                         const std::function<void(const Dims& indices, Dim offset)>& visit);
   void copy_in(Block& block);

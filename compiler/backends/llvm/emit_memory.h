@@ -16,6 +16,7 @@ namespace tenon::compiler::native {
 class MemoryEmitter : EmitterPart {
  public:
   static constexpr int64_t kMaxElements = int64_t{1} << 44;  // of a buffer
+  static constexpr int64_t kGpuAlignment = 16;               // in bytes, of every buffer on a GPU
 
   // base[rows + offset], where `rows` is a vector, or nullptr if it is equal in all lanes.
   struct Address {
@@ -69,6 +70,7 @@ class MemoryEmitter : EmitterPart {
     }
   };
 
+  llvm::Align alignment(Dim offset, DType dtype);
   Value* hoisted_pointer(const Address& address, Dim offset, llvm::Type* element);
   Value* lane_pointers(const Address& address, llvm::Type* element);
   LaneAccess lane_access(const Address& address);

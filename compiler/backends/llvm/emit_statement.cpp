@@ -97,12 +97,16 @@ void StatementEmitter::bound_loop(const loop::For& loop) {
   const size_t axis = loop::bound_axis(loop.kind);
   const bool is_thread = loop::binds_thread(loop.kind);
   Value* index = b_.CreateZExt(b_.CreateIntrinsic((is_thread ? kThreads : kBlocks)[axis], {}, {}), b_.getInt64Ty());
+  const auto extent = loop.extent.constant();
   const auto run = [&] {
     frames_.open_scope(false);
-    iteration(loop, frames_.new_variable(index));
+    const Dim variable = frames_.new_variable(index);
+    const bool all = is_thread && extent == unit_.threads[axis];
+    if (all) frame().threads[axis] = variable.variable();
+    iteration(loop, variable);
+    if (all) frame().threads[axis].reset();
     frames_.close_scope();
   };
-  const auto extent = loop.extent.constant();
   if (!is_thread || extent == unit_.threads[axis]) return run();
   control_.branch(b_.CreateICmpSLT(index, i64(extent.value_or(1))), run, [] {});
 }

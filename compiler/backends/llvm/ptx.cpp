@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -10,7 +9,6 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/Scalar.h>
-#include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 
 #include <algorithm>
@@ -25,7 +23,6 @@ namespace tenon::compiler::native {
 namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
-constexpr uint64_t kMemoryAlignment = 16;  // at least, of memory that the driver allocates
 
 // The entry of a kernel: makes the call (tn_call) on its stack, which becomes registers once the body is inlined.
 void make_entry(llvm::Module& module, llvm::Function& body, const std::string& name, size_t buffers, size_t dims,
@@ -43,8 +40,6 @@ void make_entry(llvm::Module& module, llvm::Function& body, const std::string& n
   Value* call = b.CreateAlloca(call_type);
   Value* addresses = b.CreateAlloca(llvm::ArrayType::get(b.getPtrTy(), std::max<size_t>(buffers, 1)));
   Value* sizes = b.CreateAlloca(llvm::ArrayType::get(b.getInt64Ty(), std::max<size_t>(dims, 1)));
-  for (unsigned i = 0; i < buffers; ++i)
-    entry->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(kMemoryAlignment)));
   for (unsigned i = 0; i < buffers; ++i)
     b.CreateStore(entry->getArg(i), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), addresses, i));
   for (unsigned i = 0; i < dims; ++i)
@@ -86,19 +81,6 @@ void simplify(llvm::Module& module, const llvm::TargetMachine& compiler) {
   passes.add(llvm::createCFGSimplificationPass());
   passes.add(llvm::createInferAddressSpacesPass());
   passes.run(module);
-}
-
-// Accesses state the alignment that their addresses have, so that adjacent ones become one of 8 or 16 bytes.
-void set_alignments(llvm::Function& function) {
-  const llvm::DataLayout& layout = function.getParent()->getDataLayout();
-  for (llvm::Instruction& instruction : llvm::instructions(function)) {
-    llvm::Value* pointer = llvm::getLoadStorePointerOperand(&instruction);
-    if (!pointer) continue;
-    const llvm::Align known =
-        std::max(llvm::getKnownAlignment(pointer, layout, &instruction), llvm::getLoadStoreAlignment(&instruction));
-    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) load->setAlignment(known);
-    else llvm::cast<llvm::StoreInst>(instruction).setAlignment(known);
-  }
 }
 
 // The functions that the module calls and does not define are those of the C library and of the runtime.
@@ -146,12 +128,11 @@ Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functi
     return error(fmt::format("invalid code: {}", problem), {}, "report it as a bug", Fault::kInternal);
 
   simplify(module, *compiler);
-  for (llvm::Function& function : module) set_alignments(function);
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream out(text);
   llvm::legacy::PassManager passes;
   passes.add(llvm::createTargetTransformInfoWrapperPass(compiler->getTargetIRAnalysis()));
-  passes.add(llvm::createLoadStoreVectorizerPass());  // before LSR hides how addresses are aligned
+  passes.add(llvm::createLoadStoreVectorizerPass());
   if (compiler->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
     return error("this LLVM cannot emit PTX", {}, "install an LLVM with the NVPTX target");
   passes.run(module);

@@ -55,9 +55,15 @@ std::map<Symbol, Dim> axis_values(const Stage& stage) {
 // Compares the nest with the declared one, whose loops correspond to loops of the nest.
 class Matcher {
  public:
-  Matcher(TypeContext& context, const Function& function, const Nest& nest, const Function& declared, const Nest& other)
+  // `around`: the loops around the nest and in it.
+  Matcher(TypeContext& context, const Function& function, const Nest& nest, const Function& declared, const Nest& other,
+          const std::vector<const For*>& around)
       : context_(context), function_(function), nest_(nest), declared_(declared), other_(other) {
     for (const For* loop : nest.loops) zero_[loop->var] = context.dim(0);
+    for (const For* loop : around) {
+      const auto extent = loop->extent.constant();
+      bounds_[loop->var] = {0, extent ? std::optional(*extent - 1) : std::nullopt};
+    }
     over_ = axis_values(*nest.stage);
   }
 
@@ -131,8 +137,8 @@ class Matcher {
       const Dim over = context_.substitute(index, over_), begin = context_.substitute(over, zero_);
       const Dim inner = context_.subtract(over, begin);
       Part part{.begin = index, .size = 0};
-      if (inner != context_.dim(0)) {
-        if (next == b.indices.size() || inner != context_.substitute(b.indices[next], renamed_))
+      if (!equals(inner, context_.dim(0))) {
+        if (next == b.indices.size() || !equals(inner, context_.substitute(b.indices[next], renamed_)))
           return fail(mine, theirs);
         part.size = *declared_.buffer(b.buffer).axes[next].extent.constant();
         ++next;
@@ -145,11 +151,15 @@ class Matcher {
            fail(mine, theirs);
   }
 
+  // In all iterations of the loops.
+  bool equals(Dim a, Dim b) const { return a == b || DimProver(context_, bounds_).equal(a, b) == Answer::kYes; }
+
   TypeContext& context_;
   const Function& function_;
   const Nest& nest_;
   const Function& declared_;
   const Nest& other_;
+  DimBounds bounds_;
   std::map<Symbol, Dim> zero_, over_, renamed_;
   std::map<BufferId, Operand> operands_;
   size_t matched_ = 0;
@@ -158,7 +168,8 @@ class Matcher {
 
 // The declaration's operands, matched with the loops in some order.
 Expected<std::map<BufferId, Operand>> match(TypeContext& context, const Function& function, const Nest& nest,
-                                            const Function& declared, const Nest& other) {
+                                            const Function& declared, const Nest& other,
+                                            const std::vector<const For*>& around) {
   const std::string name(context.name(declared.name));
   auto sizes = [](const Nest& loop_nest) {
     std::vector<int64_t> list;
@@ -167,7 +178,7 @@ Expected<std::map<BufferId, Operand>> match(TypeContext& context, const Function
   };
   std::vector<size_t> order(nest.loops.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  Matcher matcher(context, function, nest, declared, other);
+  Matcher matcher(context, function, nest, declared, other, around);
   bool fits = false;
   size_t most = 0;
   std::string mismatch;
@@ -243,7 +254,7 @@ Expected<Function> tensorize(TypeContext& context, Function function, Symbol sta
       if (mentions(both, inner->var))
         return error(fmt::format("a guard of the stage mentions '{}'", context.name(inner->var)), {}, "pad it first");
   }
-  TENON_TRY_ASSIGN(operands, match(context, function, *nest, declared, *other));
+  TENON_TRY_ASSIGN(operands, match(context, function, *nest, declared, *other, all_loops(*path)));
   Stage block = *nest->stage;
   std::map<Symbol, Dim> begins;
   TENON_TRY(count_blocks(context, block, *nest, begins));

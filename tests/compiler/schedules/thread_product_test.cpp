@@ -79,7 +79,7 @@ loop::Schedule bound_product(TypeContext& context, const loop::Function& algorit
 
 // The evaluator also finds races between the threads of a phase.
 void expect_equal(TypeContext& context, const loop::Function& algorithm, const loop::Schedule& schedule,
-                  std::vector<Tensor> params) {
+                  std::vector<Tensor> params, std::array<int64_t, 3> threads = {16, 16, 1}) {
   const auto expected = loop::evaluate(context, algorithm, params);
   for (const loop::LoadStep& load : schedule.loads()) {
     std::vector<Tensor> inputs;
@@ -95,7 +95,7 @@ void expect_equal(TypeContext& context, const loop::Function& algorithm, const l
   const auto launches = loop::launches_of(context, bound);
   ASSERT_TRUE(launches) << launches.error().str() << loop::print(context, bound);
   EXPECT_EQ(launches->size(), 1u);
-  EXPECT_EQ(launches->front().threads, (std::array<int64_t, 3>{16, 16, 1}));
+  EXPECT_EQ(launches->front().threads, threads);
   const auto results = loop::evaluate(context, bound, params);
   ASSERT_TRUE(expected && results) << results.error().str() << loop::print(context, bound);
   EXPECT_EQ(*results, *expected) << loop::print(context, bound);
@@ -118,6 +118,42 @@ TEST(ThreadProduct, BatchesWithSeveralTerms) {
     const loop::Function algorithm = must_parse(context, kBatches);
     const loop::Schedule schedule = bound_product(context, algorithm, {}, choose);
     expect_equal(context, algorithm, schedule, {small_integers({2, 2, 2, 18, 3}), small_integers({2, 2, 3, 33})});
+  }
+}
+
+constexpr std::string_view kBytes =
+    R"(loop @bytes[n](%x: Tensor[(n, 40), i8], %w: Tensor[(20, 40), i8]) -> (%y: Tensor[(n, 20), i32]) {
+  alloc %d: Tensor[(n, 20), i32] {
+    for i in (n) { for j in (20) { for k in (40) {
+      stage dot(i in (n) at (i), j in (20) at (j), reduce k in (40) at (k)) {
+        init { %d[i, j] = i32(0); }
+        %d[i, j] = %d[i, j] + i32(%x[i, k]) * i32(%w[j, k]);
+      }
+    } } }
+    for i in (n) { for j in (20) {
+      stage y(i in (n) at (i), j in (20) at (j)) { %y[i, j] = max(%d[i, j], i32(0)); }
+    } }
+  }
+}
+)";
+
+Tensor bytes(runtime::Shape shape) {
+  Tensor tensor(runtime::DType::kI8, std::move(shape));
+  auto data = tensor.data<int8_t>();
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<int8_t>(i * 37 % 256);
+  return tensor;
+}
+
+TEST(ThreadProduct, BytesAreMultipliedByWarps) {
+  for (const std::set<size_t>& constants : {std::set<size_t>{}, {1}}) {
+    for (const auto& choose : {first, fastest}) {
+      TypeContext context;
+      const loop::Function algorithm = must_parse(context, kBytes);
+      const loop::Schedule schedule = bound_product(context, algorithm, constants, choose);
+      EXPECT_TRUE(schedule.function().intrinsic(context.symbol("mma_s8_16x8x32")));
+      for (const int64_t n : {1, 33})
+        expect_equal(context, algorithm, schedule, {bytes({n, 40}), bytes({20, 40})}, {4, 8, 4});
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/device/cuda/library.h"
 #include "tests/compiler/backends/cuda/emulated_driver.h"
 #include "tests/compiler/backends/cuda/models.h"
+#include "tests/compiler/backends/cuda/ptxas.h"
 #include "tests/compiler/backends/cuda/transformer.h"
 #include "tests/seed.h"
 
@@ -168,6 +169,27 @@ TEST_F(CudaCode, RegionsReturnAndReadValuesOften) {
   for (Tensor& input : inputs)
     for (size_t i = 0; i < 12; ++i) input.data<float>()[i] = static_cast<float>(i % 5) / 4 - 0.3f;
   expect_results_of_the_cpu(executable, text, inputs);
+}
+
+// The PTX of tensor cores and of dp4a, which the driver that the tests play does not execute: it has the loops.
+TEST_F(CudaCode, ProductsOfBytesAreInstructions) {
+  const std::string text =
+      "#[version = \"1\"]\ndef @main[n](%x: Tensor[(n, 70), i8], %w: Tensor[(70, 40), i8]) -> Tensor[(n, 40), i32] {\n"
+      "  relu(matmul(cast(%x, dtype=\"i32\"), cast(%w, dtype=\"i32\")))\n}\n";
+  const auto executable = compiled(text);
+  const auto& object = executable.natives[0].object;
+  const std::string ptx(reinterpret_cast<const char*>(object.data()), object.size());
+  EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"), std::string::npos) << ptx;
+  EXPECT_NE(ptx.find("ld.shared.u32"), std::string::npos) << "fragments are loaded by words";
+  EXPECT_EQ(ptx.find("ld.local"), std::string::npos) << "sums are in registers";
+  if (const auto ptxas = find_ptxas()) EXPECT_EQ(assemble(*ptxas, ptx, "sm_80"), "");
+  for (const int64_t n : {1, 65}) {
+    std::vector<Tensor> inputs{Tensor(DType::kI8, {n, 70}), Tensor(DType::kI8, {70, 40})};
+    for (Tensor& input : inputs)
+      for (int64_t k = 0; k < input.size(); ++k)
+        input.data<int8_t>()[static_cast<size_t>(k)] = static_cast<int8_t>(k * 71 % 256);
+    expect_results_of_the_cpu(executable, text, inputs);
+  }
 }
 
 TEST_F(CudaCode, LaunchesThatTheDriverRefusesAreErrors) {

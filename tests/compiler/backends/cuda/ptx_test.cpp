@@ -109,6 +109,22 @@ TEST(Ptx, FaultsAreRecorded) {
   EXPECT_EQ(ptx->sites[0].second, "@divide, stage 'divide'");
 }
 
+TEST(Ptx, DotProductsOfBytesAreInstructions) {
+  TypeContext context;
+  const auto function = loop::bound(
+      context,
+      loop::must_parse(context,
+                       R"(loop @dots[n](%a: Tensor[(n,), i32], %b: Tensor[(n,), i32]) -> (%c: Tensor[(n,), i32]) {
+  for i in (n) { stage dots(i in (n) at (i)) { %c[i] = i32(5) + byte_dot(%a[i], %b[i]); } }
+}
+)"));
+  ASSERT_TRUE(function) << function.error().str();
+  const auto ptx = ptx_of(context, *function);
+  ASSERT_TRUE(ptx) << ptx.error().str();
+  EXPECT_EQ(count(ptx->text, "dp4a.u32.s32"), 1u) << ptx->text;
+  if (const auto ptxas = find_ptxas()) EXPECT_EQ(assemble(*ptxas, ptx->text, "sm_80"), "");
+}
+
 TEST(Ptx, WhatItLacksIsRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {"loop @f(%a: Tensor[(4,), f64]) -> (%c: Tensor[(4,), f64]) { for i in (4) { stage s(i in (4) at (i)) { %c[i] = "

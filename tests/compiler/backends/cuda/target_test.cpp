@@ -209,33 +209,29 @@ TEST_F(CudaFunctions, UnknownSizesHaveTheResultsOfTheCpu) {
   }
 }
 
-// Products that fill blocks of threads have tiles in registers and panels in shared memory, whatever their operands.
-TEST_F(CudaFunctions, ProductsHaveTheirTemplate) {
-  struct Case {
-    std::vector<runtime::Shape> shapes;
-    std::string result, body;
-  };
-  const Case cases[] = {
-      {{{40, 24}, {70, 24}}, "(40, 70)", "dense(%a, %b)"},
-      {{{40, 24}, {24, 70}}, "(40, 70)", "gelu(matmul(%a, %b))"},
-      {{{2, 3, 33, 20}, {3, 20, 50}}, "(2, 3, 33, 50)", "matmul(%a, %b)"},
-      {{{2, 33, 20}, {2, 17, 20}}, "(2, 33, 17)", "einsum(%a, %b, equation=\"bik,bjk->bij\")"},
-      {{{2, 3, 9, 7}, {20, 3, 3, 3}}, "(2, 20, 9, 7)", "relu(conv2d(%a, %b, padding=[1, 1, 1, 1]))"},
-      {{{1, 32, 9, 7}, {40, 16, 1, 1}}, "(1, 40, 5, 4)", "conv2d(%a, %b, strides=[2, 2], groups=2)"},
-      {{{1, 4, 60}, {16, 4, 5}}, "(1, 16, 58)", "conv1d(%a, %b, padding=[3, 3], dilation=[2])"},
-      {{{20, 33}, {20, 17}}, "(33, 17)", "einsum(%a, %b, equation=\"ki,kj->ij\")"},
-  };
-  for (const Case& c : cases) {
+struct ProductCase {
+  std::vector<runtime::Shape> shapes;
+  DType dtype{};
+  std::string type, body;
+};
+
+class CudaProducts : public CudaFunctions {
+ protected:
+  // The loops have these parts, no race, and the CPU's results.
+  void check(const ProductCase& c, std::initializer_list<const char*> parts) {
     std::string params;
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < c.shapes.size(); ++i) {
-      inputs.emplace_back(DType::kF32, c.shapes[i]);
-      params += fmt::format("{}%{}: {}", i ? ", " : "(", static_cast<char>('a' + i),
-                            context.str(context.type_of(inputs.back())));
-      for (size_t k = 0; k < inputs.back().data<float>().size(); ++k)
-        inputs.back().data<float>()[k] = static_cast<float>(k * 7 % 23) / 8 - 1;
+      Tensor& input = inputs.emplace_back(c.dtype, c.shapes[i]);
+      params +=
+          fmt::format("{}%{}: {}", i ? ", " : "(", static_cast<char>('a' + i), context.str(context.type_of(input)));
+      for (int64_t k = 0; k < input.size(); ++k) {
+        if (c.dtype == DType::kF32)
+          input.data<float>()[static_cast<size_t>(k)] = static_cast<float>(k * 7 % 23) / 8 - 1;
+        else input.bytes()[static_cast<size_t>(k)] = static_cast<std::byte>(k * 71 % 256);
+      }
     }
-    partition_of(params + ")", fmt::format("Tensor[{}, f32]", c.result), "  " + c.body);
+    partition_of(params + ")", c.type, "  " + c.body);
     std::vector<loop::Function> functions;
     const auto gpu = lower(context, module, main, targets,
                            {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
@@ -244,15 +240,56 @@ TEST_F(CudaFunctions, ProductsHaveTheirTemplate) {
     ASSERT_TRUE(cpu) << cpu.error().str();
     ASSERT_EQ(functions.size(), 1u) << c.body;
     const std::string text = loop::print(context, functions[0]);
-    for (const char* const part : {"in shared", "in registers", "thread_y", "barrier"})
+    for (const char* const part : parts)
       EXPECT_NE(text.find(part), std::string::npos) << part << " in " << c.body << text;
-    KernelCheck check(context, *gpu, functions);
-    const auto wanted = run(*cpu, inputs), found = run(*gpu, inputs, {.hook = std::ref(check)});
+    KernelCheck kernels(context, *gpu, functions);
+    const auto wanted = run(*cpu, inputs), found = run(*gpu, inputs, {.hook = std::ref(kernels)});
     ASSERT_TRUE(wanted) << wanted.error().str();
     ASSERT_TRUE(found) << found.error().str();
-    EXPECT_EQ(check.kernels(), 1u);
+    EXPECT_EQ(kernels.kernels(), 1u);
     expect_close((*found)[0], (*wanted)[0]);
   }
+};
+
+// Products that fill blocks of threads have tiles in registers and panels in shared memory, whatever their operands.
+TEST_F(CudaProducts, HaveTheirTemplate) {
+  const ProductCase cases[] = {
+      {{{40, 24}, {70, 24}}, DType::kF32, "Tensor[(40, 70), f32]", "dense(%a, %b)"},
+      {{{40, 24}, {24, 70}}, DType::kF32, "Tensor[(40, 70), f32]", "gelu(matmul(%a, %b))"},
+      {{{2, 3, 33, 20}, {3, 20, 50}}, DType::kF32, "Tensor[(2, 3, 33, 50), f32]", "matmul(%a, %b)"},
+      {{{2, 33, 20}, {2, 17, 20}},
+       DType::kF32,
+       "Tensor[(2, 33, 17), f32]",
+       "einsum(%a, %b, equation=\"bik,bjk->bij\")"},
+      {{{20, 33}, {20, 17}}, DType::kF32, "Tensor[(33, 17), f32]", "einsum(%a, %b, equation=\"ki,kj->ij\")"},
+      {{{2, 3, 9, 7}, {20, 3, 3, 3}},
+       DType::kF32,
+       "Tensor[(2, 20, 9, 7), f32]",
+       "relu(conv2d(%a, %b, padding=[1, 1, 1, 1]))"},
+      {{{1, 32, 9, 7}, {40, 16, 1, 1}},
+       DType::kF32,
+       "Tensor[(1, 40, 5, 4), f32]",
+       "conv2d(%a, %b, strides=[2, 2], groups=2)"},
+      {{{1, 4, 60}, {16, 4, 5}},
+       DType::kF32,
+       "Tensor[(1, 16, 58), f32]",
+       "conv1d(%a, %b, padding=[3, 3], dilation=[2])"},
+  };
+  for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_y", "barrier"});
+}
+
+// Those of bytes are the tensor cores', with zero points or without.
+TEST_F(CudaProducts, OfBytesHaveTheInstructionOfWarps) {
+  const std::string a = "cast(%a, dtype=\"i32\")", b = "cast(%b, dtype=\"i32\")";
+  const ProductCase cases[] = {
+      {{{40, 24}, {24, 70}}, DType::kI8, "Tensor[(40, 70), i32]", "matmul(" + a + ", " + b + ")"},
+      {{{20, 70}, {33, 70}}, DType::kU8, "Tensor[(20, 33), i32]", "dense(subtract(" + a + ", 3i32), " + b + ")"},
+      {{{1, 3, 9, 9}, {16, 3, 3, 3}},
+       DType::kI8,
+       "Tensor[(1, 16, 9, 9), i32]",
+       "conv2d(" + a + ", " + b + ", padding=[1, 1, 1, 1], pad_value=-5)"},
+  };
+  for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_z", "mma_s8_16x8x32", "barrier"});
 }
 
 TEST_F(CudaFunctions, RequiresNativeKernels) {
