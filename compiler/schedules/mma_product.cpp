@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kPairs = 8, kColumnPairs = 4;  // of rows and of columns of a tile: threads of a warp
 constexpr int64_t kTileRows = 2 * kPairs, kTileColumns = 2 * kColumnPairs, kTileTerms = 32;
-constexpr int64_t kWarps = 4;               // of a block
+constexpr int64_t kBlockWarps = 4;          // of a block
 constexpr int64_t kDepth = 2 * kTileTerms;  // terms of a panel
 constexpr double kTileCycles = 2;           // of a multiprocessor's tensor cores
 constexpr double kLoadCycles = 2;           // of a word of each lane, from two rows of banks
@@ -28,7 +28,7 @@ class ByteProductTemplate : ProductBlocks {
   Status run() {
     select_tile();
     depth_ = terms() > kTileTerms ? kDepth : kTileTerms;
-    const int64_t block_rows = kWarps * warp_rows(), block_columns = kTileColumns * column_tiles_;
+    const int64_t block_rows = kBlockWarps * warp_rows(), block_columns = kTileColumns * column_tiles_;
     TENON_TRY(make_panels(block_rows, block_columns, depth_, Innermost::kTerm));
     TENON_TRY(make_blocks(block_rows, block_columns));
     TENON_TRY(put_sums_into_registers(rows_layout(), columns_layout()));
@@ -47,12 +47,12 @@ class ByteProductTemplate : ProductBlocks {
     std::vector<Option> options;
     for (const int64_t r : {1, 2}) {
       for (const int64_t c : {2, 4, 8}) {
-        const int64_t block_rows = kWarps * kTileRows * r, block_columns = kTileColumns * c;
+        const int64_t block_rows = kBlockWarps * kTileRows * r, block_columns = kTileColumns * c;
         const auto loads = static_cast<double>(4 * r + 2 * c), products = static_cast<double>(r * c),
                    copies = static_cast<double>(block_rows + block_columns) * kTileTerms / 128;
-        const double cycles =
-            static_cast<double>(waves(block_rows, block_columns)) *
-            (std::max(kWarps * products * kTileCycles, kWarps * loads * kLoadCycles) + copies / machine_.loads);
+        const double cycles = static_cast<double>(waves(block_rows, block_columns)) *
+                              (std::max(kBlockWarps * products * kTileCycles, kBlockWarps * loads * kLoadCycles) +
+                               copies / machine_.loads);
         tiles.emplace_back(r, c);
         options.push_back({fmt::format("{}x{}", block_rows, block_columns), cycles});
       }
@@ -133,7 +133,7 @@ class ByteProductTemplate : ProductBlocks {
     TENON_TRY(lay_out(panel, lanes, Innermost::kTerm));
     constexpr int64_t kWord = 4;
     TENON_TRY_ASSIGN(terms, split(panel.stage, term, {kPairs * kWord, kWord}));
-    TENON_TRY_ASSIGN(of_lanes, split(panel.stage, lane, {kWarps * kColumnPairs, kColumnPairs}));
+    TENON_TRY_ASSIGN(of_lanes, split(panel.stage, lane, {kBlockWarps * kColumnPairs, kColumnPairs}));
     const std::vector<Symbol> threads{(*of_lanes)[1], (*terms)[1], (*of_lanes)[2]},
         own{of_lanes->front(), terms->front(), terms->back()};
     std::vector<Symbol> order = threads;
