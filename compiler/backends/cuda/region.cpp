@@ -12,6 +12,7 @@
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/schedule/bind.h"
+#include "compiler/loop/schedule/merge.h"
 #include "compiler/machine/machine.h"
 #include "support/try.h"
 
@@ -196,7 +197,7 @@ Expected<Function> inlined(Context& context, const Module& module, const Functio
 
 Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function) {
   TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, *find_machine("sm_80")));
-  loop::Function scheduled = kernels::schedule(context, std::move(kernel->function)).function;
+  loop::Function scheduled = kernels::schedule(context, loop::merged(context, std::move(kernel->function))).function;
   TENON_TRY_ASSIGN(bound, loop::bound(context, std::move(scheduled)));
   return BoundStep{std::move(*bound), std::move(kernel->operands)};
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/bind.h"
+#include "compiler/loop/schedule/merge.h"
 #include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/text.h"
 #include "tests/compiler/loop/must_parse.h"
@@ -237,7 +238,8 @@ TEST(Bindings, RandomProgramsAndSchedulesAreBound) {
     }
     BindOptions options;
     options.threads = static_cast<int64_t>(1 + random.below(8));
-    const auto function = bound(context, schedule.function(), options);
+    const auto function =
+        bound(context, random.below(2) == 0 ? schedule.function() : merged(context, schedule.function()), options);
     if (!function) {
       EXPECT_NE(function.error().what.find("known at run time only"), std::string::npos) << function.error().str();
       ++refused;

@@ -1,0 +1,180 @@
+#include "compiler/loop/schedule/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <tuple>
+#include <utility>
+
+#include "compiler/loop/access.h"
+#include "compiler/loop/schedule/primitives.h"
+#include "compiler/loop/tree.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+// The loops from a statement inwards, each the only statement of the one before.
+std::vector<const For*> chain_of(const Stmt& stmt) {
+  std::vector<const For*> loops;
+  for (const Stmt* inner = &stmt; inner;) {
+    const auto* loop = std::get_if<For>(&inner->form);
+    if (!loop || loop->kind != LoopKind::kSerial) break;
+    loops.push_back(loop);
+    inner = loop->body.size() == 1 ? &loop->body.front() : nullptr;
+  }
+  return loops;
+}
+
+class Merger {
+ public:
+  Merger(TypeContext& context, Function function, const MergeOptions& options)
+      : context_(context), function_(std::move(function)), options_(options) {}
+
+  Function run() {
+    Body flat;
+    std::vector<Alloc> allocs;
+    flatten(std::move(function_.body), flat, allocs);
+    Body nests;
+    std::vector<size_t> depths;  // of merged loops; 0: of a single nest
+    for (Stmt& stmt : flat) {
+      if (!nests.empty()) {
+        if (auto joined = join(nests.back(), depths.back(), stmt)) {
+          std::tie(nests.back(), depths.back()) = std::move(*joined);
+          continue;
+        }
+      }
+      nests.push_back(std::move(stmt)), depths.push_back(0);
+    }
+    for (Alloc& alloc : std::views::reverse(allocs)) {
+      alloc.body = std::move(nests);
+      nests.clear();
+      nests.push_back(Stmt{std::move(alloc)});
+    }
+    function_.body = std::move(nests);
+    move_buffers_inside(depths);
+    return std::move(function_);
+  }
+
+ private:
+  // The statements in their order, without the allocations around them.
+  static void flatten(Body body, Body& flat, std::vector<Alloc>& allocs) {
+    for (Stmt& stmt : body) {
+      if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
+        Body inner = std::move(alloc->body);
+        allocs.push_back({.buffer = alloc->buffer, .scope = alloc->scope, .body = {}});
+        flatten(std::move(inner), flat, allocs);
+      } else {
+        flat.push_back(std::move(stmt));
+      }
+    }
+  }
+
+  // One nest, with the number of its merged loops, the most that can be.
+  std::optional<std::pair<Stmt, size_t>> join(const Stmt& first, size_t depth, const Stmt& second) {
+    const std::vector<const For*> a = chain_of(first), b = chain_of(second);
+    size_t most = 0;
+    while (most < std::min(a.size(), b.size()) && a[most]->extent == b[most]->extent) ++most;
+    if (depth > 0 && most < depth) return std::nullopt;
+    for (size_t count = depth > 0 ? depth : most; count > 0; --count) {
+      Stmt joined = first;
+      Body* to = &std::get<For>(joined.form).body;
+      for (size_t i = 1; i < count; ++i) to = &std::get<For>(to->front().form).body;
+      std::map<Symbol, Dim> renamed;
+      for (size_t i = 0; i < count; ++i) renamed[b[i]->var] = context_.dim(a[i]->var);
+      for (Stmt inner : b[count - 1]->body) {
+        substitute(context_, function_, inner, renamed);
+        to->push_back(std::move(inner));
+      }
+      if (has_few_points(*to) && is_independent(joined, count)) return std::pair(std::move(joined), count);
+      if (depth > 0) break;
+    }
+    return std::nullopt;
+  }
+
+  // Whether the threads of a block compute the points of each stage in one iteration.
+  bool has_few_points(const Body& body, std::vector<const For*> loops = {}) const {
+    return std::ranges::all_of(body, [&](const Stmt& stmt) {
+      if (const auto* loop = std::get_if<For>(&stmt.form)) loops.push_back(loop);
+      bool few = true;
+      if (const auto* stage = std::get_if<Stage>(&stmt.form)) few = has_few_points(*stage, loops);
+      else for_each_body(stmt, [&](const Body& inner) { few &= has_few_points(inner, loops); });
+      if (std::holds_alternative<For>(stmt.form)) loops.pop_back();
+      return few;
+    });
+  }
+  bool has_few_points(const Stage& stage, const std::vector<const For*>& loops) const {
+    int64_t points = 1;
+    return std::ranges::all_of(loops, [&](const For* loop) {
+      const bool spatial = std::ranges::any_of(stage.axes, [&](const Axis& axis) {
+        return axis.kind == AxisKind::kSpatial && mentions({&axis.value, 1}, loop->var);
+      });
+      const auto extent = loop->extent.constant();
+      return !spatial || (extent && !__builtin_mul_overflow(points, *extent, &points) && points <= options_.threads);
+    });
+  }
+
+  bool is_independent(const Stmt& stmt, size_t count) {
+    Function function = function_;
+    function.body = {stmt};
+    const Stage* inside = nullptr;
+    for_each_statement(function.body, [&](const Stmt& inner) {
+      if (const auto* stage = std::get_if<Stage>(&inner.form); stage && !inside) inside = stage;
+    });
+    if (!inside) return false;
+    const Symbol stage = inside->name;
+    const std::vector<const For*> loops = chain_of(stmt);
+    return std::all_of(loops.begin(), loops.begin() + static_cast<ptrdiff_t>(count), [&](const For* loop) {
+      return annotate(context_, function, stage, loop->var, LoopKind::kParallel).has_value();
+    });
+  }
+
+  // Buffers of one merged nest alone: a block's, in shared memory or in registers.
+  void move_buffers_inside(const std::vector<size_t>& depths) {
+    std::vector<std::pair<Symbol, CachePlacement>> moves;  // by stage
+    std::vector<Symbol> buffers;
+    const Body* body = &function_.body;
+    while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form)) {
+      const auto& alloc = std::get<Alloc>(body->front().form);
+      buffers.push_back(function_.buffer(alloc.buffer).name);
+      body = &alloc.body;
+    }
+    for (size_t i = 0; i < body->size(); ++i) {
+      if (depths[i] == 0) continue;
+      const Symbol loop = chain_of((*body)[i])[depths[i] - 1]->var;
+      bool first = true;
+      const Body nest{(*body)[i]};
+      for_each_statement(nest, [&](const Stmt& stmt) {
+        const auto* stage = std::get_if<Stage>(&stmt.form);
+        if (stage && std::exchange(first, false)) moves.emplace_back(stage->name, CachePlacement{loop, Scope::kHeap});
+      });
+    }
+    for (const Symbol buffer : buffers) {
+      for (const auto& [stage, placement] : moves) {
+        auto moved = store_at(context_, function_, stage, buffer, placement);
+        if (moved && is_small(*moved, buffer)) function_ = std::move(*moved);
+      }
+    }
+  }
+  bool is_small(const Function& function, Symbol name) const {
+    const auto buffer = std::ranges::find(function.buffers, name, &Buffer::name);
+    auto bytes = static_cast<int64_t>(runtime::bytes(buffer->dtype));
+    for (const BufferAxis& axis : buffer->axes) {
+      const auto size = axis.extent.constant();
+      if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return false;
+    }
+    return bytes <= options_.buffer_bytes;
+  }
+
+  TypeContext& context_;
+  Function function_;
+  const MergeOptions options_;
+};
+
+}  // namespace
+
+Function merged(TypeContext& context, Function function, const MergeOptions& options) {
+  return Merger(context, std::move(function), options).run();
+}
+
+}  // namespace tenon::compiler::loop

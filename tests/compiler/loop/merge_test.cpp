@@ -1,0 +1,94 @@
+// Nests that become one, and those that must not.
+#include "compiler/loop/schedule/merge.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "compiler/loop/bindings.h"
+#include "compiler/loop/evaluate.h"
+#include "compiler/loop/schedule/bind.h"
+#include "compiler/loop/text.h"
+#include "compiler/loop/tree.h"
+#include "tests/compiler/loop/must_parse.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+using runtime::Tensor;
+
+// The sums of rows, and each element less its row's; `row` and `columns` are parts of the second nest.
+std::string centered(const std::string& row, const std::string& dims = "[n]", const std::string& columns = "4") {
+  std::string text = R"(loop @centered$D(%x: Tensor[(n, $C), i32]) -> (%y: Tensor[(n, $C), i32]) {
+  alloc %sum: Tensor[(n + 1,), i32] {
+    for i in (n) { for k in ($C) {
+      stage add(i in (n) at (i), reduce k in ($C) at (k)) {
+        init { %sum[i] = i32(0); }
+        %sum[i] = %sum[i] + %x[i, k];
+      }
+    } }
+    alloc %twice: Tensor[(n, $C), i32] {
+      for i in (n) { for j in ($C) {
+        stage double(i in (n) at (i), j in ($C) at (j)) { %twice[i, j] = %x[i, j] * i32(2); }
+      } }
+      for row in (n) { for j in ($C) {
+        stage store(i in (n) at (row), j in ($C) at (j)) { %y[i, j] = %twice[i, j] - %sum[$R]; }
+      } }
+    }
+  }
+}
+)";
+  for (const auto& [from, to] : {std::pair<std::string, std::string>("$D", dims), {"$C", columns}, {"$R", row}})
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from)) text.replace(at, 2, to);
+  return text;
+}
+
+size_t nests(const Function& function) {
+  const Body* body = &function.body;
+  while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form))
+    body = &std::get<Alloc>(body->front().form).body;
+  return body->size();
+}
+
+TEST(Merge, RowsBecomeOneNestWithItsOwnBuffers) {
+  TypeContext context;
+  const Function function = must_parse(context, centered("i")), merged_rows = merged(context, function);
+  EXPECT_EQ(nests(merged_rows), 1u) << print(context, merged_rows);
+  EXPECT_FALSE(std::holds_alternative<Alloc>(merged_rows.body.front().form)) << print(context, merged_rows);
+  const auto bound_rows = bound(context, merged_rows);
+  ASSERT_TRUE(bound_rows) << bound_rows.error().str();
+  EXPECT_EQ(launches_of(context, *bound_rows)->size(), 1u);
+  Tensor x(DType::kI32, {3, 4});
+  for (size_t i = 0; i < 12; ++i) x.data<int32_t>()[i] = static_cast<int32_t>(i * i);
+  const std::vector<Tensor> params{x};
+  EXPECT_EQ(evaluate(context, merged_rows, params).value(), evaluate(context, function, params).value());
+  EXPECT_EQ(evaluate(context, *bound_rows, params).value(), evaluate(context, function, params).value());
+}
+
+TEST(Merge, NestsThatNeedOtherIterationsStaySeparate) {
+  TypeContext context;
+  const auto count = [&](const std::string& text, MergeOptions options = {}) {
+    return nests(merged(context, must_parse(context, text), options));
+  };
+  EXPECT_EQ(count(centered("i")), 1u);
+  EXPECT_EQ(count(centered("n - 1 - i")), 2u) << "the sum of another row";
+  EXPECT_EQ(count(centered("i", "[n, m]", "m")), 2u) << "as many columns as the call says";
+  EXPECT_EQ(count(centered("i"), {.threads = 3}), 2u) << "a row has more columns than a block threads";
+  std::string parallel = centered("i");
+  parallel.replace(parallel.find("row in (n)"), 10, "row in (n) parallel");
+  EXPECT_EQ(count(parallel), 2u);
+}
+
+TEST(Merge, LargeBuffersStayInMemory) {
+  TypeContext context;
+  const Function function = must_parse(context, centered("i"));
+  const Function merged_rows = merged(context, function, {.buffer_bytes = 8});
+  EXPECT_EQ(nests(merged_rows), 1u);
+  const auto* alloc = std::get_if<Alloc>(&merged_rows.body.front().form);
+  ASSERT_TRUE(alloc) << print(context, merged_rows);
+  EXPECT_EQ(context.name(merged_rows.buffer(alloc->buffer).name), "twice");
+}
+
+}  // namespace
+}  // namespace tenon::compiler::loop
