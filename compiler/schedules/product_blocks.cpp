@@ -46,18 +46,43 @@ Status ProductBlocks::pad(Symbol stage, Symbol axis, Dim size, int64_t multiple)
 
 // --- Panels ---
 
-Status ProductBlocks::make_panels(int64_t block_rows, int64_t block_columns, int64_t depth, Innermost innermost) {
-  std::vector<Symbol> operands;
+// The buffers that the sums index by rows, or by columns.
+std::vector<Symbol> ProductBlocks::operands() {
+  std::vector<Symbol> names;
   loop::Function& function = steps_.function();
-  TENON_TRY_ASSIGN(path, loop::find_stage(context_, function, product_.sums));
+  const auto path = loop::find_stage(context_, function, product_.sums);
+  if (!path) return names;
   loop::for_each_access(path->stage(), [&](const loop::Access& access) {
     if (access.writes || access.buffer == axes_.buffer) return;
     const bool in_rows = loop::mentions(access.indices, axes_.rows.var),
                in_columns = loop::mentions(access.indices, axes_.columns.var);
     const Symbol name = function.buffer(access.buffer).name;
-    if (in_rows != in_columns && std::ranges::find(operands, name) == operands.end()) operands.push_back(name);
+    if (in_rows != in_columns && std::ranges::find(names, name) == names.end()) names.push_back(name);
   });
-  for (const Symbol operand : operands) TENON_TRY(copy(operand, block_rows, block_columns, depth));
+  return names;
+}
+
+loop::BufferId ProductBlocks::buffer_of(Symbol operand) const {
+  const auto& buffers = schedule_.function().buffers;
+  return static_cast<loop::BufferId>(std::ranges::find(buffers, operand, &loop::Buffer::name) - buffers.begin());
+}
+
+Status ProductBlocks::transpose_constants() {
+  for (const Symbol operand : operands()) {
+    const auto panel = panel_of(operand);
+    const bool is_constant = schedule_.constants().contains(buffer_of(operand));
+    if (!panel || panel->of_rows || !is_constant || panel->lanes + 1 == panel->rank) continue;
+    Panel copied = *panel;
+    TENON_TRY_ASSIGN(stage, steps_.stage_of_step("cache_read({}, {})", product_.sums, operand));
+    copied.stage = *stage;
+    TENON_TRY(lay_out(copied, "#", Innermost::kLanes));
+    TENON_TRY(step("at_load({})", copied.stage));
+  }
+  return {};
+}
+
+Status ProductBlocks::make_panels(int64_t block_rows, int64_t block_columns, int64_t depth, Innermost innermost) {
+  for (const Symbol operand : operands()) TENON_TRY(copy(operand, block_rows, block_columns, depth));
   TENON_TRY(pad(product_.sums, axes_.rows.var, axes_.rows.extent, block_rows));
   TENON_TRY(pad(product_.sums, axes_.columns.var, axes_.columns.extent, block_columns));
   TENON_TRY(pad(product_.sums, axes_.terms.back().var, axes_.terms.back().extent, depth));
@@ -96,9 +121,7 @@ std::optional<loop::Axis> ProductBlocks::axis_at(Symbol stage, size_t position) 
 
 Status ProductBlocks::copy(Symbol operand, int64_t block_rows, int64_t block_columns, int64_t depth) {
   TENON_TRY_ASSIGN(panel, panel_of(operand));
-  const auto& buffers = schedule_.function().buffers;
-  const auto from =
-      static_cast<loop::BufferId>(std::ranges::find(buffers, operand, &loop::Buffer::name) - buffers.begin());
+  const loop::BufferId from = buffer_of(operand);
   panel->is_constant = schedule_.constants().contains(from);
   auto producer = steps_.private_producer(from);
   if (producer && (!axis_at(*producer, panel->lanes) || !axis_at(*producer, panel->term))) producer.reset();

@@ -50,6 +50,9 @@ class ProductBlocks {
   // Copies each operand so that panels are whole, constants when the function is loaded, and pads the sums likewise:
   // zeros follow the operands' elements.
   Status make_panels(int64_t block_rows, int64_t block_columns, int64_t depth, Innermost innermost);
+  // For products without blocks: constants whose lanes are columns, with these innermost, so that threads of
+  // neighbouring columns read neighbouring elements.
+  Status transpose_constants();
   // Loops over blocks around the results, which remain in two loops.
   Status make_blocks(int64_t block_rows, int64_t block_columns);
   // The sums of a block, in registers. The axes of rows and columns, '#' in the layouts, become digits that threads
@@ -78,6 +81,8 @@ class ProductBlocks {
 
  private:
   Status pad(Symbol stage, Symbol axis, Dim size, int64_t multiple);
+  std::vector<Symbol> operands();
+  loop::BufferId buffer_of(Symbol operand) const;
   Expected<Panel> panel_of(Symbol operand);
   std::optional<loop::Axis> axis_at(Symbol stage, size_t position);
   Status copy(Symbol operand, int64_t block_rows, int64_t block_columns, int64_t depth);

@@ -23,7 +23,7 @@ class ThreadProductTemplate : ProductBlocks {
   using ProductBlocks::ProductBlocks;
 
   Status run() {
-    if (rows() < kSide || columns() < kSide) return {};  // fewer than a block has threads along them
+    if (rows() < kSide || columns() < kSide) return transpose_constants();
     select_tile();
     const int64_t block_rows = kSide * tile_rows_, block_columns = kSide * tile_columns_;
     TENON_TRY(make_panels(block_rows, block_columns, depth_, Innermost::kLanes));

@@ -16,7 +16,7 @@ namespace tenon::compiler::schedules {
 constexpr int64_t kBlockSide = 16;  // threads of a block along rows, and along columns
 
 // Applies the steps; stops at the first one that is refused. A product with fewer rows or columns than a block has
-// threads along them keeps its plain loops.
+// threads along them keeps its plain loops, and its constants are laid out for the threads of neighbouring columns.
 Status schedule_product_of_threads(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
                                    const Machine& machine, const ChooseOption& choose);
 

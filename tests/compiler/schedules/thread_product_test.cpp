@@ -157,18 +157,33 @@ TEST(ThreadProduct, BytesAreMultipliedByWarps) {
   }
 }
 
+loop::Function dense(TypeContext& context, int64_t rows, const std::string& term) {
+  return must_parse(
+      context, fmt::format("loop @dense(%x: Tensor[({0}, 20), f32], %w: Tensor[(20, 20), f32]) -> "
+                           "(%y: Tensor[({0}, 20), f32]) {{ alloc %d: Tensor[({0}, 20), f32] {{ "
+                           "for i in ({0}) {{ for j in (20) {{ for k in (20) {{ "
+                           "stage dot(i in ({0}) at (i), j in (20) at (j), reduce k in (20) at (k)) {{ "
+                           "init {{ %d[i, j] = f32(0); }} %d[i, j] = %d[i, j] + %x[i, {1}] * %w[j, k]; }} }} }} }} "
+                           "for i in ({0}) {{ for j in (20) {{ stage y(i in ({0}) at (i), j in (20) at (j)) {{ "
+                           "%y[i, j] = %d[i, j]; }} }} }} }} }}",
+                           rows, term));
+}
+
+// Threads of neighbouring columns read neighbouring weights.
+TEST(ThreadProduct, ConstantsOfFewRowsAreTransposed) {
+  TypeContext context;
+  const loop::Function algorithm = dense(context, 3, "k");
+  const loop::Schedule schedule = bound_product(context, algorithm, {1}, fastest);
+  EXPECT_EQ(schedule.steps(),
+            (std::vector<std::string>{"cache_read(dot, w)", "layout(w_dot, a0 a1 -> a1 a0)", "at_load(w_dot)"}));
+  const std::vector<Tensor> params{small_integers({3, 20}), small_integers({20, 20})};
+  std::vector<Tensor> with_loads = params;
+  with_loads.push_back(loop::rearranged(context, schedule.loads()[0].load, std::vector{params[1]}).value());
+  EXPECT_EQ(loop::evaluate(context, schedule.function(), with_loads).value(),
+            loop::evaluate(context, algorithm, params).value());
+}
+
 TEST(ThreadProduct, SmallProductsKeepTheirLoopsAndRefusedStepsHaveReasons) {
-  const auto dense = [](TypeContext& context, int64_t rows, const std::string& term) {
-    return must_parse(
-        context, fmt::format("loop @dense(%x: Tensor[({0}, 20), f32], %w: Tensor[(20, 20), f32]) -> "
-                             "(%y: Tensor[({0}, 20), f32]) {{ alloc %d: Tensor[({0}, 20), f32] {{ "
-                             "for i in ({0}) {{ for j in (20) {{ for k in (20) {{ "
-                             "stage dot(i in ({0}) at (i), j in (20) at (j), reduce k in (20) at (k)) {{ "
-                             "init {{ %d[i, j] = f32(0); }} %d[i, j] = %d[i, j] + %x[i, {1}] * %w[j, k]; }} }} }} }} "
-                             "for i in ({0}) {{ for j in (20) {{ stage y(i in ({0}) at (i), j in (20) at (j)) {{ "
-                             "%y[i, j] = %d[i, j]; }} }} }} }} }}",
-                             rows, term));
-  };
   const auto scheduled = [](TypeContext& context, loop::Schedule& schedule) {
     const ProductStages product{.sums = context.symbol("dot"), .results = context.symbol("y")};
     return schedule_product(context, schedule, product, *find_machine("sm_90"), fastest);
