@@ -1,6 +1,9 @@
 #include "compiler/loop/schedule/merge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -10,6 +13,7 @@
 #include "compiler/loop/access.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/tree.h"
+#include "compiler/loop/verify.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -24,6 +28,17 @@ std::vector<const For*> chain_of(const Stmt& stmt) {
     inner = loop->body.size() == 1 ? &loop->body.front() : nullptr;
   }
   return loops;
+}
+
+// The statements inside of the allocations around all of them, which are visited.
+const Body& nests_of(
+    const Function& function, const std::function<void(const Alloc&)>& visit = [](const Alloc&) {}) {
+  const Body* body = &function.body;
+  while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form)) {
+    visit(std::get<Alloc>(body->front().form));
+    body = &std::get<Alloc>(body->front().form).body;
+  }
+  return *body;
 }
 
 class Merger {
@@ -53,6 +68,7 @@ class Merger {
     }
     function_.body = std::move(nests);
     move_buffers_inside(depths);
+    sum_in_registers(depths);
     return std::move(function_);
   }
 
@@ -133,17 +149,13 @@ class Merger {
   void move_buffers_inside(const std::vector<size_t>& depths) {
     std::vector<std::pair<Symbol, CachePlacement>> moves;  // by stage
     std::vector<Symbol> buffers;
-    const Body* body = &function_.body;
-    while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form)) {
-      const auto& alloc = std::get<Alloc>(body->front().form);
-      buffers.push_back(function_.buffer(alloc.buffer).name);
-      body = &alloc.body;
-    }
-    for (size_t i = 0; i < body->size(); ++i) {
+    const Body& body =
+        nests_of(function_, [&](const Alloc& alloc) { buffers.push_back(function_.buffer(alloc.buffer).name); });
+    for (size_t i = 0; i < body.size(); ++i) {
       if (depths[i] == 0) continue;
-      const Symbol loop = chain_of((*body)[i])[depths[i] - 1]->var;
+      const Symbol loop = chain_of(body[i])[depths[i] - 1]->var;
       bool first = true;
-      const Body nest{(*body)[i]};
+      const Body nest{body[i]};
       for_each_statement(nest, [&](const Stmt& stmt) {
         const auto* stage = std::get_if<Stage>(&stmt.form);
         if (stage && std::exchange(first, false)) moves.emplace_back(stage->name, CachePlacement{loop, Scope::kHeap});
@@ -152,9 +164,52 @@ class Merger {
     for (const Symbol buffer : buffers) {
       for (const auto& [stage, placement] : moves) {
         auto moved = store_at(context_, function_, stage, buffer, placement);
-        if (moved && is_small(*moved, buffer)) function_ = std::move(*moved);
+        if (!moved || !is_small(*moved, buffer)) continue;
+        function_ = std::move(*moved);
+        index_single_elements(buffer);
       }
     }
+  }
+  // A reduction in a nest of its own adds up in an element of the innermost loop over results, which becomes a
+  // register, where reading and writing memory for each term would take most of the time.
+  void sum_in_registers(const std::vector<size_t>& depths) {
+    std::vector<std::pair<Symbol, Symbol>> sums;  // stages, and loops
+    const Body& body = nests_of(function_);
+    for (size_t i = 0; i < body.size(); ++i) {
+      const std::vector<const For*> loops = chain_of(body[i]);
+      if (depths[i] > 0 || loops.empty() || loops.back()->body.size() != 1) continue;
+      const auto* stage = std::get_if<Stage>(&loops.back()->body.front().form);
+      if (!stage || stage->init.empty()) continue;
+      const auto is_term = [&](const For* loop) {
+        return std::ranges::any_of(stage->axes, [&](const Axis& axis) {
+          return axis.kind == AxisKind::kReduce && mentions({&axis.value, 1}, loop->var);
+        });
+      };
+      const auto first = std::ranges::find_if(loops, is_term);
+      const bool innermost = std::all_of(first, loops.end(), is_term);
+      if (first != loops.begin() && innermost) sums.emplace_back(stage->name, (*(first - 1))->var);
+    }
+    for (const auto& [stage, loop] : sums) {
+      auto cached = cache_write(context_, function_, stage, CachePlacement{loop, Scope::kHeap});
+      if (!cached) continue;
+      function_ = std::move(*cached);
+      index_single_elements(context_.symbol(fmt::format("{}_cache", context_.name(stage))));
+    }
+  }
+
+  // The only index of an axis of one element is 0, which a register needs to know.
+  void index_single_elements(Symbol name) {
+    Function indexed = function_;
+    const auto buffer = std::ranges::find(indexed.buffers, name, &Buffer::name);
+    const auto id = static_cast<BufferId>(buffer - indexed.buffers.begin());
+    for (Stmt& stmt : indexed.body) {
+      for_each_stage(stmt, [&](Stage& stage) {
+        for_each_index(stage, id, [&](size_t axis, Dim& index) {
+          if (buffer->axes[axis].extent.constant() == 1) index = context_.dim(0);
+        });
+      });
+    }
+    if (verify(context_, indexed)) function_ = std::move(indexed);
   }
   bool is_small(const Function& function, Symbol name) const {
     const auto buffer = std::ranges::find(function.buffers, name, &Buffer::name);

@@ -90,5 +90,28 @@ TEST(Merge, LargeBuffersStayInMemory) {
   EXPECT_EQ(context.name(merged_rows.buffer(alloc->buffer).name), "twice");
 }
 
+TEST(Merge, ASumAddsUpInAnElementOfItsLoop) {
+  TypeContext context;
+  const Function function = must_parse(context, R"(loop @sums[n](%x: Tensor[(n, 4), i32]) -> (%y: Tensor[(1, 4), i32]) {
+  for r in (1) { for j in (4) { for k in (n) {
+    stage add(r in (1) at (r), j in (4) at (j), reduce k in (n) at (k)) {
+      init { %y[r, j] = i32(0); }
+      %y[r, j] = %y[r, j] + %x[k, j];
+    }
+  } } }
+}
+)");
+  const Function summed = merged(context, function);
+  const std::string text = print(context, summed);
+  EXPECT_NE(text.find("alloc %add_cache: Tensor[(1, 1), i32]"), std::string::npos) << text;
+  EXPECT_NE(text.find("%add_cache[0, 0] = %add_cache[0, 0] + %x[k, j]"), std::string::npos) << text;
+  const auto bound_sums = bound(context, summed);
+  ASSERT_TRUE(bound_sums) << bound_sums.error().str();
+  Tensor x(DType::kI32, {3, 4});
+  for (size_t i = 0; i < 12; ++i) x.data<int32_t>()[i] = static_cast<int32_t>(i * i);
+  const std::vector<Tensor> params{x};
+  EXPECT_EQ(evaluate(context, *bound_sums, params).value(), evaluate(context, function, params).value());
+}
+
 }  // namespace
 }  // namespace tenon::compiler::loop
