@@ -65,6 +65,30 @@ LazyTensor row_convolution(const OperatorCall& op, const Windows& windows, Dim g
   return op.emit.contract("conv", op.dims(), op.dtype(), std::move(tiles));
 }
 
+// A sum for each output pixel, which a GPU's thread computes: its neighbours read the same cache lines. The terms are
+// in the order of sliding windows, column by column.
+LazyTensor pixel_sums(const OperatorCall& op, const Windows& windows, const Expr& pad) {
+  Context& context = op.context();
+  const LazyTensor x = op.arg(0), w = op.arg(1);
+  const size_t rank = windows.rank();
+  return op.emit.reduce("conv",
+                        {.dims = op.dims(),
+                         .over = Dims(windows.kernel.rbegin(), windows.kernel.rend()),
+                         .term = [=, &op, &context](const Dims& at) {
+                           Dims from{at[0], at[1]}, weight{at[1], context.dim(0)};
+                           Expr inside;
+                           for (size_t d = 0; d < rank; ++d) {
+                             const Dim kernel_index = at[2 + rank + (rank - 1 - d)];
+                             weight.push_back(kernel_index);
+                             from.push_back(context.subtract(windows.input_index(context, d, at[2 + d], kernel_index),
+                                                             context.dim(windows.before[d])));
+                             const Expr in_range = op.emit.inside(from.back(), context.dim(0), windows.in[d]);
+                             inside = inside ? logical_and(inside, in_range) : in_range;
+                           }
+                           return factor(select(inside, x.at(from), pad)) * factor(w.at(weight));
+                         }});
+}
+
 LoweredResults convolution(const OperatorCall& op) {
   Context& context = op.context();
   const LazyTensor& w = op.arg(1);
@@ -72,6 +96,7 @@ LoweredResults convolution(const OperatorCall& op) {
   const Expr pad = like(loop::literal(op.arg(0).dtype, 0), static_cast<double>(op.integer("pad_value")));
   const Dim groups = context.dim(op.integer("groups"));
   if (w.dims[0] == groups && w.dims[1].constant() == 1 && has_sliding_window(windows)) {  // depthwise
+    if (op.emit.machine().threads > 0) return std::vector{pixel_sums(op, windows, pad)};
     if (auto bytes = byte_depthwise(op, windows)) return std::vector{std::move(*bytes)};
     return std::vector{sliding_window(
         op, "conv",

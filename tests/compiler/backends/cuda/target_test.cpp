@@ -278,6 +278,19 @@ TEST_F(CudaProducts, HaveTheirTemplate) {
   for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_y", "barrier"});
 }
 
+// Other sums have a register of each thread, and their epilogue is of the same launch.
+TEST_F(CudaProducts, WithoutBlocksAddUpInRegisters) {
+  const ProductCase cases[] = {
+      {{{2, 20, 9, 7}, {20, 1, 3, 3}},
+       DType::kF32,
+       "Tensor[(2, 20, 5, 4), f32]",
+       "relu(conv2d(%a, %b, groups=20, strides=[2, 2], padding=[1, 1, 1, 1]))"},
+      {{{1, 30}, {70, 30}}, DType::kF32, "Tensor[(1, 70), f32]", "relu(dense(%a, %b))"},
+      {{{30, 40}, {1, 40}}, DType::kF32, "Tensor[(40,), f32]", "sum(%a, axes=[0])"},
+  };
+  for (const ProductCase& c : cases) check(c, {"block_x", "thread_x", "in stack"});
+}
+
 // Those of bytes are the tensor cores', with zero points or without.
 TEST_F(CudaProducts, OfBytesHaveTheInstructionOfWarps) {
   const std::string a = "cast(%a, dtype=\"i32\")", b = "cast(%b, dtype=\"i32\")";
