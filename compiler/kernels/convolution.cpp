@@ -69,24 +69,19 @@ LazyTensor row_convolution(const OperatorCall& op, const Windows& windows, Dim g
 // in the order of sliding windows, column by column.
 LazyTensor pixel_sums(const OperatorCall& op, const Windows& windows, const Expr& pad) {
   Context& context = op.context();
-  const LazyTensor x = op.arg(0), w = op.arg(1);
-  const size_t rank = windows.rank();
-  return op.emit.reduce("conv",
-                        {.dims = op.dims(),
-                         .over = Dims(windows.kernel.rbegin(), windows.kernel.rend()),
-                         .term = [=, &op, &context](const Dims& at) {
-                           Dims from{at[0], at[1]}, weight{at[1], context.dim(0)};
-                           Expr inside;
-                           for (size_t d = 0; d < rank; ++d) {
-                             const Dim kernel_index = at[2 + rank + (rank - 1 - d)];
-                             weight.push_back(kernel_index);
-                             from.push_back(context.subtract(windows.input_index(context, d, at[2 + d], kernel_index),
-                                                             context.dim(windows.before[d])));
-                             const Expr in_range = op.emit.inside(from.back(), context.dim(0), windows.in[d]);
-                             inside = inside ? logical_and(inside, in_range) : in_range;
-                           }
-                           return factor(select(inside, x.at(from), pad)) * factor(w.at(weight));
-                         }});
+  const LazyTensor x = padded_elements(op, windows, op.arg(0), pad), w = op.arg(1);
+  const auto term = [=, &context](const Dims& at) {
+    const size_t rank = windows.rank();
+    Dims from{at[0], at[1]}, weight{at[1], context.dim(0)};
+    for (size_t d = 0; d < rank; ++d) {
+      const Dim kernel_index = at[2 + rank + (rank - 1 - d)];
+      from.push_back(windows.input_index(context, d, at[2 + d], kernel_index));
+      weight.push_back(kernel_index);
+    }
+    return factor(x.at(from)) * factor(w.at(weight));
+  };
+  return op.emit.reduce(
+      "conv", {.dims = op.dims(), .over = Dims(windows.kernel.rbegin(), windows.kernel.rend()), .term = term});
 }
 
 LoweredResults convolution(const OperatorCall& op) {

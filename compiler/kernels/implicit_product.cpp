@@ -69,22 +69,15 @@ std::optional<LazyTensor> implicit_product(const OperatorCall& op, const Windows
                                  std::ranges::copy(unravel(context, at[2], filter), std::back_inserter(from));
                                  return w.at(from);
                                }));
+  const LazyTensor padded = padded_elements(op, windows, x, pad);
   // [batch, groups, terms, pixels]
   const LazyTensor columns = emit.stored(
-      "columns",
-      emit.expression({x.dims[0], groups, term_count, pixel_count}, x.dtype, [=, &emit, &context](const Dims& at) {
+      "columns", emit.expression({x.dims[0], groups, term_count, pixel_count}, x.dtype, [=, &context](const Dims& at) {
         const Dims term = unravel(context, at[2], filter), pixel = unravel(context, at[3], windows.out);
         Dims from{at[0], context.add(context.multiply(at[1], inputs), term[0])};
-        Expr inside;
-        for (size_t d = 0; d < windows.rank(); ++d) {
-          from.push_back(
-              context.subtract(windows.input_index(context, d, pixel[d], term[1 + d]), context.dim(windows.before[d])));
-          if (windows.before[d] == 0 && windows.after[d] == 0) continue;
-          const Expr in_range = emit.inside(from.back(), context.dim(0), windows.in[d]);
-          inside = inside ? logical_and(inside, in_range) : in_range;
-        }
-        const Expr element = x.at(from);
-        return inside ? select(inside, element, pad) : element;
+        for (size_t d = 0; d < windows.rank(); ++d)
+          from.push_back(windows.input_index(context, d, pixel[d], term[1 + d]));
+        return padded.at(from);
       }));
   return multiply(
       op, "conv",

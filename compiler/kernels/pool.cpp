@@ -29,7 +29,8 @@ bool has_few_taps(const Windows& windows) {
 template <class Term>
 LazyTensor over_windows(const OperatorCall& op, const Windows& windows, const Expr& pad, bool is_max, Term term) {
   Context& context = op.context();
-  if (has_sliding_window(windows) && has_few_taps(windows)) {
+  const bool has_threads = op.emit.machine().threads > 0;  // each computes a pixel, and reads x in place
+  if (!has_threads && has_sliding_window(windows) && has_few_taps(windows)) {
     return sliding_window(op, "pool",
                           {.windows = windows,
                            .pad = pad,
@@ -39,7 +40,7 @@ LazyTensor over_windows(const OperatorCall& op, const Windows& windows, const Ex
                              return is_max ? maximum(sum, x) : sum + x;
                            }});
   }
-  const LazyTensor x = padded(op, windows, op.arg(0), pad);
+  const LazyTensor x = has_threads ? padded_elements(op, windows, op.arg(0), pad) : padded(op, windows, op.arg(0), pad);
   return op.emit.reduce("pool", {.dims = op.dims(),
                                  .over = windows.kernel,
                                  .op = is_max ? BinaryOp::kMax : BinaryOp::kAdd,

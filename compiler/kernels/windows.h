@@ -46,8 +46,9 @@ inline Windows read_windows(const OperatorCall& op, Dims kernel) {
           .after = {padding.begin() + static_cast<ptrdiff_t>(rank), padding.end()}};
 }
 
-// x padded with `value` as far as windows read, stored, so that no kernel tap needs a bounds check.
-inline LazyTensor padded(const OperatorCall& op, const Windows& windows, LazyTensor x, const Expr& value) {
+// x padded with `value` as far as windows read; computed by each reader.
+inline LazyTensor padded_elements(const OperatorCall& op, const Windows& windows, const LazyTensor& x,
+                                  const Expr& value) {
   Emitter& emit = op.emit;
   Context& context = op.context();
   Dims dims(x.dims.begin(), x.dims.begin() + 2);
@@ -63,19 +64,24 @@ inline LazyTensor padded(const OperatorCall& op, const Windows& windows, LazyTen
     any_padding |= !is_inside;
     dims.push_back(is_inside ? windows.in[d] : footprint);
   }
-  if (!any_padding) return emit.stored("x", x);
-  return emit.stored("padded",
-                     emit.expression(dims, x.dtype, [=, &emit, &context, before = windows.before](const Dims& at) {
-                       Dims from = at;
-                       Expr inside;
-                       for (size_t d = 0; d < needs_padding.size(); ++d) {
-                         if (!needs_padding[d]) continue;
-                         from[2 + d] = context.subtract(at[2 + d], context.dim(before[d]));
-                         const Expr in_range = emit.inside(from[2 + d], context.dim(0), x.dims[2 + d]);
-                         inside = inside ? logical_and(inside, in_range) : in_range;
-                       }
-                       return select(inside, x.at(from), value);
-                     }));
+  if (!any_padding) return x;
+  return emit.expression(dims, x.dtype, [=, &emit, &context, before = windows.before](const Dims& at) {
+    Dims from = at;
+    Expr inside;
+    for (size_t d = 0; d < needs_padding.size(); ++d) {
+      if (!needs_padding[d]) continue;
+      from[2 + d] = context.subtract(at[2 + d], context.dim(before[d]));
+      const Expr in_range = emit.inside(from[2 + d], context.dim(0), x.dims[2 + d]);
+      inside = inside ? logical_and(inside, in_range) : in_range;
+    }
+    return select(inside, x.at(from), value);
+  });
+}
+
+// The same stored, so that no kernel tap needs a bounds check.
+inline LazyTensor padded(const OperatorCall& op, const Windows& windows, const LazyTensor& x, const Expr& value) {
+  const LazyTensor elements = padded_elements(op, windows, x, value);
+  return op.emit.stored(elements.dims == x.dims ? "x" : "padded", elements);
 }
 
 }  // namespace tenon::compiler::kernels
