@@ -35,7 +35,7 @@ void add_texts(Json& json, std::string_view key, const std::vector<std::string>&
 void add_functions(Json& json, const Executable& e) {
   json.key("functions").begin_array();
   for (const runtime::Function& function : e.functions) {
-    const compiler::FrameMemory memory = compiler::frame_memory(function);
+    const compiler::FrameMemory memory = compiler::frame_memory(function, e.natives);
     json.begin_object().field("name", function.name).field("registers", function.registers);
     add_ports(json, "inputs", function.params);
     add_ports(json, "outputs", function.results);

@@ -43,16 +43,16 @@ void print_code(const Executable& e, const runtime::Function& function) {
 void print_plan(const Executable& e, std::string_view only) {
   for (const runtime::Function& function : e.functions) {
     if (!only.empty() && function.name != only) continue;
-    const auto planned = compiler::planned_results(function);
+    const auto planned = compiler::planned_results(function, e.natives);
     if (planned.empty()) continue;
-    const compiler::FrameMemory memory = compiler::frame_memory(function);
+    const compiler::FrameMemory memory = compiler::frame_memory(function, e.natives);
     fmt::print("@{}: {} bytes planned for {} results, {} live at once, {} without reuse; {} allocated when made\n",
                function.name, memory.arena, memory.placed, memory.peak, memory.total, memory.outside);
     for (const compiler::PlannedResult& result : planned) {
       const std::string text = compiler::text_of(e, function.code[result.call].operation);
       if (result.slot.bytes != 0)
-        fmt::print("  {:>5}..{:<5} {:>10} bytes at {:<10} {}\n", result.call, result.last_use, result.slot.bytes,
-                   result.slot.offset, text);
+        fmt::print("  {:>5}..{:<5} {:>10} bytes at {:<10} {}{}\n", result.call, result.last_use, result.slot.bytes,
+                   result.slot.offset, text, result.in_place ? "  # in place" : "");
       else fmt::print("  {:>5}        allocated: {}: {}\n", result.call, reason_of(result.outside), text);
     }
   }

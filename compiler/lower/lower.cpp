@@ -36,8 +36,9 @@ Status ProgramLowering::run(Symbol entry, Module* consumed) {
     const auto role = next.is_value ? FunctionLowering::Role::kClosure : FunctionLowering::Role::kCallee;
     TENON_TRY(FunctionLowering(*this, *next.function, next.name, role).run(next.index));
   }
-  plan_memory_of_all();
-  return compile_kernels();
+  TENON_TRY(compile_kernels());
+  plan_memory_of_all();  // by the signatures of the kernels, which say what may be in place
+  return {};
 }
 
 Status ProgramLowering::compile_kernels() {
@@ -74,7 +75,7 @@ void ProgramLowering::plan_memory_of_all() {
   const std::vector<bool> reentered = find_reentered(out.functions);
   for (size_t i = 0; i < out.functions.size(); ++i) {
     if (reentered[i]) forget_slots(out.functions[i]);
-    const FrameMemory memory = place_results(out.functions[i]);
+    const FrameMemory memory = place_results(out.functions[i], out.natives);
     if (i == out.entry) out.facts.emplace_back("memory", str(memory));
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -130,12 +131,16 @@ void forget_slots(runtime::Function& function) {
   }
 }
 
-FrameMemory place_results(runtime::Function& function) {
+FrameMemory place_results(runtime::Function& function, std::span<const runtime::NativeCode> natives) {
   static_assert(kMemoryAlignment % runtime::kArenaAlignment == 0);
   std::vector<runtime::ArenaSlot*> placed;
+  std::vector<size_t> buffer_of;  // by result in the arena
   std::vector<LiveBuffer> buffers;
   int64_t outside_bytes = 0;
-  for (const runtime::ResultRange& range : runtime::result_ranges(function)) {
+  const std::vector<runtime::ResultRange> ranges = runtime::result_ranges(function, natives);
+  std::vector<std::optional<size_t>> buffer_of_range(ranges.size());
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const runtime::ResultRange& range = ranges[i];
     auto& slots = std::get<runtime::CallNative>(function.code[range.call].operation).slots;
     if (slots.empty() || slots[range.result].bytes == 0) continue;
     runtime::ArenaSlot& slot = slots[range.result];
@@ -144,26 +149,42 @@ FrameMemory place_results(runtime::Function& function) {
       slot = {};
       continue;
     }
+    const LiveBuffer buffer{range.call, range.last_use, aligned_bytes(static_cast<int64_t>(slot.bytes))};
+    const auto replaced = range.replaces ? buffer_of_range[*range.replaces] : std::nullopt;
+    if (replaced && buffers[*replaced].bytes == buffer.bytes) {
+      buffers[*replaced].last = buffer.last;
+      buffer_of_range[i] = replaced;
+    } else {
+      buffers.push_back(buffer);
+      buffer_of_range[i] = buffers.size() - 1;
+    }
     placed.push_back(&slot);
-    buffers.push_back({range.call, range.last_use, aligned_bytes(static_cast<int64_t>(slot.bytes))});
+    buffer_of.push_back(*buffer_of_range[i]);
   }
   const ArenaPlan plan = first_fit(buffers);
-  for (size_t i = 0; i < placed.size(); ++i)
-    *placed[i] = {static_cast<uint64_t>(plan.offsets[i]), static_cast<uint64_t>(buffers[i].bytes)};
+  for (size_t i = 0; i < placed.size(); ++i) {
+    *placed[i] = {static_cast<uint64_t>(plan.offsets[buffer_of[i]]),
+                  static_cast<uint64_t>(buffers[buffer_of[i]].bytes)};
+  }
   for (runtime::Instruction& instruction : function.code) {
     auto* call = std::get_if<runtime::CallNative>(&instruction.operation);
     if (call && std::ranges::all_of(call->slots, [](const runtime::ArenaSlot& slot) { return slot.bytes == 0; }))
       call->slots.clear();
   }
   function.arena_bytes = static_cast<uint64_t>(plan.bytes);
-  FrameMemory memory = frame_memory(function);
+  FrameMemory memory = frame_memory(function, natives);
   memory.outside_bytes = outside_bytes;
   return memory;
 }
 
-std::vector<PlannedResult> planned_results(const runtime::Function& function) {
+std::vector<PlannedResult> planned_results(const runtime::Function& function,
+                                           std::span<const runtime::NativeCode> natives) {
   std::vector<PlannedResult> planned;
-  const std::vector<runtime::ResultRange> ranges = runtime::result_ranges(function);
+  const std::vector<runtime::ResultRange> ranges = runtime::result_ranges(function, natives);
+  const auto slot_of = [&](const runtime::ResultRange& range) {
+    const auto& slots = std::get<runtime::CallNative>(function.code[range.call].operation).slots;
+    return slots.empty() ? runtime::ArenaSlot() : slots[range.result];
+  };
   auto range = ranges.begin();
   for (uint32_t i = 0; i < function.code.size(); ++i) {
     const Registers* results = call_results(function.code[i].operation);
@@ -176,17 +197,18 @@ std::vector<PlannedResult> planned_results(const runtime::Function& function) {
       }
       result.last_use = range->last_use;
       result.outside = range->escapes ? Outside::kEscapes : Outside::kUnbounded;
-      if (!native->slots.empty()) result.slot = native->slots[k];
+      result.slot = slot_of(*range);
+      result.in_place = result.slot.bytes != 0 && range->replaces && slot_of(ranges[*range->replaces]) == result.slot;
       ++range;
     }
   }
   return planned;
 }
 
-FrameMemory frame_memory(const runtime::Function& function) {
+FrameMemory frame_memory(const runtime::Function& function, std::span<const runtime::NativeCode> natives) {
   FrameMemory memory{.arena = static_cast<int64_t>(function.arena_bytes)};
   std::vector<int64_t> live(function.code.size() + 1);  // first the changes at each instruction, then their sums
-  for (const PlannedResult& result : planned_results(function)) {
+  for (const PlannedResult& result : planned_results(function, natives)) {
     if (result.slot.bytes == 0) {
       ++memory.outside;
       continue;
@@ -194,7 +216,8 @@ FrameMemory frame_memory(const runtime::Function& function) {
     ++memory.placed;
     const auto bytes = static_cast<int64_t>(result.slot.bytes);
     memory.total += bytes;
-    live[result.call] += bytes;
+    memory.in_place += result.in_place ? 1 : 0;
+    live[result.call + (result.in_place ? 1 : 0)] += bytes;  // until then the memory is the argument's
     live[result.last_use + 1] -= bytes;
   }
   std::partial_sum(live.begin(), live.end(), live.begin());
@@ -203,8 +226,10 @@ FrameMemory frame_memory(const runtime::Function& function) {
 }
 
 std::string str(const FrameMemory& memory) {
-  return fmt::format("{} results in an arena of {} bytes ({} live at once, {} without reuse); {} outside, {} bytes",
-                     memory.placed, memory.arena, memory.peak, memory.total, memory.outside, memory.outside_bytes);
+  const std::string in_place = memory.in_place > 0 ? fmt::format(", {} of them in place", memory.in_place) : "";
+  return fmt::format("{} results{} in an arena of {} bytes ({} live at once, {} without reuse); {} outside, {} bytes",
+                     memory.placed, in_place, memory.arena, memory.peak, memory.total, memory.outside,
+                     memory.outside_bytes);
 }
 
 }  // namespace tenon::compiler

@@ -23,6 +23,7 @@ std::vector<bool> find_reentered(std::span<const runtime::Function> functions);
 // The memory that a frame of a function takes by its plan.
 struct FrameMemory {
   size_t placed = 0;          // results that are in the arena
+  size_t in_place = 0;        // among these, results in the memory of an argument
   int64_t arena = 0;          // bytes
   int64_t peak = 0;           // the most bytes of it that are live at once
   int64_t total = 0;          // bytes of an arena without reuse
@@ -32,8 +33,9 @@ struct FrameMemory {
 
 // Gives results of native kernels offsets in the arena, and the arena its size. Each call has a slot for each result
 // with the most bytes that the result may have, or no slots; 0: the result is empty, or no bound is known, so that the
-// result stays outside, as one that escapes the frame does. The code has its kills.
-FrameMemory place_results(runtime::Function& function);
+// result stays outside, as one that escapes the frame does. A result whose kernel may compute it in the memory of an
+// argument that ends there is placed in it. The code has its kills; `natives`: the code of its kernels.
+FrameMemory place_results(runtime::Function& function, std::span<const runtime::NativeCode> natives);
 // Leaves all results outside.
 void forget_slots(runtime::Function& function);
 
@@ -43,11 +45,13 @@ struct PlannedResult {
   uint32_t call = 0, result = 0;  // the instruction, and the index among its results
   uint32_t last_use = 0;          // of a native kernel's
   runtime::ArenaSlot slot = {};   // 0 bytes: outside
+  bool in_place = false;          // the slot is that of an argument
   Outside outside = Outside::kUnbounded;
 };
 // The plan that the code has, in its order: the results of kernels and of accelerator programs.
-std::vector<PlannedResult> planned_results(const runtime::Function& function);
-FrameMemory frame_memory(const runtime::Function& function);
+std::vector<PlannedResult> planned_results(const runtime::Function& function,
+                                           std::span<const runtime::NativeCode> natives);
+FrameMemory frame_memory(const runtime::Function& function, std::span<const runtime::NativeCode> natives);
 
 // "12 results in an arena of 4096 bytes (3584 live at once, 16384 without reuse); 2 outside, 512 bytes"
 std::string str(const FrameMemory& memory);

@@ -19,7 +19,8 @@ void join(Held& to, const Held& more) {
 // arrives there.
 class Walk {
  public:
-  explicit Walk(const Function& function) : function_(function), held_(function.registers) {}
+  Walk(const Function& function, std::span<const NativeCode> natives)
+      : function_(function), natives_(natives), held_(function.registers) {}
 
   std::vector<ResultRange> run() {
     for (now_ = 0; now_ < function_.code.size(); ++now_) {
@@ -31,6 +32,13 @@ class Walk {
     }
     if (unknown_) {
       for (ResultRange& range : ranges_) range.escapes = true;
+    }
+    std::vector<bool> replaced(ranges_.size(), false);
+    for (ResultRange& range : ranges_) {
+      if (!range.replaces) continue;
+      const ResultRange& before = ranges_[*range.replaces];
+      if (before.escapes || before.last_use != range.call || replaced[*range.replaces]) range.replaces.reset();
+      else replaced[*range.replaces] = true;
     }
     return std::move(ranges_);
   }
@@ -69,10 +77,11 @@ class Walk {
       write(operation, {});
     };
     std::visit(Overloaded{[&](const CallNative& c) {
-                            for (size_t i = 0; i < c.results.size(); ++i) {
-                              held_[c.results[i]] = {static_cast<uint32_t>(ranges_.size())};
-                              ranges_.push_back({now_, static_cast<uint32_t>(i), now_});
-                            }
+                            const size_t first = ranges_.size();
+                            for (uint32_t i = 0; i < c.results.size(); ++i)
+                              ranges_.push_back({now_, i, now_, false, replaced_by(c, i)});
+                            for (size_t i = 0; i < c.results.size(); ++i)
+                              held_[c.results[i]] = {static_cast<uint32_t>(first + i)};
                           },
                           [&](const CallKernel&) { may_return_arguments(); },
                           [&](const Move&) { may_return_arguments(); },
@@ -108,12 +117,32 @@ class Walk {
                           [&](const TailCallClosure&) { leave(read); }},
                operation);
   }
+  // The result that an argument has, and no argument which the kernel reads in another way may have, if this result may
+  // be in the argument's memory.
+  std::optional<uint32_t> replaced_by(const CallNative& call, uint32_t result) const {
+    if (call.code >= natives_.size()) return std::nullopt;
+    const std::vector<InPlace>& pairs = natives_[call.code].kernels[call.kernel].signature.in_place;
+    const auto allowed = [&](size_t param) {
+      return std::ranges::find(pairs, InPlace{result, static_cast<uint32_t>(param)}) != pairs.end();
+    };
+    for (size_t param = 0; param < call.args.size(); ++param) {
+      if (!allowed(param) || held_[call.args[param]].size() != 1) continue;
+      const uint32_t candidate = held_[call.args[param]].front();
+      bool is_good = true;
+      for (size_t other = 0; other < call.args.size(); ++other)
+        is_good &=
+            allowed(other) || std::ranges::find(held_[call.args[other]], candidate) == held_[call.args[other]].end();
+      if (is_good) return candidate;
+    }
+    return std::nullopt;
+  }
   void leave(const Held& read) {
     for (const uint32_t i : read) ranges_[i].escapes = true;
     std::ranges::fill(held_, Held());
   }
 
   const Function& function_;
+  std::span<const NativeCode> natives_;
   uint32_t now_ = 0;  // the instruction
   std::vector<ResultRange> ranges_;
   std::vector<Held> held_;                          // by register
@@ -170,6 +199,8 @@ std::vector<LiveBlock> live_blocks(const Function& function) {
   return blocks;
 }
 
-std::vector<ResultRange> result_ranges(const Function& function) { return Walk(function).run(); }
+std::vector<ResultRange> result_ranges(const Function& function, std::span<const NativeCode> natives) {
+  return Walk(function, natives).run();
+}
 
 }  // namespace tenon::runtime

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/executable/executable.h"
@@ -166,10 +168,13 @@ struct ResultRange {
   uint32_t result = 0;  // index among the results of the call
   uint32_t last_use = 0;
   bool escapes = false;  // the result may outlive the frame, or code jumps back and its live range is unknown
+  // The result of an earlier call, by its index in the list, that ends with this call and in whose memory the kernel
+  // may compute this one.
+  std::optional<uint32_t> replaces = {};
 };
 
 // Of code with any jumps and with its Kill instructions, in the order of the calls. The function's instructions have
-// passed their own checks.
-std::vector<ResultRange> result_ranges(const Function& function);
+// passed their own checks. `natives`: of the executable; without them no result replaces another.
+std::vector<ResultRange> result_ranges(const Function& function, std::span<const NativeCode> natives = {});
 
 }  // namespace tenon::runtime

@@ -351,6 +351,10 @@ class Reader {
       if (k.temporaries()) kernel.temporaries = list<SignatureBuffer>(k.temporaries(), buffer);
       if (k.launches())
         kernel.launches = list<GpuLaunch>(k.launches(), [&](const file::GpuLaunch& l) { return launch(l); });
+      if (k.in_place()) {
+        for (const file::InPlace* pair : *k.in_place())
+          kernel.signature.in_place.push_back({pair->result(), pair->param()});
+      }
       return kernel;
     });
     if (n.sites())

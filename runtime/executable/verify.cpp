@@ -71,7 +71,7 @@ class Verifier {
       return fail_in(fmt::format("it has {} registers, its code mentions {} at most", f.registers, mentions));
     }
     if (falls_through(f.code.back().operation)) return fail_in("the last instruction is neither return nor jump");
-    if (auto problem = check_arena(f); !problem.empty()) return fail_in(std::move(problem));
+    if (auto problem = check_arena(f, executable_.natives); !problem.empty()) return fail_in(std::move(problem));
     return {};
   }
 

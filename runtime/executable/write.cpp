@@ -258,7 +258,10 @@ class Writer {
         return file::CreateGpuLaunch(builder_, text(l.entry), builder_.CreateVector(l.buffers), sizes, grid,
                                      builder_.CreateVector(l.threads.data(), l.threads.size()));
       });
-      return file::CreateNativeKernel(builder_, text(k.name), dims, params, results, temporaries, launches);
+      std::vector<file::InPlace> pairs;
+      for (const InPlace& pair : k.signature.in_place) pairs.emplace_back(pair.result, pair.param);
+      auto in_place = pairs.empty() ? 0 : builder_.CreateVectorOfStructs(pairs);
+      return file::CreateNativeKernel(builder_, text(k.name), dims, params, results, temporaries, launches, in_place);
     });
     auto levels = list(n.levels, [&](const std::string& level) { return text(level); });
     auto sites = n.sites.empty() ? 0 : list(n.sites, [&](const GpuFaultSite& s) {

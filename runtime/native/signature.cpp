@@ -223,6 +223,13 @@ class Verifier {
         }
       }
     }
+    for (const auto& [result, param] : signature_.in_place) {
+      if (result >= signature_.results.size() || param >= signature_.params.size())
+        return fail(fmt::format("result {} is in place of parameter {}: there is none", result, param));
+      const SignatureBuffer &written = signature_.results[result], &read = signature_.params[param];
+      if (written.dtype != read.dtype || written.axes != read.axes)
+        return fail(fmt::format("'{}' is in place of '{}', which has another type", written.name, read.name));
+    }
     return {};
   }
 

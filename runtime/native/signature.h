@@ -52,9 +52,17 @@ struct SignatureDim {
   bool operator==(const SignatureDim&) const = default;
 };
 
+// A result whose memory may be that of a parameter: the kernel reads each element of the parameter for the last time
+// before it writes the result's element there. At most one result of a call is in the memory of one parameter.
+struct InPlace {
+  uint32_t result = 0, param = 0;
+  bool operator==(const InPlace&) const = default;
+};
+
 struct Signature {
   std::vector<SignatureDim> dims;
   std::vector<SignatureBuffer> params, results;
+  std::vector<InPlace> in_place = {};
   bool operator==(const Signature&) const = default;
 };
 

@@ -866,7 +866,12 @@ Status Run::execute(const CallNative& call) {
 
 Storage Run::ResultMemory::storage(size_t result, size_t bytes) {
   const ArenaSlot slot = call->slots.empty() ? ArenaSlot() : call->slots[result];
-  if (slot.bytes != 0 && slot.bytes >= bytes) return run_.frame_arenas_.back().part(slot.offset, slot.bytes);
+  if (slot.bytes != 0 && slot.bytes >= bytes) {
+    Storage planned = run_.frame_arenas_.back().part(slot.offset, slot.bytes);
+    // A hook sees the arguments after the call, so no result is in place of one.
+    const auto is_argument = [&](const Tensor& arg) { return arg.bytes().data() == planned.memory.get(); };
+    if (!run_.session_.options.hook || std::ranges::none_of(run_.args_, is_argument)) return planned;
+  }
   return run_.session_.buffers.take(bytes);
 }
 

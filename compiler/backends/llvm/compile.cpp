@@ -23,6 +23,7 @@
 #include "compiler/backends/llvm/fit_tiles.h"
 #include "compiler/backends/llvm/link.h"
 #include "compiler/loop/bindings.h"
+#include "compiler/loop/in_place.h"
 #include "compiler/loop/tree.h"
 #include "support/try.h"
 
@@ -252,7 +253,16 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
     if (!names.insert(name).second) return error(fmt::format("two loop functions have the name @{}", name));
     TENON_TRY(supported(context, *function));
     TENON_TRY_ASSIGN(signature, signature_of(context, *function));
+    signature->in_place = loop::find_in_place(context, loop::unbound(*function));
     code.kernels.push_back({name, std::move(*signature)});
+  }
+  for (const auto& [level, overrides] : options.overrides) {
+    for (const auto& [i, function] : overrides) {
+      auto& pairs = code.kernels[i].signature.in_place;
+      if (pairs.empty()) continue;
+      const auto of_level = loop::find_in_place(context, loop::unbound(*function));
+      std::erase_if(pairs, [&](const runtime::InPlace& pair) { return !std::ranges::count(of_level, pair); });
+    }
   }
 
   llvm::LLVMContext llvm_context;

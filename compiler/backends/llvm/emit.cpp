@@ -16,7 +16,7 @@ FunctionEmitter::FunctionEmitter(Unit& unit, const loop::Function& function, con
       frames_(unit, function, std::move(symbol)),
       indices_(frames_, [this](BufferId id, const Dims& indices) { return memory_.load(id, indices); }),
       control_(frames_, indices_),
-      memory_(frames_, indices_, control_),
+      memory_(frames_, indices_, control_, signature.in_place),
       exprs_(frames_, indices_, control_, memory_),
       statements_(frames_, indices_, control_, memory_, exprs_) {}
 

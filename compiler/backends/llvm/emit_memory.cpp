@@ -4,6 +4,7 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace tenon::compiler::native {
 namespace {
@@ -13,17 +14,28 @@ constexpr int64_t kMaxStride = 4;    // of strided loads, which load all element
 
 }  // namespace
 
-MemoryEmitter::MemoryEmitter(FrameEmitter& frames, IndexEmitter& indices, ControlEmitter& control)
+MemoryEmitter::MemoryEmitter(FrameEmitter& frames, IndexEmitter& indices, ControlEmitter& control,
+                             std::span<const runtime::InPlace> in_place)
     : EmitterPart(frames), indices_(indices), control_(control) {
-  // No two buffers overlap.
+  // No two buffers overlap, but for a result in place of a parameter.
+  std::vector<size_t> scope_of(function().buffers.size());
+  std::iota(scope_of.begin(), scope_of.end(), 0);
+  for (const auto& [result, param] : in_place) {
+    const size_t joined = scope_of[loop::index(function().params[param])];
+    std::ranges::replace(scope_of, joined, scope_of[loop::index(function().results[result])]);
+    overwritten_.insert(function().params[param]);
+  }
   llvm::MDBuilder metadata(b_.getContext());
   llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain();
   std::vector<llvm::Metadata*> scopes;
-  for (size_t i = 0; i < function().buffers.size(); ++i) scopes.push_back(metadata.createAnonymousAliasScope(domain));
-  for (llvm::Metadata* scope : scopes) {
+  for (size_t i = 0; i < scope_of.size(); ++i) scopes.push_back(metadata.createAnonymousAliasScope(domain));
+  for (size_t i = 0; i < scope_of.size(); ++i) {
     std::vector<llvm::Metadata*> others;
-    std::ranges::copy_if(scopes, std::back_inserter(others), [&](llvm::Metadata* other) { return other != scope; });
-    alias_scopes_.emplace_back(llvm::MDNode::get(b_.getContext(), {scope}), llvm::MDNode::get(b_.getContext(), others));
+    for (size_t k = 0; k < scope_of.size(); ++k) {
+      if (scope_of[k] == k && k != scope_of[i]) others.push_back(scopes[k]);
+    }
+    alias_scopes_.emplace_back(llvm::MDNode::get(b_.getContext(), {scopes[scope_of[i]]}),
+                               llvm::MDNode::get(b_.getContext(), others));
   }
 }
 
@@ -31,7 +43,8 @@ void MemoryEmitter::set_alias_metadata(llvm::Instruction* access, BufferId id) {
   if (alias_scopes_.empty()) return;
   access->setMetadata(llvm::LLVMContext::MD_alias_scope, alias_scopes_[loop::index(id)].first);
   access->setMetadata(llvm::LLVMContext::MD_noalias, alias_scopes_[loop::index(id)].second);
-  if (llvm::isa<llvm::LoadInst>(access) && std::ranges::find(function().params, id) != function().params.end())
+  if (llvm::isa<llvm::LoadInst>(access) && !overwritten_.contains(id) &&
+      std::ranges::find(function().params, id) != function().params.end())
     access->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
 }
 

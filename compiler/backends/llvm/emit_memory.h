@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,7 +29,9 @@ class MemoryEmitter : EmitterPart {
   // Of each buffer: its own alias scope, and those of all other buffers.
   using AliasScopes = std::vector<std::pair<llvm::MDNode*, llvm::MDNode*>>;
 
-  MemoryEmitter(FrameEmitter& frames, IndexEmitter& indices, ControlEmitter& control);
+  // `in_place`: of the function's results and parameters.
+  MemoryEmitter(FrameEmitter& frames, IndexEmitter& indices, ControlEmitter& control,
+                std::span<const runtime::InPlace> in_place);
 
   // The methods take resolved indices.
   Address address(BufferId id, const Dims& indices);
@@ -105,6 +108,7 @@ class MemoryEmitter : EmitterPart {
   IndexEmitter& indices_;
   ControlEmitter& control_;
   AliasScopes alias_scopes_;
+  std::set<BufferId> overwritten_;  // parameters that a result may be in place of
 };
 
 }  // namespace tenon::compiler::native

@@ -284,11 +284,11 @@ TEST_F(ControlTest, BoundedSizesAreInArenas) {
           true);
   size_t placed = 0;
   for (const runtime::Function& function : executable_.functions) {
-    const FrameMemory memory = frame_memory(function);
+    const FrameMemory memory = frame_memory(function, executable_.natives);
     EXPECT_EQ(memory.placed > 0, function.arena_bytes > 0);
     EXPECT_LE(memory.arena, memory.peak * 105 / 100) << function.name;
     placed += memory.placed;
-    for (const PlannedResult& result : planned_results(function))
+    for (const PlannedResult& result : planned_results(function, executable_.natives))
       EXPECT_NE(result.outside == Outside::kUnbounded && result.slot.bytes == 0, true) << function.name;
   }
   EXPECT_GE(placed, 4u);

@@ -39,14 +39,15 @@ std::vector<Operation> operations(const runtime::Function& f) {
   return found;
 }
 // Places the results; `bytes`: by register, the most bytes of the result.
-FrameMemory plan(runtime::Function& f, const std::map<Register, uint64_t>& bytes) {
+FrameMemory plan(runtime::Function& f, const std::map<Register, uint64_t>& bytes,
+                 std::span<const runtime::NativeCode> natives = {}) {
   for (runtime::Instruction& instruction : f.code) {
     auto* native_call = std::get_if<CallNative>(&instruction.operation);
     if (!native_call) continue;
     for (const Register r : native_call->results)
       native_call->slots.push_back({0, bytes.contains(r) ? bytes.at(r) : 0});
   }
-  return place_results(f);
+  return place_results(f, natives);
 }
 const CallNative& call(const runtime::Function& f, size_t i) { return std::get<CallNative>(f.code[i].operation); }
 
@@ -77,7 +78,7 @@ TEST(PlaceResults, AChainReusesTwoSlots) {
     EXPECT_EQ(call(f, 2 * i).slots, (std::vector<ArenaSlot>{{offsets[i], 128}})) << "call " << i;
   }
   EXPECT_TRUE(call(f, 8).slots.empty()) << "a result that escapes";
-  EXPECT_EQ(runtime::check_arena(f), "");
+  EXPECT_EQ(runtime::check_arena(f, {}), "");
   EXPECT_EQ(str(memory),
             "4 results in an arena of 256 bytes (256 live at once, 512 without reuse); 1 outside, 100 bytes");
 }
@@ -88,7 +89,7 @@ TEST(PlaceResults, AViewExtendsTheLiveRange) {
         function(5, {native({0}, {1}), std::move(between), native({0}, {3}), native({2, 3}, {4}), Return{{4}}});
     insert_kills(f);
     plan(f, {{1, 64}, {2, 64}, {3, 64}, {4, 64}});
-    EXPECT_EQ(runtime::check_arena(f), "");
+    EXPECT_EQ(runtime::check_arena(f, {}), "");
     for (const runtime::Instruction& instruction : f.code) {
       const auto* native_call = std::get_if<CallNative>(&instruction.operation);
       if (native_call && native_call->results == Registers{3}) return native_call->slots[0].offset;
@@ -111,13 +112,57 @@ TEST(PlaceResults, EmptyAndUnknownSizesStayOutside) {
   EXPECT_EQ(memory.outside_bytes, 0) << "what a reference kernel makes is not known";
 }
 
+// The code of kernels whose first result may be in place of the given parameters.
+std::vector<runtime::NativeCode> in_place_of(const std::vector<uint32_t>& params) {
+  runtime::NativeKernel kernel{.name = "k", .signature = {}};
+  for (const uint32_t param : params) kernel.signature.in_place.push_back({0, param});
+  runtime::NativeCode code{.triple = "x86_64", .levels = {}, .object = {}, .kernels = {kernel}};
+  return {code};
+}
+
+TEST(PlaceResults, AChainIsInOneSlotWhereItsKernelsAllow) {
+  runtime::Function f =
+      function(5, {native({0}, {1}), native({1}, {2}), native({2}, {3}), native({3}, {4}), Return{{4}}});
+  insert_kills(f);
+  const auto natives = in_place_of({0});
+  EXPECT_EQ(
+      str(plan(f, {{1, 100}, {2, 100}, {3, 100}, {4, 100}}, natives)),
+      "3 results, 2 of them in place in an arena of 128 bytes (128 live at once, 384 without reuse); 1 outside, 100 "
+      "bytes");
+  EXPECT_EQ(runtime::check_arena(f, natives), "");
+  EXPECT_EQ(runtime::check_arena(f, {}), "instruction 2: the arena slot of result 0 is in use") << "another kernel";
+  const auto planned = planned_results(f, natives);
+  EXPECT_FALSE(planned[0].in_place);
+  EXPECT_TRUE(planned[1].in_place && planned[2].in_place);
+}
+
+TEST(PlaceResults, NothingIsInPlaceOfWhatIsReadOtherwise) {
+  const auto second_is_in_place = [](Registers args, Registers later, const std::vector<uint32_t>& params,
+                                     uint64_t bytes) {
+    runtime::Function f =
+        function(5, {native({0}, {1}), native(std::move(args), {2}), native(std::move(later), {3}), Return{{3}}});
+    insert_kills(f);
+    const auto natives = in_place_of(params);
+    plan(f, {{1, 64}, {2, bytes}}, natives);
+    EXPECT_EQ(runtime::check_arena(f, natives), "");
+    return planned_results(f, natives).at(1).in_place;
+  };
+  EXPECT_TRUE(second_is_in_place({1, 0}, {2}, {0}, 64));
+  EXPECT_TRUE(second_is_in_place({0, 1}, {2}, {1}, 64)) << "the second argument";
+  EXPECT_TRUE(second_is_in_place({1, 1}, {2}, {0, 1}, 64)) << "both arguments are read element by element";
+  EXPECT_FALSE(second_is_in_place({1, 0}, {2, 1}, {0}, 64)) << "a later call reads the argument";
+  EXPECT_FALSE(second_is_in_place({1, 1}, {2}, {0}, 64)) << "the other parameter is read otherwise";
+  EXPECT_FALSE(second_is_in_place({1, 0}, {2}, {1}, 64)) << "another parameter";
+  EXPECT_FALSE(second_is_in_place({1, 0}, {2}, {0}, 128)) << "another size";
+}
+
 TEST(PlaceResults, WithoutNativeCallsThereIsNoArena) {
   runtime::Function f = function(2, {CallKernel{"k", {}, {0}, {1}}, Return{{1}}});
   insert_kills(f);
   EXPECT_EQ(str(plan(f, {{1, 12}})),
             "0 results in an arena of 0 bytes (0 live at once, 0 without reuse); 1 outside, 0 bytes");
   EXPECT_EQ(f.arena_bytes, 0u);
-  EXPECT_EQ(runtime::check_arena(f), "");
+  EXPECT_EQ(runtime::check_arena(f, {}), "");
 }
 
 TEST(PlaceResults, ThePlanOfCodeHasReasons) {
@@ -125,7 +170,7 @@ TEST(PlaceResults, ThePlanOfCodeHasReasons) {
                                      CallKernel{"k", {}, {3}, {4}}, native({4}, {5}), Return{{5}}});
   insert_kills(f);
   plan(f, {{1, 64}, {3, 64}, {5, 64}});
-  const std::vector<PlannedResult> planned = planned_results(f);
+  const std::vector<PlannedResult> planned = planned_results(f, {});
   ASSERT_EQ(planned.size(), 5u);
   EXPECT_EQ(planned[0].slot.bytes, 64u);
   EXPECT_EQ(planned[1].slot.bytes, 0u);
@@ -133,7 +178,7 @@ TEST(PlaceResults, ThePlanOfCodeHasReasons) {
   EXPECT_EQ(planned[2].slot.bytes, 64u);
   EXPECT_EQ(planned[3].outside, Outside::kOtherKernel);
   EXPECT_EQ(planned[4].outside, Outside::kEscapes);
-  EXPECT_EQ(frame_memory(f).peak, 64) << "the two are never live at once";
+  EXPECT_EQ(frame_memory(f, {}).peak, 64) << "the two are never live at once";
 }
 
 // A function is entered again through a call that waits, through another function, or through a closure; a loop of tail
@@ -151,7 +196,8 @@ TEST(FindReentered, FollowsCallsThatWait) {
 
 // Executes the code on names of results instead of tensors: a native call overwrites all results whose memory it takes,
 // and no read may find an overwritten one. Each reference kernel returns its first argument.
-std::string run_on_names(const runtime::Function& f) {
+// No slot of a result may have the memory of an argument that its kernel reads otherwise than element by element.
+std::string run_on_names(const runtime::Function& f, const runtime::NativeCode& code) {
   std::vector<int> held(f.registers, -1);  // by register: the result, or -1
   std::set<int> overwritten;
   std::vector<std::tuple<uint64_t, uint64_t, int>> memory;  // offset, end and result
@@ -171,8 +217,15 @@ std::string run_on_names(const runtime::Function& f) {
         const int result = next++;
         const ArenaSlot slot = native_call->slots.empty() ? ArenaSlot() : native_call->slots[k];
         if (slot.offset + slot.bytes > f.arena_bytes) return where + " writes outside of the arena";
+        const auto& in_place = code.kernels[native_call->kernel].signature.in_place;
         for (const auto& [offset, end, other] : memory) {
-          if (offset < slot.offset + slot.bytes && slot.offset < end) overwritten.insert(other);
+          if (offset >= slot.offset + slot.bytes || slot.offset >= end) continue;
+          for (size_t p = 0; p < native_call->args.size() && !overwritten.contains(other); ++p) {
+            const runtime::InPlace pair{static_cast<uint32_t>(k), static_cast<uint32_t>(p)};
+            if (held[native_call->args[p]] == other && std::ranges::find(in_place, pair) == in_place.end())
+              return where + " overwrites what it reads";
+          }
+          overwritten.insert(other);
         }
         if (slot.bytes != 0) memory.emplace_back(slot.offset, slot.offset + slot.bytes, result);
         held[native_call->results[k]] = result;
@@ -197,6 +250,10 @@ std::string run_on_names(const runtime::Function& f) {
 
 TEST(PlaceResults, RandomCodeNeverReadsAnOverwrittenResult) {
   Random random(test_seed(23));
+  std::vector<runtime::NativeCode> natives = in_place_of({});
+  for (const std::vector<uint32_t>& params : {std::vector<uint32_t>{0}, {1}, {0, 1}})
+    natives[0].kernels.push_back(in_place_of(params)[0].kernels[0]);
+  size_t in_place = 0;
   int64_t placed = 0, arena = 0, total = 0;
   for (int64_t round = 0; round < rounds(500); ++round) {
     runtime::Function f{.name = "f"};
@@ -212,22 +269,24 @@ TEST(PlaceResults, RandomCodeNeverReadsAnOverwrittenResult) {
       Registers results;
       for (int64_t k = view ? 1 : random.between(1, 2); k > 0; --k) {
         results.push_back(next);
-        if (random.chance(90)) bytes[next] = static_cast<uint64_t>(random.between(0, 1000));
+        if (random.chance(90)) bytes[next] = static_cast<uint64_t>(random.between(0, 4) * 250);
         ++next;
       }
       if (view) f.code.push_back({CallKernel{"view", {}, args, results}, ""});
-      else f.code.push_back({native(args, results), ""});
+      else f.code.push_back({CallNative{0, static_cast<uint32_t>(random.between(0, 3)), args, results}, ""});
     }
     f.code.push_back({Return{{any(), any()}}, ""});
     f.registers = next;
     insert_kills(f);
-    const FrameMemory memory = plan(f, bytes);
-    ASSERT_EQ(runtime::check_arena(f), "") << "round " << round;
-    ASSERT_EQ(run_on_names(f), "") << "round " << round;
+    const FrameMemory memory = plan(f, bytes, natives);
+    ASSERT_EQ(runtime::check_arena(f, natives), "") << "round " << round;
+    ASSERT_EQ(run_on_names(f, natives[0]), "") << "round " << round;
+    in_place += memory.in_place;
     ASSERT_EQ(static_cast<uint64_t>(memory.arena), f.arena_bytes);
     placed += static_cast<int64_t>(memory.placed), arena += memory.arena, total += memory.total;
   }
   EXPECT_GT(placed, rounds(500));
+  EXPECT_GT(static_cast<int64_t>(in_place), rounds(100));
   EXPECT_LT(arena, total / 2) << "memory is reused";
 }
 

@@ -73,6 +73,18 @@ TEST(Signature, VerifyFindsMalformedSignatures) {
          s.params[2].axes[1] = {{Op::kElement, 1}};
        }},
       {"axis 0 of 'y' has a malformed size", [](Signature& s) { s.results[0].axes[0] = {}; }},
+      {"result 0 is in place of parameter 3: there is none",
+       [](Signature& s) {
+         s.in_place = {{0, 3}};
+       }},
+      {"result 1 is in place of parameter 0: there is none",
+       [](Signature& s) {
+         s.in_place = {{1, 0}};
+       }},
+      {"'y' is in place of 'x', which has another type",
+       [](Signature& s) {
+         s.in_place = {{0, 0}};
+       }},
       {"'y' has 33 axes",
        [](Signature& s) {
          s.results[0].axes.assign(33, {{Op::kConstant, 1}});

@@ -1,0 +1,126 @@
+#include "compiler/loop/in_place.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "compiler/loop/access.h"
+#include "compiler/loop/tree.h"
+
+namespace tenon::compiler::loop {
+namespace {
+
+// How the statements of a function access one of its parameters or results.
+struct Uses {
+  std::vector<Access> accesses;  // with those of instructions, which are blocks
+  std::set<Symbol> stages;
+  bool outside_stages = false;  // in a library call, or in a statement that is in no stage
+};
+
+// Whether the dim is computed from elements of a buffer.
+bool applies(Dim dim) {
+  return std::ranges::any_of(dim.node->terms, [](const DimTerm& term) {
+    return std::ranges::any_of(term.factors, [](const DimAtom* factor) {
+      return factor->kind == DimAtom::Kind::kApply || std::ranges::any_of(factor->args, applies);
+    });
+  });
+}
+
+class Finder {
+ public:
+  Finder(TypeContext& context, const Function& function) : context_(context), function_(function) {}
+
+  std::vector<runtime::InPlace> run() {
+    for (const Buffer& buffer : function_.buffers) {
+      if (packed_axes(buffer) > 0) return {};
+    }
+    uses_.resize(function_.buffers.size());
+    collect(function_.body);
+    if (reads_elements_) return {};
+    std::vector<runtime::InPlace> pairs;
+    for (uint32_t r = 0; r < function_.results.size(); ++r) {
+      for (uint32_t p = 0; p < function_.params.size(); ++p) {
+        if (fits(function_.results[r], function_.params[p])) pairs.push_back({r, p});
+      }
+    }
+    return pairs;
+  }
+
+ private:
+  void collect(const Body& body) {
+    for (const Stmt& stmt : body) {
+      if (const auto* loop = std::get_if<For>(&stmt.form)) reads_elements_ |= applies(loop->extent);
+      if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
+        for (const Axis& axis : stage->axes) reads_elements_ |= applies(axis.extent) || applies(axis.value);
+        for (const Guard& guard : stage->where) reads_elements_ |= applies(guard.left) || applies(guard.right);
+        for_each_access(*stage, [&](const Access& access) {
+          Uses& uses = uses_[index(access.buffer)];
+          uses.accesses.push_back(access);
+          uses.stages.insert(stage->name);
+        });
+        continue;
+      }
+      if (const auto* call = std::get_if<CallLibrary>(&stmt.form)) {
+        for (const auto* ids : {&call->inputs, &call->outputs}) {
+          for (const BufferId id : *ids) uses_[index(id)].outside_stages = true;
+        }
+        continue;
+      }
+      for_each_direct_access(stmt, [&](const Access& access) { uses_[index(access.buffer)].outside_stages = true; });
+      for_each_body(stmt, [&](const Body& inner) { collect(inner); });
+    }
+  }
+
+  bool fits(BufferId result, BufferId param) {
+    const Buffer &written = function_.buffer(result), &read = function_.buffer(param);
+    if (written.dtype != read.dtype || written.rank() != read.rank()) return false;
+    for (size_t axis = 0; axis < written.rank(); ++axis) {
+      if (written.axes[axis].extent != read.axes[axis].extent) return false;
+    }
+    const Uses &writes = uses_[index(result)], &reads = uses_[index(param)];
+    if (writes.outside_stages || reads.outside_stages || writes.accesses.size() != 1 || reads.accesses.empty() ||
+        writes.stages.size() != 1 || reads.stages != writes.stages)
+      return false;
+    const Access& write = writes.accesses.front();
+    if (!write.writes || !write.sizes.empty()) return false;
+    const bool same_element = std::ranges::all_of(
+        reads.accesses, [&](const Access& access) { return access.sizes.empty() && access.indices == write.indices; });
+    return same_element && writes_elements_once(*writes.stages.begin(), result);
+  }
+
+  // Whether the stage is one store, at most once at each of its points, whose indices are the stage's axes.
+  bool writes_elements_once(Symbol name, BufferId result) {
+    Function copy = function_;
+    const auto path = find_stage(context_, copy, name);
+    if (!path) return false;
+    Stage& stage = path->stage();
+    if (!stage.init.empty() || stage.body.size() != 1) return false;
+    const auto* store = std::get_if<Store>(&stage.body.front().form);
+    if (!store || store->buffer != result) return false;
+    std::set<Symbol> open;
+    for (const Axis& axis : stage.axes) {
+      if (axis.kind != AxisKind::kSpatial) return false;
+      open.insert(axis.var);
+    }
+    for (const Dim index : store->indices) {
+      const auto var = index.variable();
+      if (!var || open.erase(*var) == 0) {
+        if (index.constant() != 0) return false;
+      }
+    }
+    return open.empty() && visits_points_once(context_, *path, 0);
+  }
+
+  TypeContext& context_;
+  const Function& function_;
+  std::vector<Uses> uses_;       // by buffer
+  bool reads_elements_ = false;  // of parameters, for the sizes of loops
+};
+
+}  // namespace
+
+std::vector<runtime::InPlace> find_in_place(TypeContext& context, const Function& function) {
+  return Finder(context, function).run();
+}
+
+}  // namespace tenon::compiler::loop
