@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/backends/llvm/compile_functions.h"
 #include "compiler/cli/bench_vm.h"
 #include "compiler/cli/command.h"
 #include "runtime/vm/session.h"
@@ -91,15 +92,19 @@ std::vector<MachineLoop> machine_loops() {
 struct BenchVm {
   int64_t iterations = 2'000'000;
   std::string models;
-  bool json = false;
+  bool json = false, ahead_of_time = false;
 
   Status run() const {
     if (iterations < 1 || iterations > 1'000'000'000)
       return error(fmt::format("--iterations is {}, must be 1..1000000000", iterations), {}, {}, Fault::kUsage);
     Json out;
-    out.begin_object().field("iterations", iterations).key("loops").begin_array();
-    for (const MachineLoop& loop : machine_loops()) {
+    out.begin_object().field("iterations", iterations).field("ahead_of_time", ahead_of_time).key("loops").begin_array();
+    for (MachineLoop& loop : machine_loops()) {
       TENON_TRY(verify(loop.executable, loop.name));
+      if (ahead_of_time) {
+        TENON_TRY_ASSIGN(compiled, compiler::native::compile_functions(loop.executable));
+        loop.executable.compiled = std::move(*compiled);
+      }
       TENON_TRY_ASSIGN(session, runtime::Session::create(loop.executable, {}));
       std::vector<double> seconds;
       for (int i = 0; i < 5; ++i) {
@@ -129,6 +134,7 @@ Action bench_vm(Options& options) {
   auto command = std::make_shared<BenchVm>();
   options.option(command->iterations, "-n,--iterations", "N", "iterations of each loop");
   options.option(command->models, "--models", "NAME", "measure modules too: lstm, decoder, dense, or all");
+  options.flag(command->ahead_of_time, "--ahead-of-time", "compile the loops to machine code");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }

@@ -97,6 +97,10 @@ std::string executable_json(const Executable& e) {
   }
   json.end();
   add_natives(json, e);
+  if (e.compiled) {
+    json.key("compiled").begin_object().field("triple", e.compiled->triple);
+    json.field("bytes", e.compiled->object.size()).end();
+  }
   add_programs(json, e);
   return json.end().str();
 }

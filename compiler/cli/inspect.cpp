@@ -117,6 +117,10 @@ struct Inspect {
     if (wanted("constants")) heading("constants"), print_constants(e);
     if (wanted("kernels")) {
       for (const runtime::NativeCode& native : e.natives) print_native_code(native);
+      if (e.compiled) {
+        fmt::print("\nfunctions compiled ahead of time for {}: {} bytes\n", e.compiled->triple,
+                   e.compiled->object.size());
+      }
     }
     if (wanted("programs")) {
       for (const runtime::AcceleratorProgram& program : e.programs) {

@@ -62,6 +62,8 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
+  options.flag(ahead_of_time, "--ahead-of-time",
+               "compile the code between the kernels too: control flow and scalars become machine code");
   options.choice(
       fallback, "--fallback", {"interpreter", "none"},
       "what computes an operator that has no native kernel: the interpreter's kernel, and a line says so; or "
@@ -276,7 +278,8 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
               .levels = levels,
               .knobs = std::move(knobs),
               .level_knobs = std::move(level_knobs),
-              .schedules = std::move(*schedules)},
+              .schedules = std::move(*schedules),
+              .ahead_of_time = options.ahead_of_time},
       .passes = passes,
       .progress = {}};
   std::optional<StageLine> line(std::in_place, options.quiet);

@@ -26,6 +26,7 @@ struct ModelOptions {
   std::string weights = "8bit";  // of quantized models
   double divide = 1;
   std::string kernels = "native";        // what computes on the CPU
+  bool ahead_of_time = false;            // functions of the virtual machine become native code
   std::string fallback = "interpreter";  // of operators without a native kernel
   bool for_this_machine = false;         // native code only for the processor of this machine
   std::string targets;                   // names, the preferred first

@@ -50,7 +50,7 @@ runtime::CpuKernel external_kernel(Context& context, const Module& module, const
 }  // namespace
 
 CompiledRun run_compiled(Context& context, const Module& module, std::span<const RunValue> inputs,
-                         const Libraries& libraries, const Limits& limits, bool native) {
+                         const Libraries& libraries, const Limits& limits, NativeCode native) {
   CompiledRun run{.result = RunValue()};
   const auto failed = [&](Diagnostic problem) {
     run.result = std::unexpected(std::move(problem));
@@ -58,7 +58,8 @@ CompiledRun run_compiled(Context& context, const Module& module, std::span<const
   };
   LowerOptions options;
   options.name = "module";
-  options.cpu.native = native;
+  options.cpu.native = native == NativeCode::kKernels;
+  options.cpu.ahead_of_time = native == NativeCode::kFunctions;
   options.cpu.external = true;
   if (!runtime::host_levels().empty()) options.cpu.levels = {std::string(runtime::host_levels().front())};
   const auto executable = lower(context, module, context.symbol("main"), {}, options);

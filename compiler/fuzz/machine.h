@@ -13,8 +13,13 @@ struct CompiledRun {
 };
 
 // Lowers @main with everything that it uses, saves and loads the executable, and runs it with at most `limits.steps`
-// instructions. `native`: with native kernels for this machine, where the module has operators or groups that have one.
+// instructions.
+enum class NativeCode : uint8_t {
+  kNone,
+  kFunctions,  // the functions are compiled ahead of time for this machine
+  kKernels,    // native kernels, where the module has operators or groups that have one
+};
 CompiledRun run_compiled(Context& context, const Module& module, std::span<const RunValue> inputs,
-                         const Libraries& libraries, const Limits& limits, bool native);
+                         const Libraries& libraries, const Limits& limits, NativeCode native);
 
 }  // namespace tenon::compiler::fuzz

@@ -295,11 +295,15 @@ class Examination {
 
   // The same module, compiled.
   std::optional<Violation> machine(const Module& module, std::span<const RunValue> inputs, const Run& before) {
-    const std::optional<Run> run = compiled(module, inputs, false);
+    const std::optional<Run> run = compiled(module, inputs, NativeCode::kNone);
     if (!run) return std::nullopt;
     if (!run->compiled) return Violation{"machine", run->result.error()};
     ++counts_.compiled;
-    return differs("machine", before, *run, 0, true);
+    if (auto found = differs("machine", before, *run, 0, true)) return found;
+    const std::optional<Run> ahead = compiled(module, inputs, NativeCode::kFunctions);
+    if (!ahead) return std::nullopt;
+    if (!ahead->compiled) return Violation{"ahead of time", ahead->result.error()};
+    return differs("ahead of time", before, *ahead, 0, true);
   }
 
   // The module after all passes, compiled with native kernels.
@@ -308,7 +312,7 @@ class Examination {
     passes.insert(passes.end(), kernel_passes().begin(), kernel_passes().end());
     const auto after = run_passes(context_, clone(module), passes, {.verify = true});
     if (!after) return Violation{"native", after.error()};
-    const std::optional<Run> run = compiled(*after, inputs, true);
+    const std::optional<Run> run = compiled(*after, inputs, NativeCode::kKernels);
     if (!run) return std::nullopt;
     if (!run->compiled) return Violation{"native", run->result.error()};
     ++counts_.native;
@@ -317,7 +321,7 @@ class Examination {
   }
 
   // Nothing where the run ends at a limit. Instructions are shorter than bindings.
-  std::optional<Run> compiled(const Module& module, std::span<const RunValue> inputs, bool native) {
+  std::optional<Run> compiled(const Module& module, std::span<const RunValue> inputs, NativeCode native) {
     Run run{.result = RunValue(), .log = {}, .logged = {}};
     CompiledRun made = run_compiled(context_, module, inputs, logging(run),
                                     {.steps = 100 * options_.steps, .bytes = kMaxTensorBytes}, native);

@@ -8,6 +8,7 @@
 // - run: the interpreter ends without an internal error.
 // - machine: the module compiles, and the virtual machine computes the same bits with the reference kernels, NaN where
 //   the interpreter has NaN; it fails where the interpreter fails.
+// - ahead of time: so do its functions as machine code.
 // - pass NAME, pipeline, pipeline to kernels: the module after the pass verifies and computes equal results: integers
 //   exactly, floats to a tolerance times the largest value in between; the calls of library functions and the failures
 //   of checks too.

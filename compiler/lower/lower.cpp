@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "compiler/backends/llvm/compile_functions.h"
 #include "compiler/ir/sizes.h"
 #include "compiler/loop/bindings.h"
 #include "compiler/lower/function.h"
@@ -38,6 +39,10 @@ Status ProgramLowering::run(Symbol entry, Module* consumed) {
   }
   TENON_TRY(compile_kernels());
   plan_memory_of_all();  // by the signatures of the kernels, which say what may be in place
+  if (options.cpu.ahead_of_time) {
+    TENON_TRY_ASSIGN(compiled, native::compile_functions(out, options.cpu.triple));
+    out.compiled = std::move(*compiled);
+  }
   return {};
 }
 

@@ -27,6 +27,8 @@ struct CpuOptions {
   // Loop functions and functions of libraries are CallKernel with their names, as "@f", which the session's kernel
   // lookup must have: for comparisons with an evaluator.
   bool external = false;
+  // Functions of the virtual machine become native code too, beside their instructions.
+  bool ahead_of_time = false;
   bool contract = true;  // a multiplication and an addition may become one operation with one rounding
 };
 

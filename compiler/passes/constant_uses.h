@@ -18,11 +18,16 @@ class ConstantUses {
     });
   }
 
+  // A pass has added uses of the atom: a constant is never freed.
+  void keep(const Atom& atom) {
+    const auto* constant = std::get_if<ConstId>(&atom);
+    if (constant && index(*constant) < uses_.size()) uses_[index(*constant)] = SIZE_MAX;
+  }
   // A pass has removed one use of the atom. Constants that are newer than the counts stay.
   void remove(Module& module, const Atom& atom) {
     const auto* constant = std::get_if<ConstId>(&atom);
-    if (constant && index(*constant) < uses_.size() && --uses_[index(*constant)] == 0)
-      module.constants[index(*constant)] = {};
+    if (!constant || index(*constant) >= uses_.size() || uses_[index(*constant)] == SIZE_MAX) return;
+    if (--uses_[index(*constant)] == 0) module.constants[index(*constant)] = {};
   }
 
  private:

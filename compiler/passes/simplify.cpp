@@ -235,7 +235,18 @@ class Simplifier {
 
 Expected<Module> simplify(Context& context, Module module) {
   ConstantUses uses(module);
-  auto step = [&](Builder& builder, Binding& binding) { return Simplifier(context, builder, uses, binding).run(); };
+  auto step = [&](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
+    Atoms before;
+    for_each_operand(binding.value, [&](const Atom& atom) { before.push_back(atom); });
+    auto outcome = Simplifier(context, builder, uses, binding).run();
+    if (!outcome) return outcome;
+    // A constant in place of a variable is used wherever the variable was, and that of an inner operator once more.
+    if (*outcome) uses.keep(**outcome);
+    for_each_operand(binding.value, [&](const Atom& atom) {
+      if (std::ranges::find(before, atom) == before.end()) uses.keep(atom);
+    });
+    return outcome;
+  };
   TENON_TRY_ASSIGN(simple, rewrite(context, std::move(module), step));
   return dead_code(context, std::move(*simple));
 }

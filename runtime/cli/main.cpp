@@ -58,11 +58,11 @@ void print_info(const Executable& executable, bool json) {
       natives.push_back(
           {{"triple", n.triple}, {"levels", n.levels}, {"kernels", n.kernels.size()}, {"bytes", n.object.size()}});
     }
-    Json info = {{"name", executable.name},
-                 {"inputs", ports(main.params)},
-                 {"outputs", ports(main.results)},
-                 {"programs", programs},
-                 {"natives", natives}};
+    Json compiled;
+    if (executable.compiled)
+      compiled = {{"triple", executable.compiled->triple}, {"bytes", executable.compiled->object.size()}};
+    Json info = {{"name", executable.name}, {"inputs", ports(main.params)}, {"outputs", ports(main.results)},
+                 {"programs", programs},    {"natives", natives},           {"compiled", compiled}};
     for (const auto& [key, value] : executable.facts) info["facts"][key] = value;
     fmt::print("{}\n", info.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
@@ -78,6 +78,10 @@ void print_info(const Executable& executable, bool json) {
   for (const NativeCode& n : executable.natives) {
     fmt::print("  native  {}: {} kernels, levels {}, {} bytes\n", n.triple, n.kernels.size(), fmt::join(n.levels, ", "),
                n.object.size());
+  }
+  if (executable.compiled) {
+    fmt::print("  native  {}: {} functions of the machine, compiled ahead of time, {} bytes\n",
+               executable.compiled->triple, executable.functions.size(), executable.compiled->object.size());
   }
 }
 

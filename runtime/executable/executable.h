@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -330,6 +331,14 @@ struct Graph {
   bool operator==(const Graph&) const = default;
 };
 
+// All functions of an executable, compiled ahead of time to a shared object (compiled_code.h). Their instructions stay
+// in the executable: the machine executes them where it does not use the code.
+struct CompiledCode {
+  std::string triple;  // "x86_64-unknown-linux-gnu"
+  std::vector<std::byte> object;
+  bool operator==(const CompiledCode&) const = default;
+};
+
 struct Executable {
   std::string name;
   std::vector<std::pair<std::string, std::string>> facts;  // free key-value rows: source model, compiler version
@@ -339,6 +348,7 @@ struct Executable {
   std::vector<Tensor> constants;
   std::vector<AcceleratorProgram> programs;
   std::vector<NativeCode> natives;
+  std::optional<CompiledCode> compiled = {};
   Graph graph;
   bool operator==(const Executable&) const = default;
 

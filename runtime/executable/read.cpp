@@ -40,6 +40,10 @@ class Reader {
     e.constants = list<Tensor>(h.constants(), [&](const file::Constant& c) { return constant(c); });
     e.programs = list<AcceleratorProgram>(h.programs(), [&](const file::Program& p) { return program(p); });
     if (h.natives()) e.natives = list<NativeCode>(h.natives(), [&](const file::NativeCode& n) { return native(n); });
+    if (h.compiled()) {
+      const auto object = section(h.compiled()->object());
+      e.compiled = CompiledCode{text(h.compiled()->triple()), {object.begin(), object.end()}};
+    }
     e.graph.nodes = list<GraphNode>(h.nodes(), [&](const file::GraphNode& n) {
       return GraphNode{text(n.name()), text(n.op()), text(n.device()), text(n.detail())};
     });
@@ -61,6 +65,13 @@ class Reader {
     if (bytes > budget_) fail("the header refers to the same data several times");
     budget_ -= std::min(bytes, budget_);
     return fault_.empty();
+  }
+
+  // Whether a list of structures, of `bytes` each, may be read.
+  template <class T>
+  bool is_list(const fb::Vector<const T*>* v, size_t bytes) {
+    if (!is_aligned(v, alignof(T))) fail("a list of structures is not aligned");
+    return charge(v->size() * bytes);
   }
 
   std::string text(const fb::String* s) { return charge(s->size()) ? s->str() : std::string(); }
@@ -169,7 +180,7 @@ class Reader {
       case file::Operation::CallNative: {
         const auto& c = *i.operation_as_CallNative();
         CallNative call{c.code(), c.kernel(), values(c.args()), values(c.results())};
-        if (c.slots()) {
+        if (c.slots() && is_list(c.slots(), sizeof(ArenaSlot))) {
           for (const file::ArenaSlot* slot : *c.slots()) call.slots.push_back({slot->offset(), slot->bytes()});
         }
         return call;
@@ -351,7 +362,7 @@ class Reader {
       if (k.temporaries()) kernel.temporaries = list<SignatureBuffer>(k.temporaries(), buffer);
       if (k.launches())
         kernel.launches = list<GpuLaunch>(k.launches(), [&](const file::GpuLaunch& l) { return launch(l); });
-      if (k.in_place()) {
+      if (k.in_place() && is_list(k.in_place(), sizeof(InPlace))) {
         for (const file::InPlace* pair : *k.in_place())
           kernel.signature.in_place.push_back({pair->result(), pair->param()});
       }

@@ -27,6 +27,7 @@ class Writer {
       section(program.constants);
     }
     for (const NativeCode& native : executable.natives) section(native.object);
+    if (executable.compiled) section(executable.compiled->object);
     lay_out(0);
     uint64_t header_bytes = header(executable).size();
     uint64_t end = lay_out(sizeof(Preface) + header_bytes);
@@ -285,6 +286,7 @@ class Writer {
       return program(p, section - 2);
     });
     auto natives = list(e.natives, [&](const NativeCode& n) { return native(n, section++); });
+    auto compiled = e.compiled ? file::CreateCompiledCode(builder_, text(e.compiled->triple), section) : 0;
     auto nodes = list(e.graph.nodes, [&](const GraphNode& n) {
       return file::CreateGraphNode(builder_, text(n.name), text(n.op), text(n.device), text(n.detail));
     });
@@ -299,7 +301,7 @@ class Writer {
     auto edges = builder_.CreateVectorOfStructs(edge_list);
     auto sections = builder_.CreateVectorOfStructs(sections_);
     builder_.Finish(file::CreateHeader(builder_, text(e.name), facts, functions, e.entry, constants, programs, nodes,
-                                       edges, sections, natives, types));
+                                       edges, sections, natives, types, compiled));
     return {builder_.GetBufferPointer(), builder_.GetSize()};
   }
 

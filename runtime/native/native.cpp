@@ -1,20 +1,16 @@
 #include "runtime/native/native.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cerrno>
-#include <cstring>
 #include <functional>
 
 #include "runtime/native/call.h"
+#include "runtime/native/shared_object.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -133,19 +129,10 @@ std::span<const std::string_view> host_levels() {
 
 struct NativeLibrary::State {
   const NativeCode* code = nullptr;
-  int file = -1;  // open as long as the library is loaded: the loader identifies libraries by their names
-  void* handle = nullptr;
+  SharedObject object;
   const tn_library* library = nullptr;
   const tn_variant* variant = nullptr;
   std::vector<const LibraryFunction*> functions;  // that its kernels call
-
-  State() = default;
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    if (handle) dlclose(handle);
-    if (file >= 0) close(file);
-  }
 };
 
 NativeLibrary::NativeLibrary(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -164,18 +151,13 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
   }
   auto state = std::make_unique<State>();
   state->code = &code;
-  state->file = memfd_create("tenon-native", MFD_CLOEXEC);
-  if (state->file < 0)
-    return error(fmt::format("no memory file: {}", std::strerror(errno)), where, {}, Fault::kInternal);
-  for (size_t done = 0; done < code.object.size();) {
-    const ssize_t count = write(state->file, code.object.data() + done, code.object.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return error(fmt::format("cannot write a memory file: {}", std::strerror(errno)), where);
-    done += static_cast<size_t>(count);
+  auto object = SharedObject::load(code.object);
+  if (!object) {
+    object.error().where = where;
+    return std::unexpected(std::move(object.error()));
   }
-  state->handle = dlopen(fmt::format("/proc/self/fd/{}", state->file).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!state->handle) return error(fmt::format("the native code cannot be loaded: {}", dlerror()), where);
-  auto get = reinterpret_cast<decltype(&tn_library_get)>(dlsym(state->handle, "tn_library_get"));
+  state->object = std::move(*object);
+  auto get = reinterpret_cast<decltype(&tn_library_get)>(state->object.symbol("tn_library_get"));
   if (!get) return error("the native code has no tn_library_get", where);
   state->library = get();
   const tn_library& library = *state->library;

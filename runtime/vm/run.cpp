@@ -31,7 +31,14 @@ Run::Run(Session::State& session)
     : session_(session),
       executable_(session.executable),
       heap_(session.options.max_bytes),
-      arenas_(session.executable) {}
+      arenas_(session.executable) {
+  machine_.run = this;
+  machine_.constants = reinterpret_cast<const tn_word*>(session.constants.data());
+  machine_.step = Machine::step_now;
+  machine_.spend = Machine::spend_now;
+  machine_.release = Machine::release_now;
+  machine_.target = Machine::target_now;
+}
 
 Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
   finished_tensors_ = nullptr;
@@ -48,7 +55,7 @@ template <class Input>
 Status Run::run_entry(std::span<const Input> inputs) {
   const SessionOptions& options = session_.options;
   left_ = options.max_steps == 0 ? UINT64_MAX : options.max_steps;
-  budget_ = 1;  // the first instruction checks the limits
+  machine_.budget = 1;  // the first instruction checks the limits
   ++left_;
   if (options.max_steps == 0) left_ = UINT64_MAX;
   deadline_ = std::chrono::steady_clock::now() + options.max_time;
@@ -70,7 +77,7 @@ Status Run::run_entry(std::span<const Input> inputs) {
     for (Tensor& result : *finished_tensors_) result = kReleasedTensor;  // leaves the shape its capacity
   }
   if (status) status = enter(main, nullptr, 0);
-  if (status) status = options.hook ? loop<true>() : loop<false>();
+  if (status) status = options.hook ? loop<After::kHook>(frames_.back().next) : loop<After::kNext>(frames_.back().next);
   if (!status && !located_ && !frames_.empty()) {
     const Words& words = *frames_.back().words;
     // A frame that has just been entered or left has executed nothing.
@@ -181,8 +188,8 @@ Status Run::refill() {
     return error(fmt::format("the run takes more than {} ms",
                              std::chrono::duration_cast<std::chrono::milliseconds>(options.max_time).count()));
   }
-  budget_ = std::min(left_, kSlice);
-  left_ -= budget_ - 1;
+  machine_.budget = std::min(left_, kSlice);
+  left_ -= machine_.budget - 1;
   return {};
 }
 
@@ -342,25 +349,30 @@ Status Run::show(const Words& words, uint32_t index) {
   return status;
 }
 
-template <bool hooked>
-Status Run::loop() {
-  const uint32_t* next = frames_.back().next;
+template <Run::After after>
+Status Run::loop(const uint32_t* from) {
+  constexpr bool hooked = after == After::kHook;
+  const uint32_t* next = from;
   Word* base = words_.data() + frames_.back().base;
   // After a frame was entered or left.
-  const auto load = [&] {
+  const auto load = [&]() -> Status {
     next = frames_.back().next;
     base = words_.data() + frames_.back().base;
+    return after == After::kNext && frames_.back().words->compiled ? run_compiled(next) : Status();
   };
   const auto set = [&](uint32_t to, Word value) {
     const Word before = base[to];
     base[to] = value;
     heap_.release(before);
   };
+  if constexpr (after == After::kNext) TENON_TRY(load());
   for (;;) {
     const uint32_t* op = next;
-    if (--budget_ == 0) [[unlikely]] {
-      now_ = op;
-      TENON_TRY(refill());
+    if constexpr (after != After::kEnd) {
+      if (--machine_.budget == 0) [[unlikely]] {
+        now_ = op;
+        TENON_TRY(refill());
+      }
     }
     [[maybe_unused]] const Words* words = hooked ? frames_.back().words : nullptr;
     now_ = op;
@@ -408,24 +420,17 @@ Status Run::loop() {
       case Opcode::kBranch: {
         next = op + 3;
         const Word& condition = base[op[1]];
-        bool is_true = (condition.bits & 0xff) != 0;
-        if (!condition.is_scalar(DType::kBool)) [[unlikely]] {
-          if (condition.tag == Tag::kEmpty) return empty(op[1]);
-          TENON_TRY_ASSIGN(value, tensor(op[1]));
-          if (value->dtype() != DType::kBool || value->size() != 1)
-            return error(fmt::format("a branch on {}, must be bool with one element", describe(*value)));
-          is_true = value->bytes()[0] != std::byte{0};
+        if (condition.is_scalar(DType::kBool)) [[likely]] {
+          if ((condition.bits & 0xff) == 0) next = frames_.back().words->code.data() + op[2];
+          break;
         }
-        if (!is_true) next = frames_.back().words->code.data() + op[2];
+        TENON_TRY_ASSIGN(goes_on, target(op));
+        next = frames_.back().words->code.data() + *goes_on;
         break;
       }
       case Opcode::kSwitch: {
-        const Word& word = base[op[1]];
-        const bool fits = word.tag == Tag::kCell ? word.object->id == op[2]
-                                                 : word.tag == Tag::kConstructor && word.bits == int64_t{op[2]};
-        if (!fits || word.id >= count)
-          return wrong(op[1], fmt::format("a value of type {}", executable_.types[op[2]].name));
-        next = frames_.back().words->code.data() + op[3 + word.id];
+        TENON_TRY_ASSIGN(goes_on, target(op));
+        next = frames_.back().words->code.data() + *goes_on;
         break;
       }
       case Opcode::kConstruct: {
@@ -515,12 +520,12 @@ Status Run::loop() {
         const uint32_t results = op[2];
         frames_.back().next = op + 3 + count + results;
         TENON_TRY(call(op[1], nullptr, op + 3, count, op + 3 + count, results));
-        load();
+        TENON_TRY(load());
         break;
       }
       case Opcode::kTail:
         TENON_TRY(tail_call(op[1], nullptr, op + 2, count));
-        load();
+        TENON_TRY(load());
         break;
       case Opcode::kApply: {
         const uint32_t results = op[2];
@@ -534,7 +539,7 @@ Status Run::loop() {
         Status status = call(function, &closure, op + 3, count, op + 3 + count, results);
         heap_.release(closure);
         TENON_TRY(status);
-        load();
+        TENON_TRY(load());
         break;
       }
       case Opcode::kTailApply: {
@@ -547,7 +552,7 @@ Status Run::loop() {
         Status status = tail_call(function, &closure, op + 2, count);
         heap_.release(closure);
         TENON_TRY(status);
-        load();
+        TENON_TRY(load());
         break;
       }
       case Opcode::kReturn: {
@@ -562,8 +567,9 @@ Status Run::loop() {
           const Word result = base[op[1]];
           base[op[1]] = {};
           leave_frame();
-          load();
+          base = words_.data() + frames_.back().base;
           set(frame.results[0], result);
+          TENON_TRY(load());
           break;
         }
         scratch_.clear();
@@ -572,13 +578,90 @@ Status Run::loop() {
           Heap::retain(base[r]);
         }
         leave_frame();
-        load();
+        base = words_.data() + frames_.back().base;
         for (uint32_t i = 0; i < count; ++i) set(frame.results[i], scratch_[i]);
+        TENON_TRY(load());
         break;
       }
     }
     if constexpr (hooked) TENON_TRY(show(*words, words->origin[static_cast<size_t>(op - words->code.data())]));
+    if constexpr (after == After::kEnd) return {};
   }
+}
+
+// The word where a branch or a switch goes on.
+Expected<uint32_t> Run::target(const uint32_t* op) {
+  const Words& words = *frames_.back().words;
+  const Word& word = at(op[1]);
+  if (static_cast<Opcode>(*op & 0xff) == Opcode::kBranch) {
+    if (word.tag == Tag::kEmpty) return empty(op[1]);
+    TENON_TRY_ASSIGN(value, tensor(op[1]));
+    if (value->dtype() != DType::kBool || value->size() != 1)
+      return error(fmt::format("a branch on {}, must be bool with one element", describe(*value)));
+    return value->bytes()[0] != std::byte{0} ? static_cast<uint32_t>(op - words.code.data()) + 3 : op[2];
+  }
+  const bool fits =
+      word.tag == Tag::kCell ? word.object->id == op[2] : word.tag == Tag::kConstructor && word.bits == int64_t{op[2]};
+  if (!fits || word.id >= *op >> 8)
+    return wrong(op[1], fmt::format("a value of type {}", executable_.types[op[2]].name));
+  return op[3 + word.id];
+}
+
+// Functions that are compiled ahead of time.
+
+static_assert(sizeof(Word) == sizeof(tn_word) && offsetof(tn_word, bits) == 8);
+static_assert(static_cast<int>(Tag::kEmpty) == TN_WORD_EMPTY && static_cast<int>(Tag::kScalar) == TN_WORD_SCALAR &&
+              static_cast<int>(Tag::kTensor) == TN_WORD_FIRST_OBJECT);
+
+Status Run::run_compiled(const uint32_t*& next) {
+  const Words& words = *frames_.back().words;
+  machine_.registers = reinterpret_cast<tn_word*>(words_.data() + frames_.back().base);
+  const uint32_t at = words.compiled(&machine_, words.origin[static_cast<size_t>(next - words.code.data())]);
+  if (at == TN_COMPILED_FAILED) return std::unexpected(std::move(failure_));
+  next = words.code.data() + words.start[at];
+  return {};
+}
+
+int32_t Run::fail_in_code(Diagnostic problem) {
+  failure_ = std::move(problem);
+  return 1;
+}
+
+int32_t Run::Machine::step_now(tn_machine* machine, uint32_t instruction) {
+  Run& run = *static_cast<Machine*>(machine)->run;
+  const Words& words = *run.frames_.back().words;
+  try {
+    Status status = run.loop<After::kEnd>(words.code.data() + words.start[instruction]);
+    return status ? 0 : run.fail_in_code(std::move(status.error()));
+  } catch (const std::bad_alloc&) {  // the code has no tables for unwinding
+    return run.fail_in_code(run.no_memory().error());
+  }
+}
+
+int32_t Run::Machine::spend_now(tn_machine* machine, uint32_t instruction, uint32_t count) {
+  Run& run = *static_cast<Machine*>(machine)->run;
+  const Words& words = *run.frames_.back().words;
+  run.now_ = words.code.data() + words.start[instruction];
+  for (uint32_t i = 0; i < count; ++i) {
+    if (--machine->budget != 0) continue;
+    if (Status status = run.refill(); !status) return run.fail_in_code(std::move(status.error()));
+  }
+  return 0;
+}
+
+void Run::Machine::release_now(tn_machine* machine, uint32_t reg) {
+  static_cast<Machine*>(machine)->run->write(reg, {});
+}
+
+uint32_t Run::Machine::target_now(tn_machine* machine, uint32_t instruction) {
+  Run& run = *static_cast<Machine*>(machine)->run;
+  const Words& words = *run.frames_.back().words;
+  const uint32_t* const op = words.code.data() + words.start[instruction];
+  run.now_ = op;
+  const auto target = run.target(op);
+  if (target) return words.origin[*target];
+  (void)run.fail_in_code(target.error());
+  return TN_COMPILED_FAILED;
 }
 
 // Instructions that compute.

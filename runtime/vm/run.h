@@ -53,8 +53,25 @@ class Run {
   // Runs the entry on inputs that `import` turns into words.
   template <class Input>
   Status run_entry(std::span<const Input> inputs);
-  template <bool hooked>
-  Status loop();
+  // What the loop over the words does after an instruction: goes on, shows the instruction to the hook, or, for one
+  // that enters no frame, ends.
+  enum class After : uint8_t { kNext, kHook, kEnd };
+  template <After after>
+  Status loop(const uint32_t* from);
+  // Functions that are compiled ahead of time.
+  struct Machine : tn_machine {
+    Run* run = nullptr;
+    // The code's callbacks.
+    static int32_t step_now(tn_machine* machine, uint32_t instruction);
+    static int32_t spend_now(tn_machine* machine, uint32_t instruction, uint32_t count);
+    static void release_now(tn_machine* machine, uint32_t reg);
+    static uint32_t target_now(tn_machine* machine, uint32_t instruction);
+  };
+  // Runs the code of the current frame's function, if there is one, from the instruction at `next`; then `next` is an
+  // instruction that enters or leaves a frame.
+  Status run_compiled(const uint32_t*& next);
+  Expected<uint32_t> target(const uint32_t* op);
+  int32_t fail_in_code(Diagnostic problem);
   Status enter(const Words& callee, const uint32_t* results, uint32_t result_count);
   Status reserve(const Words& callee, size_t base);
   void clear(size_t base, size_t count);
@@ -119,7 +136,9 @@ class Run {
   size_t top_ = 0;           // the registers of live frames
   std::vector<Frame> frames_;
   std::vector<Storage> frame_arenas_;  // of the frames whose functions have one
-  uint64_t budget_ = 0, left_ = 0;     // instructions to the next check of the limits, and after it
+  Machine machine_{};                  // its budget: instructions to the next check of the limits
+  Diagnostic failure_;                 // of a callback of the code
+  uint64_t left_ = 0;                  // instructions after the next check of the limits
   std::chrono::steady_clock::time_point deadline_{};
   const uint32_t* now_ = nullptr;  // the current instruction, where an error may occur
   bool located_ = false;           // the error names its instruction

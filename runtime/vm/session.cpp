@@ -90,6 +90,30 @@ Status Session::State::make_words() {
   return {};
 }
 
+// Code for another processor is left alone: the instructions are here too.
+Status Session::State::load_compiled() {
+  if (!executable.compiled || !options.native || !options.compiled || options.hook) return {};
+  const CompiledCode& code = *executable.compiled;
+  if (code.triple.substr(0, code.triple.find('-')) != host_architecture()) return {};
+  const std::string where = fmt::format("{}: functions that were compiled ahead of time", executable.name);
+  auto object = SharedObject::load(code.object);
+  if (!object) {
+    object.error().where = where;
+    return std::unexpected(std::move(object.error()));
+  }
+  const auto get = reinterpret_cast<decltype(&tn_compiled_get)>(object->symbol("tn_compiled_get"));
+  if (!get) return error("the code has no tn_compiled_get", where);
+  const tn_compiled& table = *get();
+  if (table.abi != TN_COMPILED_ABI)
+    return error(fmt::format("the code has interface {}, this runtime has {}", table.abi, int{TN_COMPILED_ABI}), where,
+                 "compile the model again with this version's tenon compile");
+  if (table.count != this->code.size())
+    return error(fmt::format("the code has {} functions, the executable {}", table.count, this->code.size()), where);
+  compiled = std::move(*object);
+  for (uint32_t i = 0; i < table.count; ++i) this->code[i].compiled = table.functions[i];
+  return {};
+}
+
 Status Session::State::check_input_count(size_t count) const {
   const auto& params = executable.main().params;
   if (count == params.size()) return {};
@@ -188,6 +212,7 @@ Expected<Session> Session::create(const Executable& executable, SessionOptions o
   TENON_TRY(state->resolve_kernels());
   TENON_TRY(state->upload_programs());
   TENON_TRY(state->load_natives());
+  TENON_TRY(state->load_compiled());
   return Session(std::move(state));
 }
 

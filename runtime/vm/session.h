@@ -53,8 +53,9 @@ struct SessionOptions {
   KernelLookup kernels = {};  // empty: runtime/reference
   bool native = true;    // native code runs with all rights of this process; false: refuse executables with native code
   unsigned threads = 0;  // of native kernels; 0: the pool of the process, which all its sessions share
-  std::string native_level = {};              // of the processor; empty: the best that it supports
-  int gpu = 0;                                // of executables with code for GPUs
+  std::string native_level = {};  // of the processor; empty: the best that it supports
+  bool compiled = true;  // run functions that are compiled ahead of time, where `native` allows it and no hook watches
+  int gpu = 0;           // of executables with code for GPUs
   std::string gpu_driver = {};                // its library; empty: $TENON_CUDA_DRIVER, or libcuda.so.1
   uint64_t max_stack = 1 << 25;               // registers of all live frames, plus one a frame: the limit of recursion
   uint64_t max_steps = 0;                     // instructions of a run; 0: no limit

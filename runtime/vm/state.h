@@ -14,6 +14,7 @@
 #include "runtime/device/cuda/library.h"
 #include "runtime/library/library.h"
 #include "runtime/native/native.h"
+#include "runtime/native/shared_object.h"
 #include "runtime/native/thread_pool.h"
 #include "runtime/vm/buffer_pool.h"
 #include "runtime/vm/heap.h"
@@ -37,6 +38,7 @@ struct Session::State {
   const Executable& executable;
   SessionOptions options;
   std::vector<Words> code;      // by function
+  SharedObject compiled;        // of functions that were compiled ahead of time
   std::vector<Word> constants;  // by constant
   std::vector<std::unique_ptr<TensorObject>> constant_objects;
   std::vector<std::vector<BoundKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
@@ -64,6 +66,7 @@ struct Session::State {
   Status load_natives();
   Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code);
   Status make_words();
+  Status load_compiled();
   Status check_inputs(std::span<const Value> inputs) const;
   Status check_inputs(std::span<const Tensor> inputs) const;
   // Of inputs that have passed check_inputs().

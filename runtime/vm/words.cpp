@@ -41,6 +41,7 @@ class Assembler {
     }
     if (too_long_) return error(fmt::format("function '{}' has an instruction of too many operands", function_.name));
     for (const size_t at : targets_) words_.code[at] = start[words_.code[at]];
+    words_.start = std::move(start);
     return std::move(words_);
   }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/executable/compiled_code.h"
 #include "runtime/executable/executable.h"
 
 namespace tenon::runtime {
@@ -40,6 +41,8 @@ struct Words {
   uint32_t index = 0;  // of the function
   std::vector<uint32_t> code;
   std::vector<uint32_t> origin;  // by word: the instruction
+  std::vector<uint32_t> start;   // by instruction: its first word
+  tn_compiled_function compiled = nullptr;
 };
 
 // `fold_kills`: registers are emptied by last uses where possible; else each Kill is an instruction of its own. An

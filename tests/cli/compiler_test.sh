@@ -22,6 +22,13 @@ expect 0 "256  Tensor[(16, 4), f32], bindings 1 to 2" \
   "$tenon" opt "$scratch/m.tn" --shapes N=16 --passes infer --memory
 expect 2 "did you mean simplify?" "$tenon" opt "$scratch/m.tn" --passes simplfy
 
+# Control flow as machine code.
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(), i64]) -> Tensor[(), i64] { if (%%x < 3i64) { @main(%%x + 1i64) } else { %%x * 7i64 } }\n' >"$scratch/loop.tn"
+expect 0 "" "$tenon" compile "$scratch/loop.tn" --cpu --ahead-of-time -o "$scratch/loop.tnx"
+expect 0 "functions compiled ahead of time for" "$tenon" inspect "$scratch/loop.tnx" --part kernels
+expect 0 '"compiled": {' "$tenon" inspect "$scratch/loop.tnx" --json
+expect 0 "21" "$tenon" run "$scratch/loop.tn" --ahead-of-time --input x=1
+
 # Sizes that are not proved to fit.
 printf '#[version = "1"]\ndef @main[n in 1..8, m](%%x: Tensor[(n,), f32], %%y: Tensor[(m,), f32]) { %%x + %%y }\n' >"$scratch/n.tn"
 expect 0 "match_cast(%y, Tensor[(n,), f32])" "$tenon" opt "$scratch/n.tn" --passes infer

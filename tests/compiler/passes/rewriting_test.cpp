@@ -330,6 +330,13 @@ const std::vector<Case> kCases{
      "const $0: Tensor[(2, 1), f32] = [1, 1];\n"
      "def @main[N](%x: Tensor[(N,), f32]) -> Tensor[(2, N), f32] { multiply(%x, $0) }\n",
      {3}},
+    {"AConstantIsKeptForAllUsesOfItsVariable", "simplify",
+     "const $0: Tensor[(2, 2), f32] = [1, 2, 3, 4];\n"
+     "def @main(%x: Tensor[(3, 2), f32]) -> (Tensor[(3, 2), f32], Tensor[(2, 2), f32]) { let %w = identity($0); "
+     "(matmul(%x, %w), %w * 2.0f32) }\n",
+     "const $0: Tensor[(2, 2), f32] = [1, 3, 2, 4];\nconst $1: Tensor[(2, 2), f32] = [1, 2, 3, 4];\n"
+     "def @main(%x: Tensor[(3, 2), f32]) -> (Tensor[(3, 2), f32], Tensor[(2, 2), f32]) { "
+     "(dense(%x, $0), $1 * 2.0f32) }\n"},
     {"InsideArmsAndClosures", "simplify",
      kList +
          "def @main(%l: List) -> Tensor[(), f32] { let %f = fn (%y: Tensor[(), f32]) { relu(relu(%y)) }; match %l { "
