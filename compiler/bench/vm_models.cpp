@@ -110,6 +110,21 @@ def @main(%x: {rows}, %wx: {matrix}, %w: {matrix}, %b: {row4}, %h: {row}, %c: {r
   return model;
 }
 
+VmModel call_model(int64_t calls, int64_t bound) {
+  Random random(1);
+  VmModel model{.text = {}, .inputs = {Tensor(DType::kI64, {}), random_tensor(random, {4}, 1)}};
+  model.inputs[0].data<int64_t>()[0] = calls;
+  model.text = fmt::format(R"(#[version = "1"]
+def @step{dims}(%i: Tensor[(), i64], %x: Tensor[({n},), f32]) -> Tensor[({n},), f32] {{
+  if (%i < 1i64) {{ %x }} else {{ @step(%i - 1i64, relu(%x)) }}
+}}
+def @main{dims}(%i: Tensor[(), i64], %x: Tensor[({n},), f32]) -> Tensor[({n},), f32] {{ @step(%i, %x) }}
+)",
+                           fmt::arg("n", bound > 0 ? "n" : "4"),
+                           fmt::arg("dims", bound > 0 ? fmt::format("[n in 1..{}]", bound) : ""));
+  return model;
+}
+
 VmModel dense_model(int64_t m, int64_t bound) {
   constexpr int64_t kSize = 768;
   Random random(1);

@@ -19,6 +19,8 @@ struct VmModel {
 VmModel decoder_model(int64_t layers, int64_t width, int64_t tokens, int64_t steps);
 // `steps` steps of an LSTM cell in a loop, for one sequence; `hoisted`: the products of the inputs before the loop.
 VmModel lstm_model(int64_t steps, int64_t hidden, bool hoisted);
+// `calls` calls of a kernel that takes next to no time, in a loop; `bound` > 0: its size is at most `bound`.
+VmModel call_model(int64_t calls, int64_t bound);
 // relu(dense(x, w)) of x (m, 768), w (768, 768); `bound` > 0: m is a size of at most `bound`.
 VmModel dense_model(int64_t m, int64_t bound);
 

@@ -133,7 +133,7 @@ struct BenchVm {
 Action bench_vm(Options& options) {
   auto command = std::make_shared<BenchVm>();
   options.option(command->iterations, "-n,--iterations", "N", "iterations of each loop");
-  options.option(command->models, "--models", "NAME", "measure modules too: lstm, decoder, dense, or all");
+  options.option(command->models, "--models", "NAME", "measure modules too: calls, lstm, decoder, dense, or all");
   options.flag(command->ahead_of_time, "--ahead-of-time", "compile the loops to machine code");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };

@@ -76,7 +76,7 @@ struct Report {
 
   void time(const std::string& name, double seconds, const std::string& of) const {
     out.begin_object().field("name", name).field("us", seconds * 1e6).end();
-    if (!json) fmt::print("{:<24} {:9.2f} us {}\n", name, seconds * 1e6, of);
+    if (!json) fmt::print("{:<24} {:9.3f} us {}\n", name, seconds * 1e6, of);
   }
   void ratio(const std::string& name, double ratio) const {
     out.begin_object().field("name", name).field("ratio", ratio).end();
@@ -113,6 +113,18 @@ Status bench_dense(const Report& report) {
   return {};
 }
 
+Status bench_calls(const Report& report) {
+  constexpr int64_t kCalls = 1000;
+  for (const int64_t bound : {0, 64}) {
+    const VmModel model = compiler::bench::call_model(kCalls, bound);
+    Measured measured;
+    TENON_TRY(measured.compile(model));
+    TENON_TRY_ASSIGN(seconds, measured.median(model.inputs));
+    report.time(bound > 0 ? "call, any size" : "call", *seconds / static_cast<double>(kCalls), "a call of a kernel");
+  }
+  return {};
+}
+
 Status bench_lstm(const Report& report) {
   constexpr int64_t kSteps = 100;
   for (const int64_t hidden : {128, 256}) {
@@ -143,7 +155,7 @@ Status bench_decoder(const Report& report) {
 
 Status bench_vm_models(const std::string& name, Json& out, bool json) {
   const std::vector<std::pair<std::string, Status (*)(const Report&)>> benches{
-      {"lstm", bench_lstm}, {"decoder", bench_decoder}, {"dense", bench_dense}};
+      {"calls", bench_calls}, {"lstm", bench_lstm}, {"decoder", bench_decoder}, {"dense", bench_dense}};
   bool found = false;
   const Report report{out, json};
   out.key("models").begin_array();
@@ -154,7 +166,8 @@ Status bench_vm_models(const std::string& name, Json& out, bool json) {
   }
   out.end();
   if (found) return {};
-  return error(fmt::format("--models is '{}', must be lstm, decoder, dense or all", name), {}, {}, Fault::kUsage);
+  return error(fmt::format("--models is '{}', must be calls, lstm, decoder, dense or all", name), {}, {},
+               Fault::kUsage);
 }
 
 }  // namespace tenon::cli

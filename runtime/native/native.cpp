@@ -221,6 +221,10 @@ Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::sp
   void** next = buffers;
   for (const Tensor& param : params) *next++ = const_cast<std::byte*>(param.bytes().data());
   for (Tensor& result : results) *next++ = result.bytes().data();
+  return call_buffers(kernel, buffers, dims, pool);
+}
+Status NativeLibrary::call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims,
+                                   ThreadPool& pool) const {
   Call call = make_call(buffers, dims.data(), pool);
   call.functions = state_->functions;
   int32_t failed = 0;

@@ -108,8 +108,10 @@ struct ThreadPool::State {
   std::atomic<bool> busy = false;  // a call has the threads
   std::vector<Arena> arenas;       // by thread, the caller's first
 
+  std::atomic<bool> first_taken = false;
+  Arena first;              // for the first of the callers outside of tasks
   std::mutex mutex;         // guards `idle`
-  std::vector<Arena> idle;  // for other callers
+  std::vector<Arena> idle;  // for the others
 
   std::atomic<uint32_t> calls = 0;  // or more: a change wakes the workers
   std::atomic<uint32_t> gate = 0;   // kOpen, and kInside for each worker inside
@@ -229,6 +231,12 @@ int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)
 }
 
 void ThreadPool::with_arena(const std::function<void(Arena&)>& use) {
+  if (!state_->first_taken.exchange(true, std::memory_order_acquire)) {
+    use(state_->first);
+    state_->first.reset(0);
+    state_->first_taken.store(false, std::memory_order_release);
+    return;
+  }
   std::optional<Arena> arena;
   {
     const std::lock_guard lock(state_->mutex);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cassert>
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "runtime/vm/heap.h"
@@ -25,6 +27,21 @@ size_t class_of(size_t capacity) {
   const auto power = static_cast<size_t>(std::bit_width(capacity - 1)) - 1;
   return power * kSteps + (capacity - 1) / ((size_t{1} << power) / kSteps) % kSteps;
 }
+
+// For a few instructions at a time: a mutex takes three times as long when nobody else has it.
+class SpinLock {
+ public:
+  void lock() {
+    for (int i = 0; taken_.exchange(true, std::memory_order_acquire); ++i) {
+      if (i >= kSpins) std::this_thread::yield();
+    }
+  }
+  void unlock() { taken_.store(false, std::memory_order_release); }
+
+ private:
+  static constexpr int kSpins = 100;
+  std::atomic<bool> taken_ = false;
+};
 
 }  // namespace
 
@@ -61,7 +78,7 @@ struct BufferPool::State {
     bool operator==(const ControlAllocator&) const = default;
   };
 
-  std::mutex mutex;
+  SpinLock mutex;
   std::array<Block*, kClasses> idle{};
   std::array<uint64_t, kClasses / 64> has_idle{};  // a bit for each class
   uint64_t runs = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <new>
 #include <string>
@@ -941,10 +942,117 @@ Status Run::execute(const CallNative& call) {
       return gpu->finish(*started, args_, made_, result_memory_);
     });
   }
-  return compute(call.args, call.results, name, "cpu", [&] {
+  const auto& native = std::get<NativeLibrary>(library);
+  RecordedCall* const recorded = recorded_call();
+  if (recorded && recorded->is_recorded) {
+    TENON_TRY_ASSIGN(replayed, replay(call, *recorded, native));
+    if (*replayed) return {};
+  }
+  return compute(call.args, call.results, name, "cpu", [&]() -> Status {
     result_memory_.call = &call;
-    return std::get<NativeLibrary>(library).call(call.kernel, args_, made_, result_memory_, *session_.pool);
+    TENON_TRY(native.call(call.kernel, args_, made_, result_memory_, *session_.pool));
+    if (recorded) record(*recorded, native.code().kernels[call.kernel].signature);
+    return {};
   });
+}
+
+// A hook is shown handles of arguments and results, which a replayed call does not make.
+Run::RecordedCall* Run::recorded_call() {
+  if (session_.options.hook) return nullptr;
+  const Words& words = *frames_.back().words;
+  if (recorded_.empty()) recorded_.resize(executable_.functions.size());
+  std::vector<RecordedCall>& calls = recorded_[words.index];
+  if (calls.empty()) calls.resize(words.function->code.size());
+  return &calls[words.origin[static_cast<size_t>(now_ - words.code.data())]];
+}
+
+void Run::record(RecordedCall& recorded, const Signature& signature) const {
+  // Sizes that depend on the elements of a parameter are not the same in each call.
+  const auto is_ragged = [](const SignatureBuffer& buffer) {
+    return std::ranges::any_of(buffer.axes, [](const Size& size) {
+      return std::ranges::any_of(size, [](const SizeStep& step) {
+        return step.op == SizeStep::Op::kElement || step.op == SizeStep::Op::kIndex;
+      });
+    });
+  };
+  if (std::ranges::any_of(signature.params, is_ragged) || std::ranges::any_of(signature.results, is_ragged)) return;
+  const auto describe_all = [](std::span<const Tensor> tensors, std::vector<RecordedCall::Buffer>& buffers) {
+    buffers.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      buffers[i].dtype = tensors[i].dtype();
+      buffers[i].shape.assign(tensors[i].shape().begin(), tensors[i].shape().end());
+      buffers[i].bytes = tensors[i].bytes().size();
+    }
+  };
+  describe_all(args_, recorded.params);
+  describe_all(made_, recorded.results);
+  recorded.dims = result_memory_.dims;
+  recorded.is_recorded = true;
+}
+
+Expected<bool> Run::replay(const CallNative& call, const RecordedCall& recorded, const NativeLibrary& library) {
+  constexpr size_t kMostBuffers = 32, kMostScalars = 8, kAlignment = 64;
+  if (call.args.size() + call.results.size() > kMostBuffers) return false;
+  std::array<void*, kMostBuffers> buffers;
+  alignas(kAlignment) std::array<std::byte, kMostScalars * kAlignment> scalars;
+  size_t scalar_count = 0;
+  const auto next_scalar = [&] { return scalars.data() + kAlignment * scalar_count++; };
+  void** next = buffers.data();
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const Word& word = at(call.args[i]);
+    const RecordedCall::Buffer& param = recorded.params[i];
+    if (word.tag == Tag::kTensor) {
+      const Tensor& tensor = static_cast<const TensorObject*>(word.object)->tensor;
+      if (tensor.dtype() != param.dtype || tensor.shape() != param.shape) return false;
+      *next++ = const_cast<std::byte*>(tensor.bytes().data());
+    } else if (word.tag == Tag::kScalar && word.is_scalar(param.dtype) && param.shape.empty() &&
+               scalar_count < kMostScalars) {
+      std::byte* const scalar = next_scalar();
+      __builtin_memcpy(scalar, &word.bits, sizeof(word.bits));
+      *next++ = scalar;
+    } else {
+      return false;
+    }
+  }
+  result_memory_.call = &call;
+  made_.clear();
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    const RecordedCall::Buffer& result = recorded.results[i];
+    if (result.shape.empty()) {
+      if (scalar_count == kMostScalars) return false;
+      *next++ = next_scalar();
+      made_.emplace_back();
+      continue;
+    }
+    Storage storage = result_memory_.storage(i, result.bytes);
+    if (!storage.memory) return false;  // for the message
+    Shape shape = heap_.shape();
+    shape.assign(result.shape.begin(), result.shape.end());
+    made_.push_back(Tensor::in(std::move(storage), result.dtype, std::move(shape)));
+    *next++ = made_.back().bytes().data();
+  }
+  const bool records = session_.options.profile && profile_.calls.size() < kMaxCallRecords;
+  const int64_t begin = records ? session_.now() : 0;
+  TENON_TRY(library.call_buffers(call.kernel, buffers.data(), recorded.dims, *session_.pool));
+  if (records) {
+    const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
+    profile_.calls.push_back({name, layer(), "cpu", begin, session_.now(), -1});
+  }
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    const RecordedCall::Buffer& result = recorded.results[i];
+    if (result.shape.empty()) {
+      Word word(Tag::kScalar, static_cast<uint8_t>(result.dtype));
+      __builtin_memcpy(&word.bits, buffers[call.args.size() + i], result.bytes);
+      write(call.results[i], word);
+      continue;
+    }
+    const bool own = made_[i].alone();
+    const Word word = heap_.tensor(std::move(made_[i]), own);
+    if (word.tag == Tag::kEmpty) return no_memory();
+    write(call.results[i], word);
+  }
+  grow();
+  return true;
 }
 
 Storage Run::ResultMemory::storage(size_t result, size_t bytes) {

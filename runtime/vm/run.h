@@ -50,6 +50,19 @@ class Run {
     Run& run_;
   };
 
+  // A call of a kernel of the CPU that was checked, for calls with arguments of the same shapes: these need no check,
+  // and their results have the same shapes.
+  struct RecordedCall {
+    struct Buffer {
+      DType dtype = DType::kF32;
+      Shape shape;
+      size_t bytes = 0;
+    };
+    std::vector<Buffer> params, results;
+    std::vector<int64_t> dims;
+    bool is_recorded = false;
+  };
+
   // Runs the entry on inputs that `import` turns into words.
   template <class Input>
   Status run_entry(std::span<const Input> inputs);
@@ -95,6 +108,11 @@ class Run {
   Status execute(const StartProgram& start);
   Status execute(const StartNative& start);
   Status execute(const CallNative& call);
+  // Where the current call is recorded; nullptr where it cannot be.
+  RecordedCall* recorded_call();
+  void record(RecordedCall& recorded, const Signature& signature) const;
+  // Executes the call if its arguments have the recorded shapes; else false.
+  Expected<bool> replay(const CallNative& call, const RecordedCall& recorded, const NativeLibrary& library);
   Status execute(const BindSize& bind);
   Status execute(const ComputeSize& compute);
   Status execute(const CheckShape& check);
@@ -152,8 +170,9 @@ class Run {
   ResultMemory result_memory_{*this};
   std::optional<StartedProgram> started_;
   std::unique_ptr<cuda::StartedCall> started_on_gpu_;
-  int64_t gpu_begin_ = 0;              // when it was started
-  std::optional<int64_t> call_begin_;  // when the current call began, if that was before its instruction
+  int64_t gpu_begin_ = 0;                            // when it was started
+  std::optional<int64_t> call_begin_;                // when the current call began, if that was before its instruction
+  std::vector<std::vector<RecordedCall>> recorded_;  // by function and instruction
   std::vector<Word> scratch_;
   std::vector<ProbeValue> probes_;
   std::vector<std::optional<int64_t>> sizes_;

@@ -221,6 +221,45 @@ TEST_F(LowerTest, ResultsInPlaceAreTheInterpreters) {
   }
 }
 
+// A call is recorded with the shapes of its arguments and replayed for these; other shapes are checked, and recorded.
+TEST_F(LowerTest, ReplayedCallsAreTheInterpreters) {
+  const auto executable = lower(R"(def @main[n](%x: Tensor[(n, 3), f32], %s: Tensor[(), f32], %i: Tensor[(), i64]) {
+      let %a = exp(%x) * %s;
+      let %b = sum(%a, axes=[0, 1]);
+      (%a, %b, tanh(%b), gather(%x, %i, axis=1))
+    })",
+                                true);
+  ASSERT_TRUE(executable) << executable.error().str();
+  auto session = runtime::Session::create(*executable, {.threads = 1});
+  ASSERT_TRUE(session) << session.error().str();
+  std::mt19937 random(static_cast<unsigned>(test_seed(9)));
+  size_t runs = 0;
+  for (const int64_t n : {4, 4, 7, 4, 0, 7, 7}) {
+    Tensor index(runtime::DType::kI64, {});
+    index.data<int64_t>()[0] = n % 3;
+    const std::vector<Tensor> inputs{random_tensor(random, runtime::DType::kF32, {n, 3}),
+                                     random_tensor(random, runtime::DType::kF32, {}), index};
+    const auto expected = interpret(context_, module_, context_.symbol("main"), inputs);
+    ASSERT_TRUE(expected) << expected.error().str();
+    const auto results = session->run(inputs);
+    ASSERT_TRUE(results) << results.error().str();
+    for (size_t i = 0; i < expected->size(); ++i)
+      expect_near((*results)[i], (*expected)[i], "n = " + std::to_string(n) + ", result " + std::to_string(i));
+    ++runs;
+    size_t calls = 0;
+    for (const runtime::CallRecord& call : session->profile().calls) calls += call.device == "cpu";
+    EXPECT_EQ(calls % runs, 0u) << "a replayed call is in the profile";
+    EXPECT_GE(calls / runs, 4u);
+  }
+  // What a kernel refuses, it refuses in a replayed call too.
+  Tensor index(runtime::DType::kI64, {});
+  index.data<int64_t>()[0] = 3;
+  const auto refused = session->run(std::vector{random_tensor(random, runtime::DType::kF32, {7, 3}),
+                                                random_tensor(random, runtime::DType::kF32, {}), index});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().str(), HasSubstr("the index 3 is not in 0 .. 2"));
+}
+
 // The fact is the plan that runs: the arena is the session's, and the results outside are its allocations.
 TEST_F(LowerTest, TheMemoryFactIsTheExecutedPlan) {
   const auto executable = lower("def @main(%x: Tensor[(64,), f32]) { tanh(exp(tanh(exp(%x)))) }", true);

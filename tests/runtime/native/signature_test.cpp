@@ -81,7 +81,7 @@ TEST(Signature, VerifyFindsMalformedSignatures) {
        [](Signature& s) {
          s.in_place = {{1, 0}};
        }},
-      {"'rows' is in place of 'x', which has another type",
+      {"is in place of 'x', which has another type",
        [](Signature& s) {
          s.in_place = {{0, 0}};
        }},
