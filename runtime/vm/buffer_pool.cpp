@@ -28,7 +28,7 @@ size_t class_of(size_t capacity) {
   return power * kSteps + (capacity - 1) / ((size_t{1} << power) / kSteps) % kSteps;
 }
 
-// For a few instructions at a time: a mutex takes three times as long when nobody else has it.
+// For a few instructions at a time: an uncontended mutex takes three times as long.
 class SpinLock {
  public:
   void lock() {
