@@ -77,9 +77,9 @@ TEST(Signature, VerifyFindsMalformedSignatures) {
        [](Signature& s) {
          s.in_place = {{0, 3}};
        }},
-      {"result 1 is in place of parameter 0: there is none",
+      {"result 2 is in place of parameter 0: there is none",
        [](Signature& s) {
-         s.in_place = {{1, 0}};
+         s.in_place = {{2, 0}};
        }},
       {"is in place of 'x', which has another type",
        [](Signature& s) {
