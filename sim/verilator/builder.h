@@ -17,9 +17,9 @@
 namespace tenon::sim {
 
 struct BuildOptions {
-  bool vcd = false;                                  // build a model that can write waves, which is slower
-  bool fast_dot = true;                              // dot.sv as simulators like it; false: as it is synthesized
-  std::function<void(const std::string&)> progress;  // called with one line before and after a build
+  bool vcd = false;                                       // build a model that can write waves, which is slower
+  bool fast_dot = true;                                   // dot.sv as simulators like it; false: as it is synthesized
+  std::function<void(const std::string&)> progress = {};  // called with one line before and after a build
 };
 
 Expected<std::filesystem::path> build_verilated_model(const spec::Config& config, const BuildOptions& options = {});

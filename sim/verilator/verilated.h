@@ -35,8 +35,8 @@ struct VerilatedOptions {
   bool late_ready = false;  // the memory raises each ready only after its valid
   bool fast_dot = true;  // a model whose dot products are computed in one step; false: by the array that is synthesized
   uint64_t seed = 1;
-  std::string vcd;  // a file for waves; empty: none
-  std::function<void(const std::string&)> progress;
+  std::string vcd = {};  // a file for waves; empty: none
+  std::function<void(const std::string&)> progress = {};
 };
 
 Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, const VerilatedOptions& options = {});

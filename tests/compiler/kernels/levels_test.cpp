@@ -331,8 +331,9 @@ TEST_F(Levels, TilesAreSplitToFitTheRegisters) {
     const auto& [functions, params] = kernels_[levels_.front()];
     const loop::Function& function = functions.back();
     for (const auto& [count, size] : {std::pair(16, 16), {32, 16}, {32, 64}}) {
-      const loop::Function split =
-          native::fit_tiles(context_, function, {.vector_bytes = size, .registers = count, .fma = true});
+      Machine machine;
+      machine.vector_bytes = size, machine.registers = count, machine.fma = true;
+      const loop::Function split = native::fit_tiles(context_, function, machine);
       const Status verified = loop::verify(context_, split);
       ASSERT_TRUE(verified) << verified.error().str() << loop::print(context_, split);
       const auto found = loop::evaluate(context_, split, params.back());
@@ -363,8 +364,9 @@ TEST_F(Levels, TransposedTilesAreSplitToFitTheRegisters) {
     check(*builder_->apply("relu", {*value}), fmt::format("conv2d of stride {}", stride), false);
     ASSERT_NE(text_.find("conv_tile"), std::string::npos) << text_;
     const auto& [functions, params] = kernels_[levels_.front()];
-    const loop::Function split =
-        native::fit_tiles(context_, functions.back(), {.vector_bytes = 32, .registers = 8, .fma = true});
+    Machine machine;
+    machine.vector_bytes = 32, machine.registers = 8, machine.fma = true;
+    const loop::Function split = native::fit_tiles(context_, functions.back(), machine);
     EXPECT_FALSE(loop::equal(split, functions.back())) << loop::print(context_, split);
     const auto found = loop::evaluate(context_, split, params.back());
     ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);

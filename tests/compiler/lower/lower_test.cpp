@@ -204,7 +204,8 @@ TEST_F(LowerTest, ResultsInPlaceAreTheInterpreters) {
           if (!call) return {};
           for (size_t i = 0; i < call->args.size(); ++i) {
             const auto before = made.find(std::to_string(call->args[i]));
-            if (before != made.end()) EXPECT_EQ(before->second, step.args[i]) << call->args[i];
+            if (before == made.end()) continue;
+            EXPECT_EQ(before->second, step.args[i]) << call->args[i];
           }
           for (size_t i = 0; i < call->results.size(); ++i)
             made.insert_or_assign(std::to_string(call->results[i]), step.results[i].clone());

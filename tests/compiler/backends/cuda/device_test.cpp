@@ -182,7 +182,9 @@ TEST_F(CudaCode, ProductsOfBytesAreInstructions) {
   EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"), std::string::npos) << ptx;
   EXPECT_NE(ptx.find("ld.shared.u32"), std::string::npos) << "fragments are loaded by words";
   EXPECT_EQ(ptx.find("ld.local"), std::string::npos) << "sums are in registers";
-  if (const auto ptxas = find_ptxas()) EXPECT_EQ(assemble(*ptxas, ptx, "sm_80"), "");
+  if (const auto ptxas = find_ptxas()) {
+    EXPECT_EQ(assemble(*ptxas, ptx, "sm_80"), "");
+  }
   for (const int64_t n : {1, 65}) {
     std::vector<Tensor> inputs{Tensor(DType::kI8, {n, 70}), Tensor(DType::kI8, {70, 40})};
     for (Tensor& input : inputs)

@@ -122,7 +122,9 @@ TEST(Ptx, DotProductsOfBytesAreInstructions) {
   const auto ptx = ptx_of(context, *function);
   ASSERT_TRUE(ptx) << ptx.error().str();
   EXPECT_EQ(count(ptx->text, "dp4a.u32.s32"), 1u) << ptx->text;
-  if (const auto ptxas = find_ptxas()) EXPECT_EQ(assemble(*ptxas, ptx->text, "sm_80"), "");
+  if (const auto ptxas = find_ptxas()) {
+    EXPECT_EQ(assemble(*ptxas, ptx->text, "sm_80"), "");
+  }
 }
 
 TEST(Ptx, WhatItLacksIsRefused) {
