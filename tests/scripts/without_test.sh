@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A build without SystemC, XRT and gRPC: configuring says so in a sentence each and how to get them, continues, and
+# A build without SystemC, XRT, gRPC and stb: configuring says so in a sentence each and how to get them, continues, and
 # what is built says the same. Arguments: the directory to build in, and "tests" for the conformance suite as well.
 set -euo pipefail
 # shellcheck source=tests/expect.sh
@@ -8,10 +8,11 @@ build=$1 more=${2:-}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 rm -rf "$build"
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DTENON_WITHOUT=grpc;systemc;xrt" >"$log" 2>&1 || { tail -n 30 "$log"; exit 1; }
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DTENON_WITHOUT=grpc;stb;systemc;xrt" >"$log" 2>&1 || { tail -n 30 "$log"; exit 1; }
 for sentence in "Without SystemC: systemc: devices are not available in this build; to add them: apt-get install libsystemc-dev" \
   "Without XRT: xrt: devices are not available in this build; to add them: apt-get install libxrt-dev uuid-dev" \
-  "Without gRPC: remote: devices and tenon serve are not available in this build; to add them: apt-get install libgrpc++-dev"; do
+  "Without gRPC: remote: devices and tenon serve are not available in this build; to add them: apt-get install libgrpc++-dev" \
+  "Without stb: tenon prepare reads no pictures; to add them: apt-get install libstb-dev"; do
   grep -qF "$sentence" "$log" || { echo "configuring does not say: $sentence"; cat "$log"; exit 1; }
 done
 targets=(tenon tenon-run tenon-driver-verilator tenon-driver-lockstep tenon-driver-uio)
@@ -31,6 +32,7 @@ for answer in "systemc:     $sentence SystemC; apt-get install libsystemc-dev, t
   "behavioral:  ready"; do
   expect 0 "$answer" "$tenon" doctor
 done
+expect 1 "this build of Tenon reads no pictures" "$tenon" prepare tests/scripts/words.txt -o "$build/p.npy"
 expect 0 "not usable on this machine: $sentence XRT" "$tenon" devices
 expect 0 "\"scheme\": \"systemc\"" "$tenon" devices --json
 expect 1 "$sentence SystemC

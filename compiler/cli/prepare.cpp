@@ -1,0 +1,133 @@
+// tenon prepare: pictures and recordings as the samples of a model.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/cli/command.h"
+#include "runtime/media/picture.h"
+#include "runtime/media/wav.h"
+#include "runtime/npy.h"
+#include "support/file.h"
+#include "support/try.h"
+
+namespace tenon::cli {
+namespace {
+
+using runtime::Tensor;
+
+std::unexpected<Diagnostic> wrong(std::string what, std::string help = {}) {
+  return error(std::move(what), "tenon prepare", std::move(help), Fault::kUsage);
+}
+
+Expected<std::vector<double>> numbers(const std::string& text, std::string_view option) {
+  std::vector<double> values;
+  const char *at = text.data(), *const end = at + text.size();
+  while (at != end) {
+    double value = 0;
+    const auto [next, fault] = std::from_chars(at, end, value);
+    if (fault != std::errc() || (next != end && *next != ','))
+      return wrong(fmt::format("{} is '{}', must be a number, or one for each channel", option, text));
+    values.push_back(value);
+    at = next == end ? end : next + 1;
+  }
+  if (values.empty()) return wrong(fmt::format("{} is empty", option));
+  return values;
+}
+
+struct Prepare {
+  std::vector<std::string> files;
+  std::string size, subtract = "0", divide = "1", output;
+  double crop = 1;
+  bool gray = false, channels_last = false;
+  int64_t rate = 0, length = 0;
+
+  Status run() const {
+    TENON_TRY_ASSIGN(pictures, picture_options());
+    if (rate < 0 || length < 0) return wrong("--rate and --length must not be negative");
+    std::vector<Tensor> samples;
+    for (const std::string& file : files) {
+      TENON_TRY_ASSIGN(bytes, read_file(file));
+      const bool is_recording = bytes->size() >= 4 && std::memcmp(bytes->data(), "RIFF", 4) == 0;
+      auto sample = is_recording ? recording(*bytes, file) : runtime::decode_picture(*bytes, *pictures, file);
+      if (!sample) return std::unexpected(std::move(sample.error()));
+      if (!samples.empty() && samples.front().shape() != sample->shape()) {
+        return error(fmt::format("it becomes {}, {} became {}", runtime::to_string(sample->shape()), files.front(),
+                                 runtime::to_string(samples.front().shape())),
+                     file, is_recording ? "--length cuts and fills recordings" : "--size resizes pictures");
+      }
+      samples.push_back(std::move(*sample));
+    }
+    runtime::Shape shape = samples.front().shape();
+    shape[0] = static_cast<int64_t>(samples.size());
+    Tensor all = Tensor::for_overwrite(runtime::DType::kF32, shape);
+    auto next = all.bytes().begin();
+    for (const Tensor& sample : samples) next = std::ranges::copy(sample.bytes(), next).out;
+    TENON_TRY(runtime::save_npy(output, all));
+    fmt::print("{}: f32 {}\n", output, runtime::to_string(shape));
+    return {};
+  }
+
+  Expected<runtime::PictureOptions> picture_options() const {
+    runtime::PictureOptions options{.crop = crop, .gray = gray, .channels_last = channels_last};
+    if (!size.empty()) {
+      const char *const begin = size.data(), *const end = begin + size.size();
+      auto [next, fault] = std::from_chars(begin, end, options.height);
+      options.width = options.height;
+      if (fault == std::errc() && next != end && *next == 'x') {
+        const auto second = std::from_chars(next + 1, end, options.width);
+        next = second.ptr, fault = second.ec;
+      }
+      if (fault != std::errc() || next != end || options.height < 1 || options.width < 1)
+        return wrong(fmt::format("--size is '{}', must be 224, or HEIGHTxWIDTH as 48x320", size));
+    }
+    TENON_TRY_ASSIGN(subtracted, numbers(subtract, "--subtract"));
+    TENON_TRY_ASSIGN(divided, numbers(divide, "--divide"));
+    options.subtract = std::move(*subtracted);
+    options.divide = std::move(*divided);
+    return options;
+  }
+
+  // (1, samples)
+  Expected<Tensor> recording(std::span<const std::byte> bytes, const std::string& file) const {
+    TENON_TRY_ASSIGN(decoded, runtime::decode_wav(bytes, file));
+    if (rate != 0 && decoded->rate != rate)
+      return error(fmt::format("it has {} samples a second, --rate requires {}", decoded->rate, rate), file,
+                   "sox, or ffmpeg -ar, converts it");
+    const auto from = decoded->samples.data<float>();
+    const auto count = length > 0 ? static_cast<size_t>(length) : from.size();
+    Tensor sample(runtime::DType::kF32, {1, static_cast<int64_t>(count)});
+    std::ranges::copy(from.first(std::min(count, from.size())), sample.data<float>().begin());
+    return sample;
+  }
+};
+
+}  // namespace
+
+Action prepare(Options& options) {
+  auto command = std::make_shared<Prepare>();
+  options.arguments(command->files, "FILE", "pictures (PNG, JPEG, BMP, PNM and others), or recordings (WAV)");
+  options.required(command->output, "-o,--output", "FILE.npy", "all of them as one tensor, the samples of an input");
+  options.option(command->size, "--size", "HxW", "pictures: resize, and cut the center out; one number: a square");
+  options.option(command->crop, "--crop", "SHARE",
+                 "pictures: the share of the resized picture's shorter side that is kept, as 0.875");
+  options.flag(command->gray, "--gray", "pictures: one channel; else red, green and blue");
+  options.flag(command->channels_last, "--channels-last", "pictures: (N, H, W, C); else (N, C, H, W)");
+  options.option(command->subtract, "--subtract", "X,...",
+                 "pictures: from all values, which are 0 to 255, or for each channel");
+  options.option(command->divide, "--divide", "X,...", "pictures: all differences, or for each channel");
+  options.option(command->rate, "--rate", "HZ", "recordings: the samples a second that they must have");
+  options.option(command->length, "--length", "N", "recordings: cut, or filled with silence, to N samples");
+  options.footer(
+      "tenon prepare photos/*.jpg --size 224 --crop 0.875 --subtract 127 --divide 128 -o photos.npy\n"
+      "tenon run model.onnx --shapes N=1 --calibrate photos.npy --data photos.npy");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli
