@@ -82,10 +82,11 @@ TEST(SerialPins, MemoryIsKeptFromItsFirstToItsLastByte) {
   ASSERT_TRUE(accelerator) << accelerator.error().str();
   const Buffer buffer = (*accelerator)->allocate(kMemoryBytes).value();
   std::mt19937_64 random(test_seed(37));
+  constexpr uint64_t kBytes = 403;
   std::map<uint64_t, std::vector<std::byte>> written;
-  for (const uint64_t offset : {uint64_t{0}, buffer.size / 4 - 301, buffer.size / 2 - 2, buffer.size - 1023}) {
+  for (const uint64_t offset : {uint64_t{0}, buffer.size / 4 - 101, buffer.size / 2 - 2, buffer.size - kBytes}) {
     std::vector<std::byte>& data = written[offset];
-    data.resize(1023);
+    data.resize(kBytes);
     for (std::byte& byte : data) byte = static_cast<std::byte>(random());
     const Status done = (*accelerator)->write(buffer, offset, data);
     ASSERT_TRUE(done) << done.error().str();
