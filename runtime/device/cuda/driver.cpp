@@ -64,6 +64,14 @@ Expected<const Driver*> open_driver(const std::string& library) {
   find(driver->record, "cuEventRecord");
   find(driver->elapsed, "cuEventElapsedTime");
   find(driver->launch, "cuLaunchKernel");
+  const std::string required = missing;
+  find(driver->begin_capture, "cuStreamBeginCapture_v2");
+  find(driver->end_capture, "cuStreamEndCapture");
+  find(driver->instantiate, "cuGraphInstantiateWithFlags");
+  find(driver->destroy_graph, "cuGraphDestroy");
+  find(driver->launch_graph, "cuGraphLaunch");
+  find(driver->destroy_exec, "cuGraphExecDestroy");
+  missing = required;  // without the others a GPU is only slower
   if (!missing.empty()) {
     dlclose(handle);
     return error(fmt::format("the CUDA driver {} has no function {}", library, missing), "cuda",

@@ -16,6 +16,8 @@ struct CodeModule;
 struct Function;
 struct Stream;
 struct Event;
+struct Graph;
+struct GraphExec;
 
 struct Driver {
   int (*init)(unsigned flags);
@@ -47,6 +49,16 @@ struct Driver {
   int (*launch)(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                 unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream* stream, void** arguments,
                 void** extra);
+  // Launches as a graph; nullptr in drivers before CUDA 11.4.
+  int (*begin_capture)(Stream* stream, int mode) = nullptr;
+  int (*end_capture)(Stream* stream, Graph** graph) = nullptr;
+  int (*instantiate)(GraphExec** list, Graph* graph, unsigned long long flags) = nullptr;
+  int (*destroy_graph)(Graph* graph) = nullptr;
+  int (*launch_graph)(GraphExec* list, Stream* stream) = nullptr;
+  int (*destroy_exec)(GraphExec* list) = nullptr;
+  bool has_graphs() const {
+    return begin_capture && end_capture && instantiate && destroy_graph && launch_graph && destroy_exec;
+  }
 
   // The name and text of a status that is not 0.
   std::string describe(int status) const;

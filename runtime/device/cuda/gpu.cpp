@@ -194,6 +194,33 @@ Status Gpu::launch(const Code& code, const std::string& kernel, std::array<int64
                fmt::format("the kernel {} cannot be launched", kernel));
 }
 
+// --- Lists ---
+
+Status Gpu::begin_list() {
+  constexpr int kRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED: this thread may allocate memory meanwhile
+  if (!records_lists()) return error("the driver records no launches", name_);
+  return check(driver_->begin_capture(stream_, kRelaxed), "launches cannot be recorded");
+}
+
+Expected<GraphExec*> Gpu::end_list() {
+  Graph* graph = nullptr;
+  TENON_TRY(check(driver_->end_capture(stream_, &graph), "launches cannot be recorded"));
+  GraphExec* list = nullptr;
+  const Status made = check(driver_->instantiate(&list, graph, 0), "recorded launches cannot be prepared");
+  (void)driver_->destroy_graph(graph);
+  if (!made) return std::unexpected(made.error());
+  return list;
+}
+
+Status Gpu::launch(GraphExec* list) {
+  return check(driver_->launch_graph(list, stream_), "recorded launches cannot be repeated");
+}
+
+void Gpu::destroy(GraphExec* list) {
+  (void)driver_->synchronize(stream_);
+  (void)driver_->destroy_exec(list);
+}
+
 Status Gpu::wait() {
   if (const int status = driver_->synchronize(stream_); status != 0)
     return error(fmt::format("the GPU stopped: {}", driver_->describe(status)), name_,

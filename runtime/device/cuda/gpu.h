@@ -56,6 +56,15 @@ class Gpu {
   Status launch(const Code& code, const std::string& kernel, std::array<int64_t, 3> grid,
                 std::array<int64_t, 3> threads, std::span<const uint64_t> arguments);
   Status wait();
+
+  // Launches between the first two calls are recorded as a list and not executed; the list, whose arguments are those
+  // of the recording, is executed by the third. An error where the driver records no lists; nothing was recorded then.
+  bool records_lists() const { return driver_->has_graphs(); }
+  Status begin_list();
+  Expected<GraphExec*> end_list();
+  Status launch(GraphExec* list);
+  void destroy(GraphExec* list);  // waits
+
   // Milliseconds of the stream's work between two calls of this function; 0 for the first one.
   Expected<double> lap();
 

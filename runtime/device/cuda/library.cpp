@@ -10,6 +10,8 @@
 namespace tenon::runtime::cuda {
 namespace {
 
+constexpr size_t kMostLists = 16;  // of a kernel: one for each of the sizes that it is called with
+
 Expected<uint64_t> bytes_of(const SignatureBuffer& buffer, const KnownDims& dims) {
   Shape shape;
   for (const Size& axis : buffer.axes) {
@@ -99,35 +101,55 @@ std::unexpected<Diagnostic> GpuLibrary::located(size_t kernel, Diagnostic diagno
   return std::unexpected(std::move(diagnostic));
 }
 
-// The parameter's memory on the GPU; what is not a constant belongs to the call.
-Expected<Memory> GpuLibrary::copy(const Tensor& param, std::vector<Memory>& owned) {
-  Gpu& gpu = gpu_->gpu;
+// Where a constant is on the GPU; it is copied at its first use.
+Expected<Memory> GpuLibrary::constant_memory(const Tensor& param) {
   const auto constant = constants_.find(param.bytes().data());
-  const bool is_constant = constant != constants_.end() && !param.bytes().empty();
-  if (is_constant && constant->second.bytes == param.bytes().size()) return constant->second;
-  TENON_TRY_ASSIGN(memory, gpu.allocate(param.bytes().size()));
-  owned.push_back(*memory);
-  TENON_TRY(gpu.upload(*memory, param.bytes()));
-  ++counters_.uploads;
-  counters_.uploaded_bytes += param.bytes().size();
-  if (is_constant && constant->second.bytes == 0) {
-    owned.pop_back();
-    constant->second = *memory;
+  if (constant == constants_.end() || param.bytes().empty()) return Memory{};
+  if (constant->second.bytes == param.bytes().size()) return constant->second;
+  if (constant->second.bytes != 0) return Memory{};  // a part of another one
+  TENON_TRY_ASSIGN(memory, allocate(param.bytes().size()));
+  if (Status copied = upload(*memory, param); !copied) {
+    gpu_->gpu.release(*memory);
+    return std::unexpected(std::move(copied.error()));
   }
+  constant->second = *memory;
   return memory;
 }
 
-// Copies the parameters and queues the launches.
+Status GpuLibrary::upload(const Memory& to, const Tensor& param) {
+  TENON_TRY(gpu_->gpu.upload(to, param.bytes()));
+  ++counters_.uploads;
+  counters_.uploaded_bytes += param.bytes().size();
+  return {};
+}
+
+// Copies the parameters and queues the launches: one by one, or as the list that an earlier call has recorded.
 Status GpuLibrary::queue(StartedCall& call, std::span<const Tensor> params) {
   const NativeKernel& kernel = code_->kernels[call.kernel_];
   TENON_TRY_ASSIGN(dims, bind_dims(kernel.signature, params));
   call.dims_ = std::move(*dims);
-  std::vector<uint64_t> addresses;
-  for (const Tensor& param : params) {
-    TENON_TRY_ASSIGN(memory, copy(param, call.owned_));
-    addresses.push_back(memory->address);
-  }
   const KnownDims known(call.dims_.begin(), call.dims_.end());
+  std::vector<Address> constants;
+  for (const Tensor& param : params) {
+    TENON_TRY_ASSIGN(memory, constant_memory(param));
+    constants.push_back(memory->address);
+  }
+  if (CommandList* const list = list_of(call.kernel_, call.dims_, constants)) {
+    // What cannot be recorded, as for lack of memory, is launched one by one.
+    if (!list->list && !list->is_refused && !record(*list, params, known)) {
+      list->is_refused = true;
+      list->release();
+    }
+    if (list->list) return replay(*list, call, params);
+  }
+  std::vector<uint64_t> addresses(constants.begin(), constants.end());
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (addresses[i] != 0) continue;
+    TENON_TRY_ASSIGN(memory, allocate(params[i].bytes().size()));
+    call.owned_.push_back(*memory);
+    TENON_TRY(upload(*memory, params[i]));
+    addresses[i] = memory->address;
+  }
   for (const SignatureBuffer& result : kernel.signature.results) {
     TENON_TRY_ASSIGN(memory, allocate(result, known));
     call.owned_.push_back(*memory);
@@ -135,6 +157,78 @@ Status GpuLibrary::queue(StartedCall& call, std::span<const Tensor> params) {
     addresses.push_back(memory->address);
   }
   return launch(kernel, std::move(addresses), known);
+}
+
+// --- Lists ---
+
+CommandList::~CommandList() { release(); }
+
+void CommandList::release() {
+  if (list) gpu.destroy(std::exchange(list, nullptr));
+  for (auto* memories : {&params, &results, &temporaries}) {
+    for (const Memory& memory : *memories) gpu.release(memory);
+    memories->clear();
+  }
+}
+
+// The second call of its kind has a list; the first one only says that there may be one.
+CommandList* GpuLibrary::list_of(size_t kernel, const std::vector<int64_t>& dims,
+                                 const std::vector<Address>& constants) {
+  if (!gpu_->gpu.records_lists()) return nullptr;
+  size_t count = 0;
+  for (const auto& list : lists_) {
+    if (list->kernel != kernel) continue;
+    if (list->dims == dims && list->constants == constants) return list.get();
+    ++count;
+  }
+  if (count < kMostLists) lists_.push_back(std::make_unique<CommandList>(gpu_->gpu, kernel, dims, constants));
+  return nullptr;
+}
+
+Status GpuLibrary::record(CommandList& list, std::span<const Tensor> params, const KnownDims& known) {
+  const NativeKernel& kernel = code_->kernels[list.kernel];
+  Gpu& gpu = gpu_->gpu;
+  std::vector<uint64_t> addresses(list.constants.begin(), list.constants.end());
+  const auto take = [&](uint64_t bytes, std::vector<Memory>& to) -> Expected<Address> {
+    TENON_TRY_ASSIGN(memory, gpu.allocate(bytes));
+    to.push_back(*memory);
+    return memory->address;
+  };
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (addresses[i] != 0) continue;
+    TENON_TRY_ASSIGN(address, take(params[i].bytes().size(), list.params));
+    addresses[i] = *address;
+  }
+  for (const SignatureBuffer& result : kernel.signature.results) {
+    TENON_TRY_ASSIGN(bytes, bytes_of(result, known));
+    TENON_TRY_ASSIGN(address, take(*bytes, list.results));
+    addresses.push_back(*address);
+  }
+  TENON_TRY(gpu.begin_list());
+  const uint64_t launches = counters_.launches;
+  const Status launched = launch(kernel, std::move(addresses), known, &list.temporaries);
+  counters_.launches = launches;
+  auto recorded = gpu.end_list();
+  if (!launched) {
+    if (recorded) gpu.destroy(*recorded);
+    return launched;
+  }
+  if (!recorded) return std::unexpected(std::move(recorded.error()));
+  list.list = *recorded;
+  ++counters_.recorded_lists;
+  return {};
+}
+
+Status GpuLibrary::replay(const CommandList& list, StartedCall& call, std::span<const Tensor> params) {
+  auto memory = list.params.begin();
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (list.constants[i] == 0) TENON_TRY(upload(*memory++, params[i]));
+  }
+  call.results_ = list.results;
+  TENON_TRY(gpu_->gpu.launch(list.list));
+  counters_.launches += code_->kernels[list.kernel].launches.size();
+  ++counters_.replayed_lists;
+  return {};
 }
 
 Status GpuLibrary::read(StartedCall& call, std::span<Tensor> results) {
@@ -149,7 +243,8 @@ Status GpuLibrary::read(StartedCall& call, std::span<Tensor> results) {
 }
 
 // Launches run in their order, so the memory of a temporary serves others as soon as its last launch is queued.
-Status GpuLibrary::launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, const KnownDims& known) {
+Status GpuLibrary::launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, const KnownDims& known,
+                          std::vector<Memory>* kept) {
   Gpu& gpu = gpu_->gpu;
   const size_t first = addresses.size();  // temporary
   std::vector<size_t> last(kernel.temporaries.size(), 0);
@@ -158,11 +253,29 @@ Status GpuLibrary::launch(const NativeKernel& kernel, std::vector<uint64_t> addr
       if (buffer >= first) last[buffer - first] = i;
   addresses.resize(first + kernel.temporaries.size(), 0);
   std::map<size_t, Memory> live;  // by temporary
+  std::vector<Memory> idle;       // of those that are kept
+  const auto take = [&](const SignatureBuffer& buffer) -> Expected<Memory> {
+    if (!kept) return allocate(buffer, known);
+    TENON_TRY_ASSIGN(bytes, bytes_of(buffer, known));
+    const auto fits = [&](const Memory& memory) { return memory.bytes >= *bytes && memory.bytes / 2 <= *bytes; };
+    if (const auto found = std::ranges::find_if(idle, fits); found != idle.end()) {
+      const Memory memory = *found;
+      idle.erase(found);
+      return memory;
+    }
+    TENON_TRY_ASSIGN(memory, gpu.allocate(*bytes));
+    kept->push_back(*memory);
+    return memory;
+  };
+  const auto give_back = [&](const Memory& memory) {
+    if (kept) idle.push_back(memory);
+    else gpu.release(memory);
+  };
   Status status;
   for (size_t i = 0; i < kernel.launches.size() && status; ++i) {
     for (const uint32_t buffer : kernel.launches[i].buffers) {
       if (buffer < first || live.contains(buffer - first) || !status) continue;
-      auto memory = allocate(kernel.temporaries[buffer - first], known);
+      auto memory = take(kernel.temporaries[buffer - first]);
       if (!memory) {
         status = std::unexpected(std::move(memory.error()));
         break;
@@ -172,17 +285,24 @@ Status GpuLibrary::launch(const NativeKernel& kernel, std::vector<uint64_t> addr
     }
     if (status) status = launch_one(kernel.launches[i], addresses, known);
     std::erase_if(live, [&](const auto& entry) {
-      if (last[entry.first] == i) gpu.release(entry.second);
+      if (last[entry.first] == i) give_back(entry.second);
       return last[entry.first] == i;
     });
   }
-  for (const auto& [temporary, memory] : live) gpu.release(memory);
+  for (const auto& [temporary, memory] : live) give_back(memory);
   return status;
 }
 
 Expected<Memory> GpuLibrary::allocate(const SignatureBuffer& buffer, const KnownDims& dims) {
   TENON_TRY_ASSIGN(bytes, bytes_of(buffer, dims));
-  return gpu_->gpu.allocate(*bytes);
+  return allocate(*bytes);
+}
+// Lists give their memory back before a call fails for lack of it.
+Expected<Memory> GpuLibrary::allocate(uint64_t bytes) {
+  auto memory = gpu_->gpu.allocate(bytes);
+  if (memory || lists_.empty()) return memory;
+  lists_.clear();
+  return gpu_->gpu.allocate(bytes);
 }
 
 Status GpuLibrary::launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses, const KnownDims& dims) {

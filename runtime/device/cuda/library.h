@@ -26,6 +26,7 @@ struct SharedGpu {
 // What a library has copied and launched, for reports and tests.
 struct GpuCounters {
   uint64_t uploads = 0, uploaded_bytes = 0, downloads = 0, downloaded_bytes = 0, launches = 0;
+  uint64_t recorded_lists = 0, replayed_lists = 0;
 };
 
 using KnownDims = std::vector<std::optional<int64_t>>;
@@ -57,6 +58,25 @@ class StartedCall {
   bool ended_ = false;
 };
 
+// The launches of a call with memory of their own: the call's memory, and what later calls with the same dims and
+// constants copy their parameters into and their results from.
+struct CommandList {
+  CommandList(Gpu& owner, size_t of, std::vector<int64_t> values, std::vector<Address> addresses)
+      : gpu(owner), kernel(of), dims(std::move(values)), constants(std::move(addresses)) {}
+  CommandList(const CommandList&) = delete;
+  CommandList& operator=(const CommandList&) = delete;
+  ~CommandList();
+  void release();  // the list and its memory
+
+  Gpu& gpu;
+  size_t kernel = 0;
+  std::vector<int64_t> dims;
+  std::vector<Address> constants;  // by parameter: where a constant is; 0: the parameter is none
+  std::vector<Memory> params, results, temporaries;
+  GraphExec* list = nullptr;
+  bool is_refused = false;  // it could not be recorded
+};
+
 class GpuLibrary {
  public:
   // Translates the code for the GPU. `code` and `constants` outlive the library: the memory of a parameter that is one
@@ -81,16 +101,24 @@ class GpuLibrary {
                                                std::span<const Tensor> params);
   Status queue(StartedCall& call, std::span<const Tensor> params);
   Status read(StartedCall& call, std::span<Tensor> results);
-  Status launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, const KnownDims& known);
+  // `kept`: the temporaries' memory, which is not released.
+  Status launch(const NativeKernel& kernel, std::vector<uint64_t> addresses, const KnownDims& known,
+                std::vector<Memory>* kept = nullptr);
+  CommandList* list_of(size_t kernel, const std::vector<int64_t>& dims, const std::vector<Address>& constants);
+  Status record(CommandList& list, std::span<const Tensor> params, const KnownDims& known);
+  Status replay(const CommandList& list, StartedCall& call, std::span<const Tensor> params);
   std::unexpected<Diagnostic> located(size_t kernel, Diagnostic diagnostic) const;
   Status launch_one(const GpuLaunch& launch, const std::vector<uint64_t>& addresses, const KnownDims& dims);
   Expected<Memory> allocate(const SignatureBuffer& buffer, const KnownDims& dims);
-  Expected<Memory> copy(const Tensor& param, std::vector<Memory>& owned);
+  Expected<Memory> allocate(uint64_t bytes);
+  Expected<Memory> constant_memory(const Tensor& param);  // no address: the parameter is no constant
+  Status upload(const Memory& to, const Tensor& param);
 
   const NativeCode* code_;
   std::shared_ptr<SharedGpu> gpu_;
   const Code* loaded_ = nullptr;
   std::map<const std::byte*, Memory> constants_;  // by their memory on the host; no address: not copied yet
+  std::vector<std::unique_ptr<CommandList>> lists_;
   GpuCounters counters_;
 };
 

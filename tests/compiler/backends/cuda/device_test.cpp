@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "tests/compiler/backends/cuda/models.h"
 #include "tests/compiler/backends/cuda/ptxas.h"
 #include "tests/compiler/backends/cuda/transformer.h"
+#include "tests/random_tensor.h"
 #include "tests/seed.h"
 
 namespace tenon::compiler {
@@ -276,6 +279,60 @@ TEST_F(CudaCode, TemporariesShareMemory) {
   EXPECT_EQ(library->counters().downloads, 1u);
   EXPECT_LE(shared->gpu.pooled_bytes(), 8u * 64 * 64 * 4)
       << "all memory of the call, of which 11 values are temporaries";
+}
+
+// The second call with the same sizes records its launches, later ones repeat them; a driver without graphs, and a GPU
+// whose memory is full, launch one by one.
+TEST_F(CudaCode, RecordedLaunchesHaveTheResultsOfSingleOnes) {
+  const auto executable = compiled(
+      "#[version = \"1\"]\ndef @main[n](%x: Tensor[(n, 16), f32]) -> Tensor[(n, 16), f32] {\n"
+      "  softmax(tanh(softmax(%x)) * %x)\n}\n");
+  const EmulatedDriver driver(context, functions);
+  const auto open = [&] {
+    auto gpu = runtime::cuda::Gpu::open(0, TENON_FAKE_DRIVER);
+    EXPECT_TRUE(gpu) << gpu.error().str();
+    auto library = runtime::cuda::GpuLibrary::load(executable.natives[0],
+                                                   std::make_shared<runtime::cuda::SharedGpu>(std::move(*gpu)), {});
+    EXPECT_TRUE(library) << library.error().str();
+    return std::move(*library);
+  };
+  std::mt19937 random(test_seed(31));
+  const auto call = [&](runtime::cuda::GpuLibrary& library, const Tensor& x) {
+    std::vector<Tensor> results;
+    runtime::CallMemory memory;
+    const Status status = library.call(0, std::vector{x}, results, memory);
+    EXPECT_TRUE(status) << status.error().str();
+    return results.empty() ? Tensor() : results[0];
+  };
+  {
+    runtime::cuda::GpuLibrary recording = open();
+    setenv("FAKE_NO_GRAPHS", "1", 1);
+    runtime::cuda::GpuLibrary plain = open();
+    for (const int64_t n : {3, 3, 3, 5, 5, 3, 5, 0, 0, 0, 3}) {
+      const Tensor x = random_tensor(random, DType::kF32, {n, 16});
+      setenv("FAKE_NO_GRAPHS", "1", 1);
+      const Tensor expected = call(plain, x);
+      unsetenv("FAKE_NO_GRAPHS");
+      EXPECT_EQ(call(recording, x), expected) << n;
+    }
+    EXPECT_EQ(plain.counters().recorded_lists, 0u) << "the driver refused";
+    EXPECT_EQ(recording.counters().recorded_lists, 3u);
+    EXPECT_EQ(recording.counters().replayed_lists, 8u) << "all calls but the first one of each size";
+    EXPECT_EQ(recording.counters().launches, plain.counters().launches);
+    EXPECT_EQ(EmulatedDriver::lists(), 3);
+  }
+  EXPECT_EQ(EmulatedDriver::lists(), 0);
+  runtime::cuda::GpuLibrary limited = open();
+  for (int64_t n = 1; n <= 20; ++n) {
+    const Tensor x = random_tensor(random, DType::kF32, {n, 16});
+    EXPECT_EQ(call(limited, x), call(limited, x)) << n;
+  }
+  EXPECT_EQ(limited.counters().recorded_lists, 16u) << "a kernel of many sizes keeps as many lists";
+  // A call that needs their memory gets it.
+  const Tensor large = random_tensor(random, DType::kF32, {900, 16});
+  EmulatedDriver::set_memory(size_t{200} << 10);
+  EXPECT_EQ(call(limited, large), call(limited, large));
+  EXPECT_EQ(EmulatedDriver::lists(), 0);
 }
 
 TEST_F(CudaCode, SizesBeyondAllLimitsAreErrors) {

@@ -51,10 +51,13 @@ EmulatedDriver::EmulatedDriver(Context& context, std::span<const loop::Function>
   auto library = runtime::NativeLibrary::load(compiled_);
   EXPECT_TRUE(library) << library.error().str();
   library_.emplace(std::move(*library));
-  of_driver<decltype(fake_set_memory)>("fake_set_memory")(size_t{1} << 28);
+  set_memory(size_t{1} << 28);
   for (Entry& entry : entries_)
     of_driver<decltype(fake_set_kernel)>("fake_set_kernel")(entry.name.c_str(), run, &entry);
 }
+
+void EmulatedDriver::set_memory(size_t bytes) { of_driver<decltype(fake_set_memory)>("fake_set_memory")(bytes); }
+int EmulatedDriver::lists() { return of_driver<decltype(fake_lists)>("fake_lists")(); }
 
 EmulatedDriver::~EmulatedDriver() {
   for (const Entry& entry : entries_)

@@ -23,6 +23,8 @@ class EmulatedDriver {
   ~EmulatedDriver();
 
   size_t launches() const { return launches_; }  // as many as the GPU has executed
+  static void set_memory(size_t bytes);          // of the GPU
+  static int lists();                            // of recorded launches that exist
 
  private:
   struct Entry {

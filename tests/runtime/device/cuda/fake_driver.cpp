@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -35,6 +36,15 @@ std::map<std::string, Kernel> kernels;
 struct Module {
   std::string text;
 };
+// A launch that a graph repeats: its function, grid, block, and copies of its arguments.
+struct Launch {
+  void* function = nullptr;
+  unsigned grid_x = 0, block[3] = {};
+  std::vector<uint64_t> arguments;
+};
+using Launches = std::vector<Launch>;
+Launches* captured = nullptr;  // the launches of the stream go there
+int lists = 0;                 // that exist
 struct Function {
   std::string name;
   const Module* module;
@@ -184,6 +194,14 @@ int cuEventElapsedTime(float* milliseconds, void*, void*) {
 int cuLaunchKernel(void* launched, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned block_y,
                    unsigned block_z, unsigned, void*, void** arguments, void**) {
   const Function& function = *static_cast<Function*>(launched);
+  if (captured) {
+    Launch& launch = captured->emplace_back(Launch{launched, grid_x, {block_x, block_y, block_z}, {}});
+    const std::string text = declaration(function);
+    size_t count = function.name == "add_one" ? 2 : 0;
+    for (size_t at = text.find(".param"); at != std::string::npos; at = text.find(".param", at + 1)) ++count;
+    for (size_t i = 0; i < count; ++i) launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
+    return 0;
+  }
   const std::string& name = function.name;
   if (const auto kernel = kernels.find(name); kernel != kernels.end()) {
     if (!has_block(function, block_x, block_y, block_z)) return kInvalid;
@@ -198,4 +216,38 @@ int cuLaunchKernel(void* launched, unsigned grid_x, unsigned, unsigned, unsigned
   for (uint64_t i = 0; i < uint64_t{grid_x} * block_x && i < n; ++i) ++x[i];
   return 0;
 }
+int cuStreamBeginCapture_v2(void*, int) {
+  if (captured || std::getenv("FAKE_NO_GRAPHS")) return kInvalid;
+  captured = new Launches;
+  return 0;
+}
+int cuStreamEndCapture(void*, void** graph) {
+  *graph = std::exchange(captured, nullptr);
+  return *graph ? 0 : kInvalid;
+}
+int cuGraphInstantiateWithFlags(void** list, void* graph, unsigned long long) {
+  *list = new Launches(*static_cast<Launches*>(graph));
+  ++lists;
+  return 0;
+}
+int cuGraphDestroy(void* graph) {
+  delete static_cast<Launches*>(graph);
+  return 0;
+}
+int cuGraphLaunch(void* list, void* on) {
+  for (Launch& launch : *static_cast<Launches*>(list)) {
+    std::vector<void*> arguments;
+    for (uint64_t& argument : launch.arguments) arguments.push_back(&argument);
+    const int status = cuLaunchKernel(launch.function, launch.grid_x, 1, 1, launch.block[0], launch.block[1],
+                                      launch.block[2], 0, on, arguments.data(), nullptr);
+    if (status != 0) return status;
+  }
+  return broken;
+}
+int cuGraphExecDestroy(void* list) {
+  delete static_cast<Launches*>(list);
+  --lists;
+  return 0;
+}
+int fake_lists() { return lists; }
 }

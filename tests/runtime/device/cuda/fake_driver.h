@@ -9,4 +9,6 @@ void fake_set_memory(size_t bytes);
 // What launches of the entry of that name execute in all modules whose PTX has it; `arguments` as cuLaunchKernel has
 // them. False: the launch fails. A null pointer removes the kernel.
 void fake_set_kernel(const char* entry, bool (*run)(void* user, void** arguments), void* user);
+// The lists of recorded launches that exist. The environment variable FAKE_NO_GRAPHS refuses to record any.
+int fake_lists();
 }
