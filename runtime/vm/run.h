@@ -17,6 +17,8 @@
 
 namespace tenon::runtime {
 
+inline constexpr size_t kMaxCallRecords = size_t{1} << 20;  // of a profile; a loop would fill the memory with them
+
 class Run {
  public:
   explicit Run(Session::State& session);
