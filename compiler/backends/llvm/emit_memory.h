@@ -11,6 +11,7 @@
 #include "compiler/backends/llvm/emit_control.h"
 #include "compiler/backends/llvm/emit_frame.h"
 #include "compiler/backends/llvm/emit_index.h"
+#include "runtime/native/signature.h"
 
 namespace tenon::compiler::native {
 
