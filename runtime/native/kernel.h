@@ -4,8 +4,8 @@
  * Semantics: a kernel reads its inputs and fills its outputs; buffers are dense, row-major, aligned to 64 bytes and do
  * not overlap, except inputs that are the same tensor, and an output in place of an input where the kernel's signature
  * says that it may be. It returns 0, or not 0 after a fault that it has reported by `fail`; then its outputs are
- * undefined. It keeps no state from one call to the next. The runtime has checked shapes against the kernel's signature.
- * A structure grows at its end only; `size` is the size of the caller's. */
+ * undefined. It keeps no state from one call to the next. The runtime has checked shapes against the kernel's
+ * signature. A structure grows at its end only; `size` is the size of the caller's. */
 #ifndef TENON_RUNTIME_NATIVE_KERNEL_H_
 #define TENON_RUNTIME_NATIVE_KERNEL_H_
 
