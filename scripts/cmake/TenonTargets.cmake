@@ -53,6 +53,9 @@ if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
                                   ${TENON_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
+# Assertions name files below the source folder, and so do debuggers: a path of this clone in either would be another
+# program, which the cache has not, and would tell where it was built.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 # LLVM's linker takes a fraction of the time of GNU ld. Not mold: where the code ends a page, mold 1.10 begins the segment
 # that becomes read-only (GNU_RELRO) in that page, which is not mapped, and the program does not start.
 find_program(TENON_LLD ld.lld HINTS /usr/lib/llvm-19/bin)
