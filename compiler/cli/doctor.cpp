@@ -112,7 +112,7 @@ std::string native_note() {
 
 std::string library_note(std::string_view name) {
   const auto library = runtime::open_library(name);
-  if (library) return "ready: " + library->doc;
+  if (library) return fmt::format("ready{}{}", doc(**library).empty() ? "" : ": ", doc(**library));
   return fmt::format("{}; {}", library.error().what, library.error().help);
 }
 
@@ -137,7 +137,7 @@ struct Doctor {
       fmt::print("  {:<13}{}\n", transport.scheme + ":", missing.empty() ? "ready: " + transport.doc : missing);
     }
     fmt::print("\nLibraries of kernels\n");
-    for (const std::string_view name : runtime::kLibraries) fmt::print("  {:<13}{}\n", name, library_note(name));
+    for (const std::string& name : runtime::library_names()) fmt::print("  {:<13}{}\n", name, library_note(name));
     fmt::print("\nConfigurations\n");
     Status status;
     for (const std::string& name : spec::named_configs()) {
@@ -160,7 +160,7 @@ struct Doctor {
       out.begin_object().field("scheme", transport.scheme).field("missing", transport.missing()).end();
     }
     out.end().key("libraries").begin_array();
-    for (const std::string_view name : runtime::kLibraries)
+    for (const std::string& name : runtime::library_names())
       out.begin_object().field("name", name).field("state", library_note(name)).end();
     out.end().key("configurations").begin_array();
     for (const std::string& name : spec::named_configs()) {

@@ -169,7 +169,7 @@ typedef struct tenon_session_options {
   uint64_t max_bytes;       /* of the values of one run; 0: no limit */
   uint64_t max_steps;       /* instructions of one run; 0: no limit */
   uint64_t max_stack;       /* words of all frames of one run, the limit of recursion; 0: 2^25 */
-  double max_seconds;       /* of one run; 0: no limit. A kernel that runs is not interrupted */
+  double max_seconds;       /* of one run; 0: no limit. A kernel ends at its next parallel task */
   double launch_seconds;    /* of one wait for the device; 0: 600 */
 } tenon_session_options;
 #define TENON_SESSION_OPTIONS_INIT \

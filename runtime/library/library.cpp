@@ -2,44 +2,80 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
+#include "driver/plugin.h"
+#include "runtime/native/call.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
+namespace {
 
-Expected<KernelLibrary> open_library(std::string_view name) {
-  // The name becomes a part of a file name.
-  if (std::ranges::find(kLibraries, name) == std::end(kLibraries)) {
-    return error(fmt::format("there is no library of kernels '{}'", name), {},
-                 fmt::format("the libraries are {}", fmt::join(kLibraries, ", ")));
+constexpr std::string_view kAdapted[] = {"dnnl"};  // which this build of Tenon has if the library was there
+constexpr std::string_view kFilePrefix = "tenon-kernels-", kFileSuffix = ".so";
+
+// The name becomes a part of a file name.
+bool is_library_name(std::string_view name) {
+  const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && std::ranges::all_of(name, is_allowed);
+}
+
+}  // namespace
+
+std::vector<std::string> library_names() {
+  std::set<std::string> names(std::begin(kAdapted), std::end(kAdapted));
+  for (const std::filesystem::path& directory : driver::plugin_directories()) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+      const std::string file = entry.path().filename().string();
+      if (!file.starts_with(kFilePrefix) || !file.ends_with(kFileSuffix)) continue;
+      std::string name = file.substr(kFilePrefix.size(), file.size() - kFilePrefix.size() - kFileSuffix.size());
+      if (is_library_name(name)) names.insert(std::move(name));
+    }
   }
-  const std::string file_name = fmt::format("tenon-kernels-{}.so", name);
+  return {names.begin(), names.end()};
+}
+
+Expected<const tn_library*> open_library(std::string_view name) {
+  if (!is_library_name(name)) {
+    return error(fmt::format("there is no library of kernels '{}'", name), {},
+                 "names of libraries have small letters, digits and underscores");
+  }
+  const std::string file_name = fmt::format("{}{}{}", kFilePrefix, name, kFileSuffix);
   for (const std::filesystem::path& directory : driver::plugin_directories()) {
     const std::filesystem::path file = directory / file_name;
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored)) continue;
-    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) return error(fmt::format("{} cannot be opened: {}", file.string(), dlerror()));
-    const auto get = reinterpret_cast<decltype(&tenon_kernel_library)>(dlsym(library, "tenon_kernel_library"));
-    KernelLibrary opened;
-    if (!get || !get(driver::kPluginAbi, &opened)) {
-      return error(fmt::format("{} belongs to another build of Tenon", file.string()), {},
-                   "build and install the whole again");
+    void* opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!opened) return error(fmt::format("{} cannot be opened: {}", file.string(), dlerror()));
+    const auto get = reinterpret_cast<decltype(&tn_library_get)>(dlsym(opened, "tn_library_get"));
+    const tn_library* library = get ? get() : nullptr;
+    if (!library) return error(fmt::format("{} exports no tn_library_get", file.string()));
+    if (!is_known_interface(*library)) {
+      return error(fmt::format("{} has interface {}, this runtime has {}", file.string(), library->abi, int{TN_ABI}),
+                   {}, "compile it with this version's runtime/native/kernel.h");
     }
-    return opened;
+    return library;
   }
-  return error(fmt::format("the library of kernels '{}' is not installed: there is no {}", name, file_name), {},
-               "install oneDNN (Debian: libdnnl-dev) and build Tenon again, or compile the model without --targets");
+  const bool is_adapted = std::ranges::find(kAdapted, name) != std::end(kAdapted);
+  return error(
+      fmt::format("the library of kernels '{}' is not installed: there is no {}", name, file_name), {},
+      is_adapted ? "install oneDNN (Debian: libdnnl-dev) and build Tenon again, or compile the model without --targets"
+                 : "copy it into the folder lib/tenon beside the program, or name its folder by TENON_DRIVER_PATH");
 }
 
-Expected<LibraryKernel> library_kernel(std::string_view name, const Attrs& attrs, unsigned threads) {
+std::string_view doc(const tn_library& library) {
+  return library.abi >= TN_ABI && library.doc ? library.doc : std::string_view();
+}
+
+Expected<OperatorKernel> library_kernel(std::string_view name, const Attrs& attrs) {
   const size_t dot = std::min(name.find('.'), name.size());
-  TENON_TRY_ASSIGN(library, open_library(name.substr(0, dot)));
-  return library->make(name.substr(std::min(dot + 1, name.size())), attrs, threads);
+  const std::string_view library_name = name.substr(0, dot);
+  TENON_TRY_ASSIGN(library, open_library(library_name));
+  return OperatorKernel::open(**library, library_name, name.substr(std::min(dot + 1, name.size())), attrs);
 }
 
 }  // namespace tenon::runtime

@@ -94,7 +94,7 @@ Status call_function(const LibraryFunction& function, std::span<const Tensor> in
   for (const Tensor& input : inputs) add(input, input.bytes().data());
   for (Tensor& output : outputs) add(output, output.bytes().data());
   const LibraryFunction* const only[] = {&function};
-  Call call = make_call(nullptr, nullptr, pool);
+  Call call = make_call(nullptr, nullptr, &pool);
   call.functions = only;
   int32_t failed = 0;
   pool.with_arena([&](Arena& arena) {
@@ -103,9 +103,7 @@ Status call_function(const LibraryFunction& function, std::span<const Tensor> in
                            static_cast<uint32_t>(outputs.size()));
   });
   if (failed == 0) return {};
-  std::string where;
-  std::string what = explain(call, *function.library, where);
-  return error(std::move(what), where.substr(2));  // without the comma after a caller
+  return std::unexpected(explain(call, *function.library, {}));
 }
 
 }  // namespace tenon::runtime

@@ -179,7 +179,7 @@ Expected<NativeLibrary> NativeLibrary::load(const NativeCode& code, std::string_
     return std::unexpected(std::move(variant.error()));
   }
   state->variant = *variant;
-  for (uint32_t i = 0; library.abi > 1 && i < library.functions; ++i) {
+  for (uint32_t i = 0; library.abi >= TN_ABI_FUNCTIONS && i < library.functions; ++i) {
     auto function = find_function(library.function[i].name);
     if (!function) {
       function.error().where = library.function[i].caller;
@@ -198,12 +198,12 @@ Expected<std::vector<Tensor>> NativeLibrary::call(size_t kernel, std::span<const
   return results;
 }
 Status NativeLibrary::call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
-                           CallMemory& memory, ThreadPool& pool) const {
+                           CallMemory& memory, ThreadPool& pool, const StopRequest* stop) const {
   assert(kernel < state_->code->kernels.size());
   const NativeKernel& called = state_->code->kernels[kernel];
   Status status = bind_dims(called.signature, params, memory);
   if (status) status = make_results(called.signature, params, memory, results);
-  if (status) return run(kernel, params, results, memory.dims, pool);
+  if (status) return run(kernel, params, results, memory.dims, pool, stop);
   if (status.error().where.empty()) status.error().where = "@" + called.name;
   return status;
 }
@@ -211,22 +211,23 @@ Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, s
                                 ThreadPool& pool) const {
   TENON_TRY_ASSIGN(dims, bind_dims(state_->code->kernels[kernel].signature, params));
   assert(results.size() == state_->code->kernels[kernel].signature.results.size());
-  return run(kernel, params, results, *dims, pool);
+  return run(kernel, params, results, *dims, pool, nullptr);
 }
 Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
-                          std::span<const int64_t> dims, ThreadPool& pool) const {
+                          std::span<const int64_t> dims, ThreadPool& pool, const StopRequest* stop) const {
   std::array<void*, 32> few;  // of most kernels
   std::vector<void*> many(params.size() + results.size() <= few.size() ? 0 : params.size() + results.size());
   void** const buffers = many.empty() ? few.data() : many.data();
   void** next = buffers;
   for (const Tensor& param : params) *next++ = const_cast<std::byte*>(param.bytes().data());
   for (Tensor& result : results) *next++ = result.bytes().data();
-  return call_buffers(kernel, buffers, dims, pool);
+  return call_buffers(kernel, buffers, dims, pool, stop);
 }
-Status NativeLibrary::call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims,
-                                   ThreadPool& pool) const {
-  Call call = make_call(buffers, dims.data(), pool);
+Status NativeLibrary::call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
+                                   const StopRequest* stop) const {
+  Call call = make_call(buffers, dims.data(), &pool);
   call.functions = state_->functions;
+  call.stop = stop;
   int32_t failed = 0;
   const auto run_kernel = [&](Arena& arena) {
     call.arena = &arena;
@@ -234,9 +235,7 @@ Status NativeLibrary::call_buffers(size_t kernel, void* const* buffers, std::spa
   };
   pool.with_arena(std::ref(run_kernel));  // a reference, since a function object of this size would be on the heap
   if (failed == 0) return {};
-  std::string where = "@" + state_->code->kernels[kernel].name;
-  std::string what = explain(call, *state_->library, where);
-  return error(std::move(what), std::move(where));
+  return std::unexpected(explain(call, *state_->library, "@" + state_->code->kernels[kernel].name));
 }
 
 Expected<std::vector<Tensor>> NativeLibrary::call(std::string_view kernel, std::span<const Tensor> params,

@@ -14,6 +14,7 @@
 
 #include "runtime/native/kernel.h"
 #include "runtime/native/signature.h"
+#include "runtime/native/stop_request.h"
 #include "runtime/native/thread_pool.h"
 
 namespace tenon::runtime {
@@ -82,20 +83,22 @@ class NativeLibrary {
   // The kernel's results for these tensors, computed by the pool's threads. Errors: tensors that do not match the
   // signature, and faults of the kernel, whose messages name the loop function and the stage.
   Expected<std::vector<Tensor>> call(size_t kernel, std::span<const Tensor> params, ThreadPool& pool) const;
-  // The same with memory of the caller; `results` is replaced.
+  // The same with memory of the caller; `results` is replaced. A kernel in parallel tasks ends with an error at the
+  // first task that begins after `stop` is reached.
   Status call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results, CallMemory& memory,
-              ThreadPool& pool) const;
+              ThreadPool& pool, const StopRequest* stop = nullptr) const;
   // The same, into existing tensors: they have the types and shapes of the signature (asserted), and none of them is a
   // parameter.
   Status call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, ThreadPool& pool) const;
   // The same on memory: params, then results, of the shapes that give the signature's dims these values.
-  Status call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool) const;
+  Status call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
+                      const StopRequest* stop = nullptr) const;
   // Calls a kernel by name; an unknown name is an error.
   Expected<std::vector<Tensor>> call(std::string_view kernel, std::span<const Tensor> params, ThreadPool& pool) const;
 
  private:
   Status run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, std::span<const int64_t> dims,
-             ThreadPool& pool) const;
+             ThreadPool& pool, const StopRequest* stop) const;
 
   struct State;
   explicit NativeLibrary(std::unique_ptr<State> state);

@@ -68,6 +68,22 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
   return {};
 }
 
+uint64_t Run::constants_of(const Registers& args) const {
+  constexpr size_t kBits = 64;
+  uint64_t constants = 0;
+  for (size_t i = 0; i < std::min(args.size(), kBits); ++i) {
+    const Word& word = at(args[i]);
+    if (word.is_object() && word.object->count == Object::kImmortal) constants |= uint64_t{1} << i;
+  }
+  return constants;
+}
+
+// A kernel that was told to end fails for the reason of the run.
+Status Run::or_stopped(Status status) const {
+  if (!status) TENON_TRY(check_stop());
+  return status;
+}
+
 Status Run::load_args(const Registers& from) {
   release_args();
   for (const Register r : from) {
@@ -82,22 +98,6 @@ void Run::release_args() {
   args_.clear();
 }
 
-Expected<std::vector<Tensor>> Run::computed(const CallKernel& call, const BoundKernel& bound) {
-  std::span<const Tensor> values(args_);
-  size_t count = 0;
-  for (const ComputedAttr& attr : call.computed) count += attr.count;
-  const auto inputs = values.first(values.size() - count);
-  values = values.subspan(inputs.size());
-  Attrs attrs = call.attrs;
-  for (const ComputedAttr& attr : call.computed) {
-    auto value = computed_attr(attr.name, attr.kind, values.first(attr.count));
-    if (!value) return error(fmt::format("{}: {}", call.kernel, value.error().what));
-    attrs.insert_or_assign(attr.name, std::move(*value));
-    values = values.subspan(attr.count);
-  }
-  return bound.kernel(attrs, inputs);
-}
-
 const std::string& Run::layer() const {
   const Words& words = *frames_.back().words;
   return words.function->code[words.origin[static_cast<size_t>(now_ - words.code.data())]].layer;
@@ -105,17 +105,6 @@ const std::string& Run::layer() const {
 const BoundKernel& Run::kernel_of() const {
   const Words& words = *frames_.back().words;
   return session_.kernels[words.index][words.origin[static_cast<size_t>(now_ - words.code.data())]];
-}
-
-Expected<std::vector<Tensor>> Run::call_kernel(const CallKernel& call) {
-  const BoundKernel& bound = kernel_of();
-  try {
-    if (!bound.in_use) return call.computed.empty() ? bound.kernel(call.attrs, args_) : computed(call, bound);
-    const std::lock_guard lock(*bound.in_use);
-    return bound.library(args_);
-  } catch (const std::bad_alloc&) {
-    return error(fmt::format("not enough memory for the results of kernel '{}'", call.kernel));
-  }
 }
 
 // Copies the second operand after the first one, in the memory of the first where that has room and no other owner,
@@ -178,11 +167,10 @@ Status Run::execute(const CallKernel& call) {
     }
   }
   return compute(call.args, call.results, call.kernel, "cpu", [&]() -> Status {
-    TENON_TRY_ASSIGN(results, call_kernel(call));
-    made_ = std::move(*results);
-    if (made_.size() == call.results.size()) return {};
-    return error(fmt::format("kernel '{}' has {} results, the executable expects {}", call.kernel, made_.size(),
-                             call.results.size()));
+    result_memory_.slots = {};
+    const OperatorCall how{
+        .outputs = call.results.size(), .constants = constants_of(call.args), .pool = session_.pool, .stop = &stop_};
+    return or_stopped(kernel_of().kernel.call(args_, how, made_, result_memory_));
   });
 }
 
@@ -281,7 +269,7 @@ Status Run::execute(const CallNative& call) {
   auto& library = session_.natives[call.code];
   if (auto* gpu = std::get_if<cuda::GpuLibrary>(&library)) {
     return compute(call.args, call.results, name, "cuda", [&]() -> Status {
-      result_memory_.call = &call;
+      result_memory_.slots = call.slots;
       if (started_on_gpu_ && !started_on_gpu_->is(*gpu, call.kernel, args_)) started_on_gpu_.reset();
       if (!started_on_gpu_) return gpu->call(call.kernel, args_, made_, result_memory_);
       call_begin_ = gpu_begin_;
@@ -296,8 +284,8 @@ Status Run::execute(const CallNative& call) {
     if (*replayed) return {};
   }
   return compute(call.args, call.results, name, "cpu", [&]() -> Status {
-    result_memory_.call = &call;
-    TENON_TRY(native.call(call.kernel, args_, made_, result_memory_, *session_.pool));
+    result_memory_.slots = call.slots;
+    TENON_TRY(or_stopped(native.call(call.kernel, args_, made_, result_memory_, *session_.pool, &stop_)));
     if (recorded) record(*recorded, native.code().kernels[call.kernel].signature);
     return {};
   });
@@ -361,7 +349,7 @@ Expected<bool> Run::replay(const CallNative& call, const RecordedCall& recorded,
       return false;
     }
   }
-  result_memory_.call = &call;
+  result_memory_.slots = call.slots;
   made_.clear();
   for (size_t i = 0; i < call.results.size(); ++i) {
     const RecordedCall::Buffer& result = recorded.results[i];
@@ -380,7 +368,7 @@ Expected<bool> Run::replay(const CallNative& call, const RecordedCall& recorded,
   }
   const bool records = session_.options.profile && profile_.calls.size() < kMaxCallRecords;
   const int64_t begin = records ? session_.now() : 0;
-  TENON_TRY(library.call_buffers(call.kernel, buffers.data(), recorded.dims, *session_.pool));
+  TENON_TRY(or_stopped(library.call_buffers(call.kernel, buffers.data(), recorded.dims, *session_.pool, &stop_)));
   if (records) {
     const std::string& name = executable_.natives[call.code].kernels[call.kernel].name;
     profile_.calls.push_back({name, layer(), "cpu", begin, session_.now(), -1});
@@ -403,7 +391,7 @@ Expected<bool> Run::replay(const CallNative& call, const RecordedCall& recorded,
 }
 
 Storage Run::ResultMemory::storage(size_t result, size_t bytes) {
-  const ArenaSlot slot = call->slots.empty() ? ArenaSlot() : call->slots[result];
+  const ArenaSlot slot = slots.empty() ? ArenaSlot() : slots[result];
   if (slot.bytes != 0 && slot.bytes >= bytes) {
     Storage planned = run_.frame_arenas_.back().part(slot.offset, slot.bytes);
     // A hook sees the arguments after the call, so no result is in place of one.

@@ -55,7 +55,8 @@ Status Run::run_entry(std::span<const Input> inputs) {
   machine_.budget = 1;  // the first instruction checks the limits
   ++left_;
   if (options.max_steps == 0) left_ = UINT64_MAX;
-  deadline_ = std::chrono::steady_clock::now() + options.max_time;
+  stop_ = {.cancel = options.cancel};
+  if (options.max_time.count() > 0) stop_.deadline = std::chrono::steady_clock::now() + options.max_time;
   profile_ = {};
   heap_.reset();
   finished_.clear();
@@ -180,14 +181,17 @@ void Run::grow() {
 Status Run::refill() {
   const SessionOptions& options = session_.options;
   if (--left_ == 0) return error(fmt::format("the run takes more than {} instructions", options.max_steps));
-  if (options.cancel && options.cancel->load(std::memory_order_relaxed)) return error("the run was cancelled");
-  if (options.max_time.count() > 0 && std::chrono::steady_clock::now() > deadline_) {
-    return error(fmt::format("the run takes more than {} ms",
-                             std::chrono::duration_cast<std::chrono::milliseconds>(options.max_time).count()));
-  }
+  TENON_TRY(check_stop());
   machine_.budget = std::min(left_, kSlice);
   left_ -= machine_.budget - 1;
   return {};
+}
+
+Status Run::check_stop() const {
+  if (stop_.is_cancelled()) return error("the run was cancelled");
+  if (!stop_.is_late()) return {};
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(session_.options.max_time);
+  return error(fmt::format("the run takes more than {} ms", limit.count()));
 }
 
 void Run::write(Register to, Word value) {

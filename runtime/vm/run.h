@@ -39,14 +39,14 @@ class Run {
     uint32_t result_count = 0;
   };
 
-  // Memory for results of native kernels: their arena slots, or the session's pool.
+  // Memory for results of kernels: their arena slots, or the session's pool.
   class ResultMemory final : public CallMemory {
    public:
     explicit ResultMemory(Run& run) : run_(run) {}
     Storage storage(size_t result, size_t bytes) override;
     Shape shape() override { return run_.heap_.shape(); }
 
-    const CallNative* call = nullptr;  // the current one
+    std::span<const ArenaSlot> slots;  // of the current call; empty: no result is in the arena
 
    private:
     Run& run_;
@@ -100,9 +100,11 @@ class Run {
 
   Status other(uint32_t index);
   Status execute(const CallKernel& call);
-  // The results of the kernel, with the values of the attributes that are computed.
-  Expected<std::vector<Tensor>> computed(const CallKernel& call, const BoundKernel& bound);
-  Expected<std::vector<Tensor>> call_kernel(const CallKernel& call);
+  // tn_call.constants for these arguments.
+  uint64_t constants_of(const Registers& args) const;
+  // An error if the run was cancelled, or its time is over.
+  Status check_stop() const;
+  Status or_stopped(Status status) const;
   Expected<bool> grow_by_concat(const CallKernel& call);
   const BoundKernel& kernel_of() const;
   const std::string& layer() const;
@@ -159,7 +161,7 @@ class Run {
   Machine machine_{};                  // its budget: instructions to the next check of the limits
   Diagnostic failure_;                 // of a callback of the code
   uint64_t left_ = 0;                  // instructions after the next check of the limits
-  std::chrono::steady_clock::time_point deadline_{};
+  StopRequest stop_;
   const uint32_t* now_ = nullptr;  // the current instruction, where an error may occur
   bool located_ = false;           // the error names its instruction
   Profile profile_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/library/library.h"
+#include "runtime/vm/function_kernel.h"
 #include "runtime/vm/run.h"
 #include "runtime/vm/state.h"
 #include "support/try.h"
@@ -51,20 +53,20 @@ Status Session::State::resolve_kernels() {
       if (!call) continue;
       row[i].grows = !options.kernels && !options.hook && grows(function, i);
       if (CpuKernel kernel = lookup(call->kernel)) {
-        row[i].kernel = std::move(kernel);
+        row[i].kernel = make_kernel(std::move(kernel), *call);
         continue;
       }
       if (options.kernels || call->kernel.find('.') == std::string::npos) {
         return error(fmt::format("no kernel is named '{}'", call->kernel), where(i),
                      "the executable is for another version of this runtime: compile the model again");
       }
-      auto kernel = library_kernel(call->kernel, call->attrs, options.threads);
+      auto kernel = library_kernel(call->kernel, call->attrs);
       if (!kernel) {
         kernel.error().where = where(i);
         return std::unexpected(std::move(kernel.error()));
       }
-      row[i].library = std::move(*kernel);
-      row[i].in_use = std::make_unique<std::mutex>();
+      row[i].kernel = std::move(*kernel);
+      use_threads();
     }
   }
   return {};
@@ -177,9 +179,14 @@ Status Session::State::load_natives() {
     }
     natives.emplace_back(std::move(*library));
   }
+  use_threads();
+  return {};
+}
+
+void Session::State::use_threads() {
+  if (pool) return;
   if (options.threads > 0) own_pool.emplace(options.threads);
   pool = own_pool ? &*own_pool : &ThreadPool::of_process();
-  return {};
 }
 
 Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code) {

@@ -60,7 +60,7 @@ struct SessionOptions {
   uint64_t max_stack = 1 << 25;               // registers of all live frames, plus one a frame: the limit of recursion
   uint64_t max_steps = 0;                     // instructions of a run; 0: no limit
   uint64_t max_bytes = 0;                     // of the objects and tensors of a run, without arenas; 0: no limit
-  std::chrono::nanoseconds max_time{};        // of a run; 0: no limit. Kernels that run are not interrupted
+  std::chrono::nanoseconds max_time{};        // of a run; 0: no limit. A kernel ends at its next parallel task
   const std::atomic<bool>* cancel = nullptr;  // true: runs end with an error; outlives the session
   Hook hook = {};
 };

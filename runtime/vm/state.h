@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "runtime/device/cuda/library.h"
-#include "runtime/library/library.h"
 #include "runtime/native/native.h"
+#include "runtime/native/operator_kernel.h"
 #include "runtime/native/shared_object.h"
 #include "runtime/native/thread_pool.h"
 #include "runtime/vm/buffer_pool.h"
@@ -26,11 +26,9 @@ namespace tenon::runtime {
 
 class Run;
 
-// The kernel of a CallKernel. One of a library is prepared for this call, and used by one thread at a time.
+// The kernel of a CallKernel.
 struct BoundKernel {
-  CpuKernel kernel;
-  LibraryKernel library;
-  std::unique_ptr<std::mutex> in_use;
+  OperatorKernel kernel;
   bool grows = false;  // a concat of two operands, the first of which ends with it
 };
 
@@ -46,13 +44,13 @@ struct Session::State {
   std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // by native code
   std::optional<ThreadPool> own_pool;
   std::shared_ptr<cuda::SharedGpu> gpu;  // of the code for GPUs
-  ThreadPool* pool = nullptr;            // null without native code
+  ThreadPool* pool = nullptr;            // null without native code and kernels of libraries
   BufferPool buffers;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
 
-  std::mutex device;           // held during a launch
-  std::vector<bool> launched;  // by program, since the profile was cleared; guarded by `device`
-  std::mutex mutex;            // guards all below
+  std::mutex device;               // held during a launch
+  std::vector<bool> launched;      // by program, since the profile was cleared; guarded by `device`
+  std::mutex mutex;                // guards all below
   Profile profile;
   std::vector<std::unique_ptr<Run>> idle;
 
@@ -64,6 +62,7 @@ struct Session::State {
   Status resolve_kernels();
   Status upload_programs();
   Status load_natives();
+  void use_threads();
   Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code);
   Status make_words();
   Status load_compiled();

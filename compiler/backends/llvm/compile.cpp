@@ -43,7 +43,7 @@ class LibraryTable {
     auto* site_type = llvm::StructType::get(integer, pointer);
     for (const auto& [fault, where] : sites.list)
       fault_sites.push_back(llvm::ConstantStruct::get(site_type, {count(fault), text(where)}));
-    std::vector<llvm::Constant*> parts{count(called.list.empty() ? 1 : TN_ABI),
+    std::vector<llvm::Constant*> parts{count(called.list.empty() ? 1 : TN_ABI_FUNCTIONS),
                                        count(kernels.size()),
                                        array(pointer, names),
                                        count(variants.size()),

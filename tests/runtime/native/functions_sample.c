@@ -62,6 +62,6 @@ static const char* const kNames[] = {"halve", "sort.rows", "fails"};
 static const tn_kernel kKernels[] = {halve, sort_rows, fails};
 static const tn_variant kVariants[] = {{"x86-64", kKernels}, {"armv8-a", kKernels}, {"armv7-a", kKernels}, {"generic", kKernels}};
 static const tn_site kSites[] = {{TN_FAULT_OTHER, "it takes f32"}, {TN_FAULT_INDEX, "halving"}};
-static const tn_library kLibrary = {TN_ABI, 3, kNames, 4, 2, kVariants, kSites, 0, 0};
+static const tn_library kLibrary = {TN_ABI, 3, kNames, 4, 2, kVariants, kSites, 0, 0, NULL, NULL, NULL};
 
 const tn_library* tn_library_get(void) { return &kLibrary; }

@@ -40,6 +40,6 @@ static const tn_variant kVariants[] = {{"a level of the future", 0},
                                        {"armv8-a", kBest},
                                        {"generic", kBest}};
 static const tn_site kSites[] = {{TN_FAULT_INDEX, "@add, by hand"}};
-static const tn_library kLibrary = {TN_ABI, 2, kNames, 6, 1, kVariants, kSites, 0, NULL};
+static const tn_library kLibrary = {TN_ABI, 2, kNames, 6, 1, kVariants, kSites, 0, NULL, NULL, NULL, NULL};
 
 const tn_library* tn_library_get(void) { return &kLibrary; }

@@ -160,11 +160,12 @@ TEST(Dnnl, SaysWhatItDoesNotTake) {
 
 TEST(Dnnl, TrustsNothingInAnExecutable) {
   const auto refused = [](std::string_view name, const Attrs& attrs = {}) {
-    const auto kernel = runtime::library_kernel(name, attrs, 1);
+    const auto kernel = runtime::library_kernel(name, attrs);
     return kernel ? "made" : kernel.error().what;
   };
   EXPECT_EQ(refused("../../evil.kernel"), "there is no library of kernels ''");
-  EXPECT_EQ(refused("evil.kernel"), "there is no library of kernels 'evil'");
+  EXPECT_EQ(refused("evil.kernel"),
+            "the library of kernels 'evil' is not installed: there is no tenon-kernels-evil.so");
   if (!is_there()) GTEST_SKIP() << "oneDNN is not here";
   EXPECT_EQ(refused("dnnl.nonsense"), "the library dnnl has no kernel 'nonsense'");
   EXPECT_EQ(refused("dnnl.dense"), "dnnl: the activation is not supported");
@@ -181,12 +182,15 @@ TEST(Dnnl, TrustsNothingInAnExecutable) {
     bad[name] = value;
     EXPECT_EQ(refused("dnnl.conv2d", bad), "dnnl.conv2d: strides, dilation, padding or groups are not supported");
   }
-  const auto kernel = runtime::library_kernel("dnnl.conv2d", good, 1);
+  const auto kernel = runtime::library_kernel("dnnl.conv2d", good);
   ASSERT_TRUE(kernel);
   std::mt19937 random(test_seed(1));
   const auto call = [&](const std::vector<Tensor>& args) {
-    const auto results = (*kernel)(args);
-    return results ? "computed" : results.error().what;
+    std::vector<Tensor> results;
+    runtime::CallMemory memory;
+    const runtime::OperatorCall how{.outputs = 1, .pool = &runtime::ThreadPool::of_process()};
+    const auto done = kernel->call(args, how, results, memory);
+    return done ? "computed" : done.error().what;
   };
   const Tensor x = random_tensor({1, 4, 5, 5}, random);
   EXPECT_EQ(call({x, random_tensor({6, 2, 3, 3}, random)}), "computed");
