@@ -215,7 +215,8 @@ Status Run::start(uint32_t program, std::unique_lock<std::mutex> device, std::la
   if (session_.options.timeline && first) started.recorded = session_.options.accelerator->simulator();
   if (started.recorded) started.recorded->record_timeline(true);
   ProgramOnDevice& launched = session_.programs[program];
-  if (Status status = launched.start(args_); !status) {
+  session_.copies.begin(number_);
+  if (Status status = launched.start(args_, session_.copies); !status) {
     if (started.recorded) started.recorded->record_timeline(false);
     return status;
   }
@@ -250,7 +251,7 @@ Status Run::finish_started() {
   }
   if (!status) return status;
   ProgramOnDevice& program = session_.programs[record.program];
-  TENON_TRY_ASSIGN(results, program.outputs());
+  TENON_TRY_ASSIGN(results, program.outputs(session_.copies));
   made_ = std::move(*results);
   TENON_TRY_ASSIGN(counters, driver::read_counters(*session_.options.accelerator));
   record.counters = *counters;

@@ -82,8 +82,9 @@ Expected<ProgramOnDevice> ProgramOnDevice::upload(driver::Accelerator& accelerat
   return result;
 }
 
-Status ProgramOnDevice::start(std::span<const Tensor> inputs) {
+Status ProgramOnDevice::start(std::span<const Tensor> inputs, DeviceCopies& copies) {
   assert(inputs.size() == inputs_.size());
+  for (const driver::Buffer& output : outputs_) copies.forget(output);  // an input there is written again
   driver::Launch launch;
   launch.profile = program_->profile;
   launch.instructions = instructions_.address;
@@ -97,8 +98,9 @@ Status ProgramOnDevice::start(std::span<const Tensor> inputs) {
                                name(inputs[i].dtype()), to_string(inputs[i].shape()), name(slot.dtype),
                                to_string(slot.shape)));
     }
-    TENON_TRY(accelerator_->write(inputs_[i], 0, inputs[i].bytes()));
-    launch.bases[static_cast<size_t>(slot.base)] = inputs_[i].address;
+    const auto copy = copies.find(inputs[i]);
+    if (!copy) TENON_TRY(accelerator_->write(inputs_[i], 0, inputs[i].bytes()));
+    launch.bases[static_cast<size_t>(slot.base)] = copy.value_or(inputs_[i]).address;
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     launch.bases[static_cast<size_t>(program_->outputs[i].base)] = outputs_[i].address;
@@ -108,10 +110,11 @@ Status ProgramOnDevice::start(std::span<const Tensor> inputs) {
 
 Status ProgramOnDevice::finish(std::chrono::nanoseconds limit) { return driver::finish(*accelerator_, limit); }
 
-Expected<std::vector<Tensor>> ProgramOnDevice::outputs() {
+Expected<std::vector<Tensor>> ProgramOnDevice::outputs(DeviceCopies& copies) {
   std::vector<Tensor> results;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     TENON_TRY_ASSIGN(tensor, read(outputs_[i], 0, program_->outputs[i].dtype, program_->outputs[i].shape));
+    copies.add(*tensor, outputs_[i]);
     results.push_back(std::move(*tensor));
   }
   return results;

@@ -7,6 +7,7 @@
 
 #include "driver/accelerator.h"
 #include "runtime/accelerator_program.h"
+#include "runtime/vm/device_copies.h"
 
 namespace tenon::runtime {
 
@@ -24,11 +25,11 @@ class ProgramOnDevice {
 
   const AcceleratorProgram& program() const { return *program_; }
 
-  // A launch in three steps: writes the inputs and starts; waits, which may be done by another thread; reads the
-  // outputs.
-  Status start(std::span<const Tensor> inputs);
+  // A launch in three steps: writes the inputs that have no copy on the device yet, and starts; waits, which may be
+  // done by another thread; reads the outputs, whose copies are known then.
+  Status start(std::span<const Tensor> inputs, DeviceCopies& copies);
   Status finish(std::chrono::nanoseconds limit);
-  Expected<std::vector<Tensor>> outputs();
+  Expected<std::vector<Tensor>> outputs(DeviceCopies& copies);
 
   // An intermediate tensor of the last run.
   Expected<Tensor> read(const Probe& probe);

@@ -55,6 +55,7 @@ Status Run::run_entry(std::span<const Input> inputs) {
   machine_.budget = 1;  // the first instruction checks the limits
   ++left_;
   if (options.max_steps == 0) left_ = UINT64_MAX;
+  number_ = ++session_.runs;
   stop_ = {.cancel = options.cancel};
   if (options.max_time.count() > 0) stop_.deadline = std::chrono::steady_clock::now() + options.max_time;
   profile_ = {};

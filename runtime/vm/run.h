@@ -162,6 +162,7 @@ class Run {
   Diagnostic failure_;                 // of a callback of the code
   uint64_t left_ = 0;                  // instructions after the next check of the limits
   StopRequest stop_;
+  uint64_t number_ = 0;            // of the run in its session, from 1 on
   const uint32_t* now_ = nullptr;  // the current instruction, where an error may occur
   bool located_ = false;           // the error names its instruction
   Profile profile_;

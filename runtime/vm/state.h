@@ -1,6 +1,7 @@
 // The state that a session keeps from run to run: session.cpp creates it, run.cpp executes with it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "runtime/native/shared_object.h"
 #include "runtime/native/thread_pool.h"
 #include "runtime/vm/buffer_pool.h"
+#include "runtime/vm/device_copies.h"
 #include "runtime/vm/heap.h"
 #include "runtime/vm/program_on_device.h"
 #include "runtime/vm/session.h"
@@ -50,6 +52,8 @@ struct Session::State {
 
   std::mutex device;               // held during a launch
   std::vector<bool> launched;      // by program, since the profile was cleared; guarded by `device`
+  DeviceCopies copies;             // guarded by `device`
+  std::atomic<uint64_t> runs = 0;  // that have begun
   std::mutex mutex;                // guards all below
   Profile profile;
   std::vector<std::unique_ptr<Run>> idle;

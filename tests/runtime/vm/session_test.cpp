@@ -93,6 +93,63 @@ TEST_F(SessionTest, BothSidesOfTheBranchComputeWhatTheyShould) {
   }
 }
 
+// Counts the bytes that are written to another device.
+class CountingDevice final : public driver::Accelerator {
+ public:
+  explicit CountingDevice(std::unique_ptr<driver::Accelerator> inner) : inner_(std::move(inner)) {}
+  const driver::Info& info() const override { return inner_->info(); }
+  Expected<driver::Buffer> allocate(uint64_t bytes, uint64_t alignment) override {
+    return inner_->allocate(bytes, alignment);
+  }
+  void free(const driver::Buffer& buffer) override { inner_->free(buffer); }
+  Status write(const driver::Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
+    written += data.size();
+    return inner_->write(buffer, offset, data);
+  }
+  Status read(const driver::Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
+    return inner_->read(buffer, offset, data);
+  }
+  Expected<uint32_t> read_register(uint32_t offset) override { return inner_->read_register(offset); }
+  Status write_register(uint32_t offset, uint32_t value) override { return inner_->write_register(offset, value); }
+  Expected<bool> wait_idle(std::chrono::nanoseconds limit) override { return inner_->wait_idle(limit); }
+
+  size_t written = 0;
+
+ private:
+  std::unique_ptr<driver::Accelerator> inner_;
+};
+
+TEST_F(SessionTest, ResultsOfProgramsAreReadWhereTheyAre) {
+  auto counting = std::make_unique<CountingDevice>(std::move(accelerator));
+  CountingDevice& counter = *counting;
+  accelerator = std::move(counting);
+  executable.programs.push_back(executable.programs[0]);
+  executable.functions[1].registers = 5;
+  // Program 0 reads its own result in between, which its launch overwrites.
+  const Operation chain[] = {CallProgram{0, {0}, {1}}, CallProgram{1, {1}, {2}}, CallProgram{0, {2}, {3}},
+                             CallProgram{0, {3}, {4}}, Return{{4}}};
+  executable.functions[1].code.clear();
+  for (const Operation& operation : chain) executable.functions[1].code.push_back({operation, "dense_1"});
+  auto session = open();
+  ASSERT_TRUE(session) << session.error().str();
+  const size_t uploaded = counter.written;
+  for (int i = 1; i < 4; ++i) {
+    Tensor x = input(i);
+    std::vector<int8_t> wanted(x.data<int8_t>().begin(), x.data<int8_t>().end());
+    for (int layer = 0; layer < 4; ++layer) wanted = sample::expected(wanted);
+    const auto y = session->run(std::vector{x, flag(true)});
+    ASSERT_TRUE(y) << y.error().str();
+    EXPECT_EQ(y->at(0), Tensor::of<int8_t>({4, 16}, wanted));
+    EXPECT_EQ(counter.written - uploaded, static_cast<size_t>(i) * 2 * x.bytes().size()) << "x, and one result again";
+  }
+  // A caller may write a result, and pass it on.
+  Tensor y = session->run(std::vector{input(1), flag(true)})->at(0);
+  y.data<int8_t>()[0] ^= 1;
+  std::vector<int8_t> wanted(y.data<int8_t>().begin(), y.data<int8_t>().end());
+  for (int layer = 0; layer < 4; ++layer) wanted = sample::expected(wanted);
+  EXPECT_EQ(session->run(std::vector{y, flag(true)})->at(0), Tensor::of<int8_t>({4, 16}, wanted));
+}
+
 // A program that is started before a kernel of the CPU and called after it.
 class StartedPrograms : public SessionTest {
  protected:
