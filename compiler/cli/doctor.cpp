@@ -112,7 +112,10 @@ std::string native_note() {
 
 std::string library_note(std::string_view name) {
   const auto library = runtime::open_library(name);
-  if (library) return fmt::format("ready{}{}", doc(**library).empty() ? "" : ": ", doc(**library));
+  if (library) {
+    const std::string_view doc = runtime::doc(**library);
+    return fmt::format("ready{}{}", doc.empty() ? "" : ": ", doc);
+  }
   return fmt::format("{}; {}", library.error().what, library.error().help);
 }
 
