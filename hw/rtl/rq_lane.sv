@@ -1,9 +1,11 @@
 // One lane of requantization (hw/spec/requantize.h), one element a cycle:
-//   d  t = acc + bias           r - r_zero
-//   e  p = t * multiplier       r * r_multiplier
-//   f  p >> shift               r >> r_shift
-//   g  clamp to v_lo, v_hi      saturate to 20 bits
-//   h  zero + ((v + w + 128) >> 8), clamp to lo, hi
+//   d  t = acc + bias                  r - r_zero
+//   e  t * multiplier, in halves of t
+//   f  p, the sum of both products     r * r_multiplier
+//   g  p >> shift                      r >> r_shift
+//   h  clamp to v_lo, v_hi             saturate to 20 bits
+//   i  (v + w + 128) >> 8
+//   j  zero is added, clamp to lo, hi
 // Each stage's registers follow its enable. The parameters hold for a whole command.
 module rq_lane (
   input  logic               clk_i,
@@ -12,6 +14,8 @@ module rq_lane (
   input  logic               f_en_i,
   input  logic               g_en_i,
   input  logic               h_en_i,
+  input  logic               i_en_i,
+  input  logic               j_en_i,
   input  logic        [31:0] acc_i,
   input  logic        [7:0]  res_i,
   // Parameters of the channel.
@@ -38,9 +42,12 @@ module rq_lane (
   /* verilator no_inline_module */
 
   logic signed [31:0] t_q;
-  logic signed [47:0] p_q, shifted_q;
+  logic        [31:0] low_q;   // the products of the halves of t
+  logic signed [31:0] high_q;
+  logic signed [47:0] p, p_q, shifted_q;
   logic signed [19:0] v_q, w_q;
-  logic signed [8:0]  r_q;
+  logic signed [13:0] sum_q;
+  logic signed [8:0]  r_q, e_r_q;
   logic signed [24:0] r_product_q, r_shifted_q;
 
   // min(max(x, lo), hi), also if lo > hi. Functions, so that logic under an enable costs no simulation time without it.
@@ -60,16 +67,20 @@ module rq_lane (
     else saturate_w = {x[24], {19{~x[24]}}};
   endfunction
 
-  function automatic logic [7:0] round_out(logic signed [19:0] v, logic signed [19:0] w, logic signed [7:0] zero,
-                                           logic signed [7:0] lo, logic signed [7:0] hi);
-    logic signed [21:0] sum;  // 14 bits after the shift
+  function automatic logic signed [13:0] round_sum(logic signed [19:0] v, logic signed [19:0] w);
+    logic signed [21:0] sum;
+    logic               unused_low;
+    sum = $signed({{2{v[19]}}, v}) + $signed({{2{w[19]}}, w}) + 22'sd128;
+    unused_low = ^sum[7:0];
+    round_sum = sum[21:8];
+  endfunction
+
+  function automatic logic [7:0] clamp_out(logic signed [13:0] sum, logic signed [7:0] zero, logic signed [7:0] lo,
+                                           logic signed [7:0] hi);
     logic signed [15:0] x;
-    logic               unused_sign;
-    sum = ($signed({{2{v[19]}}, v}) + $signed({{2{w[19]}}, w}) + 22'sd128) >>> 8;
-    unused_sign = ^sum[21:16];
-    x = sum[15:0] + $signed({{8{zero[7]}}, zero});
-    if (x < $signed({{8{lo[7]}}, lo})) round_out = lo < hi ? lo : hi;
-    else round_out = x < $signed({{8{hi[7]}}, hi}) ? x[7:0] : hi;
+    x = $signed({{2{sum[13]}}, sum}) + $signed({{8{zero[7]}}, zero});
+    if (x < $signed({{8{lo[7]}}, lo})) clamp_out = lo < hi ? lo : hi;
+    else clamp_out = x < $signed({{8{hi[7]}}, hi}) ? x[7:0] : hi;
   endfunction
 
   always_ff @(posedge clk_i) begin
@@ -85,34 +96,45 @@ module rq_lane (
   assign x = multiply_i ? $signed(multiplicand_i) : t_q;
   assign m = multiply_i ? alu_multiplier_i : multiplier_i;
 
-  // |t| * multiplier < 2^47: the product of 32 signed and 17 signed bits fits 48.
+  // |t| * multiplier < 2^47.
   always_ff @(posedge clk_i) begin
     if (e_en_i | multiply_i) begin
-      p_q <= x * $signed({1'b0, m});
+      low_q  <= {16'd0, x[15:0]} * {16'd0, m};
+      high_q <= 32'($signed(x[31:16]) * $signed({1'b0, m}));
     end
-    if (e_en_i) begin
-      if (residual_i) r_product_q <= r_q * $signed({1'b0, r_multiplier_i});
-    end
+    if (e_en_i & residual_i) e_r_q <= r_q;
   end
 
-  assign product_o = p_q[31:0];
+  assign p         = $signed({high_q, 16'd0}) + $signed({16'd0, low_q});
+  assign product_o = p[31:0];
 
   always_ff @(posedge clk_i) begin
     if (f_en_i) begin
+      p_q <= p;
+      if (residual_i) r_product_q <= e_r_q * $signed({1'b0, r_multiplier_i});
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (g_en_i) begin
       shifted_q <= p_q >>> shift_i;
       if (residual_i) r_shifted_q <= r_product_q >>> r_shift_i;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (g_en_i) begin
+    if (h_en_i) begin
       v_q <= clamp_v(shifted_q, v_lo_i, v_hi_i);
       w_q <= residual_i ? saturate_w(r_shifted_q) : 20'd0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (h_en_i) out_o <= round_out(v_q, w_q, zero_i, lo_i, hi_i);
+    if (i_en_i) sum_q <= round_sum(v_q, w_q);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (j_en_i) out_o <= clamp_out(sum_q, zero_i, lo_i, hi_i);
   end
 
 `ifndef SYNTHESIS
@@ -121,8 +143,8 @@ module rq_lane (
     CrossedBoundsGiveTheUpperOne: assert (clamp_v(48'sd0, 12'sd5, -12'sd3) == -20'sd768);
     AResidualSaturatesTo20Bits: assert (saturate_w(25'sd524288) == 20'sd524287 &&
                                         saturate_w(-25'sd524289) == -20'sd524288);
-    HalvesRoundUp: assert (round_out(20'sd128, 20'sd0, 8'sd0, -8'sd128, 8'sd127) == 8'd1 &&
-                           round_out(-20'sd128, 20'sd0, 8'sd0, -8'sd128, 8'sd127) == 8'd0);
+    HalvesRoundUp: assert (round_sum(20'sd128, 20'sd0) == 14'sd1 && round_sum(-20'sd128, 20'sd0) == 14'sd0);
+    TheZeroPointIsAddedBeforeTheClamp: assert (clamp_out(14'sd5, 8'sd120, -8'sd128, 8'sd124) == 8'd124);
   end
 `endif
 

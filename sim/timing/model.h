@@ -34,7 +34,7 @@ struct Parameters {
   int decode = 6;          // from an instruction's last beat to its entry into a queue
   int gemm_pipeline = 7;   // from the last step to done
   int alu_pipeline = 4;
-  int rq_pipeline = 9;
+  int rq_pipeline = 11;
   int store_pipeline = 5;  // from a store's start to its first beat
   int open_writes = 6;     // write bursts that the store unit keeps open
   int launch = 1;          // from ap_start to the first address, and from the last instruction to the end
