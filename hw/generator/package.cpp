@@ -113,6 +113,7 @@ std::string package_text(const Config& config) {
   p.integer("HAS_COUNTERS", config.counters);
   p.integer("HAS_WEIGHT_ENGINE", config.weight_engine);
   p.integer("PACKED_PRODUCTS", config.packed_products);
+  p.integer("SERIAL_PRODUCTS", config.serial_products);
   p.integer("ADDR_BITS", config.address_bits);
   p.integer("ALU_MULTIPLY_PASSES", config.alu_multiply_passes);
   p.integer("HAS_ACCUMULATOR_ENGINE", config.accumulator_engine);

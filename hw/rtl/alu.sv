@@ -72,12 +72,14 @@ module alu (
   );
 
   // One command at a time: the operation holds for all stages, and the lanes keep the immediate.
-  logic [2:0] op_q;
-  logic       use_imm_q;
+  localparam logic Held = tenon_pkg::IN_ORDER != 0;  // the command stays at the input
+  logic [2:0] op, op_q;
+  logic       use_imm, use_imm_q;
 
   always_ff @(posedge clk_i) begin
     if (load) {op_q, use_imm_q} <= {cmd_i.op, cmd_i.use_imm};
   end
+  assign {op, use_imm} = Held ? {cmd_i.op, cmd_i.use_imm} : {op_q, use_imm_q};
 
   // a to c.
   logic                  c_work_q, c_last_q, c_uop_bad_q, unused_wgt;
@@ -85,7 +87,7 @@ module alu (
 
   always_comb begin
     stages_loops_o = 'x;
-    if (valid_i) begin
+    if (valid_i | Held) begin
       stages_loops_o.extent = compute_pkg::base_extent(cmd_i.y, cmd_i.x,
                                                        compute_pkg::uop_count(cmd_i.uop_begin, cmd_i.uop_end));
       stages_loops_o.stride[139:0] = {compute_pkg::base_stride(cmd_i.src_y, cmd_i.src_x),
@@ -112,9 +114,9 @@ module alu (
   logic                c_last_part, c_operate;
 
   assign c_bad = c_work_q & (c_uop_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
-                             (~use_imm_q & c_src_q >= IndexWidth'(tenon_pkg::ACC_DEPTH)));
-  assign c_src_phase = ~use_imm_q & ~c_src_read_q;
-  assign c_half_phase = Twice & op_q == tenon_pkg::ALU_MUL & ~c_src_phase & ~c_half_read_q;
+                             (~use_imm & c_src_q >= IndexWidth'(tenon_pkg::ACC_DEPTH)));
+  assign c_src_phase = ~use_imm & ~c_src_read_q;
+  assign c_half_phase = Twice & op == tenon_pkg::ALU_MUL & ~c_src_phase & ~c_half_read_q;
   assign acc_raddr_o = c_src_phase ? c_src_q[AccBits-1:0] : c_dst_q[AccBits-1:0];
   assign c_hazard    = (d_work_q & d_dst_q == acc_raddr_o & d_part_q == c_part_q) |
                        (e_work_q & e_dst_q == acc_raddr_o & e_part_q == c_part_q);
@@ -180,7 +182,7 @@ module alu (
       .load_i   (load),
       .b_en_i   (src_read_q),
       .d_en_i   (d_work_q),
-      .op_i     (op_q),
+      .op_i     (op),
       .imm_i    ({{16{cmd_i.imm[15]}}, cmd_i.imm}),
       .acc_i    (part[l*32+:32]),
       .result_o (results[l*32+:32]),
@@ -221,7 +223,7 @@ module alu (
   always_ff @(posedge clk_i) begin
     if (rst_ni & src_read_q) begin
       TheOperandsNeverArriveTogether: assert (!d_work_q);
-      AnImmediateNeedsNoSource: assert (!use_imm_q);
+      AnImmediateNeedsNoSource: assert (!use_imm);
     end
     if (rst_ni & e_work_q) begin
       AReadWaitsForAnEarlierWriteOfItsElement: assert (!(acc_req_o & acc_gnt_i) | acc_raddr_o != acc_waddr_o |

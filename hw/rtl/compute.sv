@@ -173,6 +173,7 @@ module compute (
   logic                         gemm_load, gemm_en, gemm_fail, gemm_bad, alu_load, alu_en, alu_fail, alu_bad;
   compute_pkg::loops_t          gemm_loops, alu_loops, loops;
   logic                         alu_runs_q;  // the stages have a command of ALU, else of GEMM
+  logic                         alu_selected;
   logic                         a_valid, a_last, c_work, c_last, c_uop_bad;
   logic [4:0]                   a_step;
   logic [1:0]                   a_tag, c_tag;
@@ -182,7 +183,9 @@ module compute (
     if (!rst_ni) alu_runs_q <= 1'b0;
     else if (gemm_load | alu_load) alu_runs_q <= alu_load;
   end
-  assign loops = alu_load ? alu_loops : gemm_loops;
+  // With IN_ORDER the loops are those of the command until it is done.
+  assign alu_selected = alu_load | (tenon_pkg::IN_ORDER != 0 & alu_runs_q & ~gemm_load);
+  assign loops        = alu_selected ? alu_loops : gemm_loops;
 
   index_stages #(
     .Indices (3),

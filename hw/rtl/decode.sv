@@ -1,9 +1,9 @@
 // Turns instruction slots into entries of the class queues and commands of the units; the rules are hw/spec/isa.h's.
 //
 // Four steps, each with a register after it: assemble the slots, check and classify, multiply (see decode_transfer),
-// issue. An error travels with its instruction and is reported in order; nothing after it is decoded. Without
-// IN_ORDER, for the base profile alone, the slot stays at the input until its instruction is issued, so that it
-// needs no register in any step.
+// issue. An error travels with its instruction and is reported in order; nothing after it is decoded. With IN_ORDER,
+// for the base profile alone, the slot stays at the input until its instruction is done, so that it needs no register in
+// any step, and neither do the units for its fields.
 module decode (
   input  logic                       clk_i,
   input  logic                       rst_ni,
@@ -298,8 +298,11 @@ module decode (
   logic [255:0]    out_insn;
   assign out_code   = Pipelined ? out_code_q : checked_code_q;
   assign out_engine = Pipelined ? out_engine_q : checked_engine_q;
-  assign out_entry  = Pipelined ? out_entry_q : checked_entry_q;
   assign out_insn   = Pipelined ? out_insn_q : insn;
+  always_comb begin
+    out_entry = Pipelined ? out_entry_q : checked_entry_q;
+    if (!Pipelined) out_entry.index = insn_index;
+  end
 
   logic empty, range, is_dma, bad, has_cmd, offer, issued;
 
@@ -333,7 +336,7 @@ module decode (
     assign fire   = offer & entry_ready_i[out_engine] & (~has_cmd | cmd_ready_i[entry_o.target]);
     assign issued = fire;
   end else begin : g_held
-    // The heads are here, and the entry's start takes both.
+    // The heads are here until the instruction is done.
     assign fire   = offer & entry_ready_i[out_engine];
     assign issued = offer;
     logic unused_ready;
@@ -374,7 +377,7 @@ module decode (
     if (rst_ni & fire) begin
       AnEntryGoesToOneClass: assert ((entry_valid_o & (entry_valid_o - 7'd1)) == 7'd0);
       AnEntryIsPushedOnlyIntoAQueueWithRoom: assert ((entry_valid_o & ~entry_ready_i) == 7'd0);
-      ACommandIsPushedOnlyIntoAQueueWithRoom: assert ((cmd_valid_o & ~cmd_ready_i) == 8'd0);
+      ACommandIsPushedOnlyIntoAQueueWithRoom: assert (!Pipelined | (cmd_valid_o & ~cmd_ready_i) == 8'd0);
       NothingIsIssuedWithAnError: assert (!error_valid_o);
     end
     if (rst_ni & fire & has_cmd & is_dma) begin

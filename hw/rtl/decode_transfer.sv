@@ -35,6 +35,7 @@ module decode_transfer (
   localparam logic [31:0] StepMask   = 32'hffffffff >> (32 - tenon_pkg::STEP_BITS);
   localparam logic HasNative = tenon_pkg::HAS_NATIVE != 0;
   localparam logic Pipelined = tenon_pkg::IN_ORDER == 0;
+  localparam int   StepsWidth = tenon_pkg::HAS_BASE != 0 ? 24 : 16;
 
   // A row's end in its bits, sign-extended.
   function automatic logic [33:0] sized_end(logic [33:0] value);
@@ -101,6 +102,7 @@ module decode_transfer (
   dma_pkg::dma_cmd_t f_q;
   logic [2:0]        f_shift_q;
   logic              f_empty_q, f_big_q;  // moves nothing; is larger than any scratchpad
+  logic [StepsWidth-1:0] steps_q;         // between the vectors of a row
 
   logic [22:0] base_unit;
   logic [16:0] base_rows;
@@ -120,6 +122,7 @@ module decode_transfer (
       f_q.unit_bytes <= 7'd1 << unit_shift;
       f_q.total      <= '0;  // these two come with the products
       f_q.row_end    <= '0;
+      steps_q        <= StepsWidth'((native_i ? 24'(insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16]) : base_vectors) - 24'd1);
       if (native_i) begin
         f_empty_q       <= insn_i[tenon_pkg::MOVE_ROWS_LSB+:16] == 16'd0 |
                            insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16] == 16'd0;
@@ -164,7 +167,6 @@ module decode_transfer (
   logic [2:0]        p_shift_q;
   logic              p_dense_q, p_empty_q, p_big_q;
   logic [16:0]       rows_below;
-  logic [23:0]       steps;
 
   logic [33:0] first_byte;  // of the row, that is needed
   // Addresses wrap at ADDR_BITS.
@@ -172,7 +174,6 @@ module decode_transfer (
 
   assign row_addr   = base_addr_i + f_q.addr[tenon_pkg::ADDR_BITS-1:0];
   assign first_addr = p.addr[tenon_pkg::ADDR_BITS-1:0] + tenon_pkg::ADDR_BITS'(first_byte);
-  assign steps      = f_q.vectors - 24'd1;
   assign rows_below = f_q.rows > 17'(f_q.top) ? f_q.rows - 17'(f_q.top) : 17'd0;
 
   // The fields that this step changes. With IN_ORDER those of step 1 hold the others.
@@ -195,7 +196,7 @@ module decode_transfer (
       p_empty_q <= f_empty_q;
       p_big_q   <= f_big_q;
       p_total_q <= 41'(f_q.rows) * 41'(f_q.vectors);
-      p_end_q   <= $signed(43'(40'(steps) * 40'(f_q.x_step))) + $signed(43'(f_q.valid)) -
+      p_end_q   <= $signed(43'(40'(steps_q) * 40'(f_q.x_step))) + $signed(43'(f_q.valid)) -
                    $signed({{25{f_q.left[17]}}, f_q.left});
       p_dense_q <= Pipelined & f_q.left == 18'd0 & f_q.top == 8'd0 & f_q.source_rows >= f_q.rows &
                    (~HasNative | (f_q.valid == f_q.unit_bytes & f_q.x_step == 16'(f_q.unit_bytes))) &
@@ -205,15 +206,19 @@ module decode_transfer (
 
   // ----------------------------------------------------------------------------------------------------------- command
   logic [17:0]        skipped;     // bytes of the row before the first vector
-  logic signed [42:0] end_byte;    // one past the last such byte
-  logic               has_bytes;
+  logic signed [42:0] begin_byte, row_len, end_len;
+  logic               has_bytes, ends_early;
   logic [20:0]        depth;       // of the scratchpad, in units
 
   assign skipped    = 18'd0 - p.left;
-  // A row of the base profile is covered by its vectors from its first byte to its last.
+  // A row of the base profile is covered by its vectors from its first byte to its last; one of a MOVE ends with the row or
+  // with the last vector. Both lengths are computed beside the comparison.
   assign first_byte = HasNative & p.left[17] ? 34'(skipped) : 34'd0;
-  assign end_byte   = HasNative & p_end_q < $signed(43'(p.len)) ? p_end_q : $signed(43'(p.len));
-  assign has_bytes  = end_byte > $signed(43'(first_byte));
+  assign begin_byte = $signed(43'(first_byte));
+  assign ends_early = HasNative & p_end_q < $signed(43'(p.len));
+  assign row_len    = $signed(43'(p.len)) - begin_byte;
+  assign end_len    = p_end_q - begin_byte;
+  assign has_bytes  = $signed(43'(p.len)) > begin_byte & (~HasNative | p_end_q > begin_byte);
 
   always_comb begin
     unique case (p.mem)
@@ -240,7 +245,7 @@ module decode_transfer (
     cmd       = p;
     cmd.total = p_total_q[20:0] & TotalMask;
     cmd.addr  = 64'(first_addr);
-    cmd.len   = 32'(end_byte - $signed(43'(first_byte)));
+    cmd.len   = 32'(ends_early ? end_len : row_len);
     if (!has_bytes) cmd.source_rows = 17'd0;
     if (p_dense_q) begin
       cmd.rows        = 17'd1;
@@ -261,7 +266,7 @@ module decode_transfer (
   end
   assign cmd_o   = Pipelined ? cmd_q : cmd;
   assign empty_o = Pipelined ? empty_q : p_empty_q;
-  assign range_o = Pipelined ? range_q : range;
+  assign range_o = range_q;
 
 `ifndef SYNTHESIS
   initial begin

@@ -14,6 +14,7 @@ dot_tree.sv
 prim_product_pair.sv
 dot.sv
 dot_pair.sv
+dot_serial.sv
 tensor_core.sv
 gemm.sv
 alu_lane.sv
@@ -26,8 +27,13 @@ read_port.sv
 read_arbiter.sv
 row_addresses.sv
 row_cursor.sv
+load_window.sv
+load_bytes.sv
 load_dma.sv
 loads.sv
+write_port.sv
+store_window.sv
+store_bytes.sv
 store_dma.sv
 fetch.sv
 decode_transfer.sv
@@ -35,6 +41,7 @@ decode_compute.sv
 decode.sv
 tokens.sv
 sequencer.sv
+sequencer_in_order.sv
 issue.sv
 command_queues.sv
 launch.sv

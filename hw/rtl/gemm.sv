@@ -6,9 +6,9 @@
 //          d  products   e  sums of groups   f  sum; acc is read
 //          g  acc + sum is written
 // acc is read as late as possible, so that only the directly preceding step can still be in flight: its result is
-// forwarded, or with IN_ORDER waited for, which needs no register for it. Every other reader of acc has at least one
-// cycle between that write and its own read, or waits for done. If the acc port is granted to another engine, stages a
-// to f stall and g drains.
+// forwarded, or with IN_ORDER waited for, which needs no register for it. With SERIAL_PRODUCTS d, e and f are one stage
+// of eight cycles, at the end of which acc is read. Every other reader of acc has at least one cycle between that write
+// and its own read, or waits for done. If the acc port is granted to another engine, stages a to f stall and g drains.
 //
 // Completion travels with the last step of a command, so the next command enters without a gap and done comes in
 // order. An index outside its scratchpad ends the command: no step from this one on has an effect, done comes with the
@@ -61,6 +61,7 @@ module gemm (
 
   localparam int   IndexWidth = compute_pkg::INDEX_WIDTH;
   localparam logic Forward    = tenon_pkg::IN_ORDER == 0;
+  localparam logic Serial     = tenon_pkg::SERIAL_PRODUCTS != 0;
 
   logic en;    // stages a to f advance
   logic load;  // a command enters
@@ -95,7 +96,7 @@ module gemm (
       stages_loops_o.stride = {28'd0, cmd_i.wgt_r2, cmd_i.wgt_r1, cmd_i.wgt_r0,
                                cmd_i.src_x, cmd_i.src_y, cmd_i.src_r2, cmd_i.src_r1, cmd_i.src_r0,
                                cmd_i.dst_x, cmd_i.dst_y, 42'd0};
-    end else if (valid_i) begin
+    end else if (valid_i | ~Forward) begin
       stages_loops_o.extent = compute_pkg::base_extent(cmd_i.y, cmd_i.x,
                                                        compute_pkg::uop_count(cmd_i.uop_begin, cmd_i.uop_end));
       stages_loops_o.base   = 42'd0;
@@ -150,6 +151,21 @@ module gemm (
   logic g_work_q, g_mac_q, g_zero_q, g_forward_q;
   logic [tenon_pkg::ACC_AW-1:0] d_dst_q, e_dst_q, f_dst_q, g_dst_q;
 
+  // The stage before g: f, or the last cycle of d.
+  logic [2:0] d_pass_q;
+  logic       f_work, f_last, f_bad, f_mac, f_zero, f_whole, f_reads;
+  logic [tenon_pkg::ACC_AW-1:0] f_dst;
+  assign {f_work, f_last, f_bad, f_mac} = Serial ? {d_work_q, d_last_q, d_bad_q, d_mac_q} :
+                                                   {f_work_q, f_last_q, f_bad_q, f_mac_q};
+  assign f_zero  = Serial ? d_zero_q : f_zero_q;
+  assign f_dst   = Serial ? d_dst_q : f_dst_q;
+  assign f_whole = ~Serial | ~d_mac_q | d_pass_q == 3'd7;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) d_pass_q <= 3'd0;
+    else if (Serial & d_mac_q & (en | ~f_whole)) d_pass_q <= d_pass_q + 3'd1;
+  end
+  assign f_reads = f_work & ~f_zero & f_whole;
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       {d_work_q, d_last_q, d_bad_q, d_mac_q} <= 4'd0;
@@ -163,7 +179,7 @@ module gemm (
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {g_work_q, g_last_q, g_bad_q, g_mac_q} <= 4'd0;
-    else {g_work_q, g_last_q, g_bad_q, g_mac_q} <= {4{en}} & {f_work_q, f_last_q, f_bad_q, f_mac_q};
+    else {g_work_q, g_last_q, g_bad_q, g_mac_q} <= {4{en}} & {f_work, f_last, f_bad, f_mac};
   end
   always_ff @(posedge clk_i) begin
     if (en) begin
@@ -173,18 +189,16 @@ module gemm (
       e_dst_q  <= d_dst_q;
       f_zero_q <= e_zero_q;
       f_dst_q  <= e_dst_q;
-      g_zero_q <= f_zero_q;
-      g_dst_q  <= f_dst_q;
+      g_zero_q <= f_zero;
+      g_dst_q  <= f_dst;
       // The step in g writes while this one reads: the read returns the old value, the tensor core the new one.
-      g_forward_q <= Forward & g_work_q & g_dst_q == f_dst_q;
+      g_forward_q <= Forward & g_work_q & g_dst_q == f_dst;
     end
   end
 
-  logic f_reads;
-  assign f_reads     = f_work_q & ~f_zero_q;
-  assign acc_req_o   = f_reads & (Forward | ~g_work_q | g_dst_q != f_dst_q);
-  assign acc_raddr_o = f_dst_q;
-  assign en          = ~f_reads | (acc_req_o & acc_gnt_i);
+  assign acc_req_o   = f_reads & (Forward | ~g_work_q | g_dst_q != f_dst);
+  assign acc_raddr_o = f_dst;
+  assign en          = f_whole & (~f_reads | (acc_req_o & acc_gnt_i));
 
   tensor_core u_core (
     .clk_i,
@@ -192,7 +206,8 @@ module gemm (
     .wgt_unit_i,
     .wgt_wdata_i,
     .c_en_i      (inp_re_o),
-    .d_en_i      (en & d_mac_q),
+    .d_en_i      (d_mac_q & (en | ~f_whole)),
+    .d_pass_i    (d_pass_q),
     .e_en_i      (en & e_mac_q),
     .f_en_i      (en & f_mac_q),
     .g_en_i      (g_work_q),
@@ -219,7 +234,7 @@ module gemm (
       d_index_q <= c_index_q;
       e_index_q <= d_index_q;
       f_index_q <= e_index_q;
-      g_index_q <= f_index_q;
+      g_index_q <= Serial ? d_index_q : f_index_q;
     end
   end
   assign trace_index_o = g_index_q;

@@ -1,5 +1,6 @@
 // A loop nest and the indices that its steps advance: index i is base + sum over the levels of iteration * stride. The
-// extents, bases and strides of a nest are taken with `load_i` and held until the next one.
+// extents, bases and strides of a nest are taken with `load_i` and held until the next one; with IN_ORDER the command
+// that they come from stays at the inputs.
 module indexed_nest #(
   parameter int Indices = 3
 ) (
@@ -17,11 +18,12 @@ module indexed_nest #(
   output logic [Indices*compute_pkg::INDEX_WIDTH-1:0] index_o
 );
 
-  logic [Indices*70-1:0] stride_q;
+  logic [Indices*70-1:0] stride, stride_q;
 
   always_ff @(posedge clk_i) begin
     if (load_i) stride_q <= stride_i;
   end
+  assign stride = tenon_pkg::IN_ORDER != 0 ? stride_i : stride_q;
 
   loop_nest u_nest (
     .clk_i,
@@ -44,7 +46,7 @@ module indexed_nest #(
       .load_i,
       .base_i  (base_i[i*14+:14]),
       .step_i  (step_o),
-      .stride_i(stride_q[i*70+:70]),
+      .stride_i(stride[i*70+:70]),
       .index_o (index_o[i*compute_pkg::INDEX_WIDTH+:compute_pkg::INDEX_WIDTH])
     );
   end

@@ -1,7 +1,7 @@
 // Starts instructions in the order that tokens allow: the matrix of tokens and a sequencer for each class.
 //
 // Engine DW is absent, and without the native profile all but the classes LDI, GEMM and ST: an absent engine gets no
-// instruction, and its outputs are those of an idle engine.
+// instruction, and its outputs are those of an idle engine. With IN_ORDER one sequencer serves all classes.
 module issue (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -46,7 +46,6 @@ module issue (
   // verilator lint_off UNUSEDSIGNAL
   logic [48:0] full;  // those of absent engines stay 0
   // verilator lint_on UNUSEDSIGNAL
-  logic [55:0] start;
 
   tokens u_tokens (
     .clk_i,
@@ -61,87 +60,138 @@ module issue (
     .word_o
   );
 
-  for (genvar e = 0; e < 7; e++) begin : g_engine
-    // verilator lint_off UNUSEDSIGNAL
-    logic [6:0] from;          // counters to this engine, by producer; not used of an absent engine
-    // verilator lint_on UNUSEDSIGNAL
-    logic [6:0] given, taken;  // by consumer and by producer
-    for (genvar p = 0; p < 7; p++) begin : g_producer
-      assign from[p]       = nonzero[p*7+e];
-      assign take[p*7+e]   = taken[p];
-      assign give[e*7+p]   = given[p];
-    end
-    if (!Present[e]) begin : g_absent
-      assign given = 7'd0;
-      assign taken = 7'd0;
-      assign entry_ready_o[e] = 1'b0;
-      assign start[e*8+:8] = 8'd0;
-      assign start_o[e] = 1'b0;
-      assign retire_o[e] = 1'b0;
-      assign busy_o[e] = 1'b0;
-      assign waiting_o[e] = 1'b0;
-      assign empty_o[e] = 1'b1;
-      assign stuck_o[e] = 1'b1;
-      assign index_o[e*32+:32] = 32'd0;
-      assign head_index_o[e*32+:32] = 32'd0;
-      assign error_valid_o[e] = 1'b0;
-      assign error_code_o[e*8+:8] = tenon_pkg::STOP_NONE;
-      assign error_index_o[e*32+:32] = 32'd0;
-    end else begin : g_sequencer
-      sequencer #(
-        .Depth(tenon_pkg::IN_ORDER != 0 ? 0 : tenon_pkg::QUEUE_DEPTH)
-      ) u_sequencer (
-        .clk_i,
-        .rst_ni,
-        .clear_i,
-        .stop_i,
-        .push_valid_i (entry_valid_i[e]),
-        .push_ready_o (entry_ready_o[e]),
-        .push_entry_i (entry_i),
-        .nonzero_i    (from),
-        .take_o       (taken),
-        .full_i       (full[e*7+:7]),
-        .give_o       (given),
-        .start_o      (start[e*8+:8]),
-        .ready_i      (unit_ready_i),
-        .done_i       (unit_done_i),
-        .error_i      (unit_error_i),
-        .start_any_o  (start_o[e]),
-        .retire_o     (retire_o[e]),
-        .busy_o       (busy_o[e]),
-        .waiting_o    (waiting_o[e]),
-        .empty_o      (empty_o[e]),
-        .stuck_o      (stuck_o[e]),
-        .index_o      (index_o[e*32+:32]),
-        .head_index_o (head_index_o[e*32+:32]),
-        .error_valid_o(error_valid_o[e]),
-        .error_code_o (error_code_o[e*8+:8]),
-        .error_index_o(error_index_o[e*32+:32])
-      );
-    end
-  end
+  if (tenon_pkg::IN_ORDER != 0) begin : g_in_order
+    logic        taken;
+    logic [31:0] index;
+    logic [7:0]  error_code;
+    logic        unused_ready;  // every unit is ready
+    assign unused_ready  = ^unit_ready_i;
+    assign entry_ready_o = {7{taken}};
+    assign index_o       = {7{index}};
+    assign head_index_o  = {7{index}};
+    assign error_index_o = {7{index}};
+    assign error_code_o  = {7{error_code}};
 
-  assign unit_start_o = start[7:0] | start[15:8] | start[23:16] | start[31:24] | start[39:32] |
-                        start[47:40] | start[55:48];
+    sequencer_in_order #(
+      .Present(Present)
+    ) u_sequencer (
+      .clk_i,
+      .rst_ni,
+      .clear_i,
+      .stop_i,
+      .entry_valid_i,
+      .entry_i,
+      .entry_taken_o(taken),
+      .nonzero_i    (nonzero),
+      .full_i       (full),
+      .take_o       (take),
+      .give_o       (give),
+      .unit_start_o,
+      .unit_done_i,
+      .unit_error_i,
+      .start_o,
+      .retire_o,
+      .busy_o,
+      .waiting_o,
+      .empty_o,
+      .stuck_o,
+      .index_o      (index),
+      .error_valid_o,
+      .error_code_o (error_code)
+    );
+  end else begin : g_classes
+    logic [55:0] start;  // by class
+    assign unit_start_o = start[7:0] | start[15:8] | start[23:16] | start[31:24] | start[39:32] |
+                          start[47:40] | start[55:48];
 
-`ifndef SYNTHESIS
-  logic [7:0] start_once, start_twice;  // by any class, by more than one
-  always_comb begin
-    start_once  = 8'd0;
-    start_twice = 8'd0;
-    if (|unit_start_o) begin
-      for (int e = 0; e < 7; e++) begin
-        start_twice = start_twice | (start_once & start[e*8+:8]);
-        start_once  = start_once | start[e*8+:8];
+    for (genvar e = 0; e < 7; e++) begin : g_engine
+      // verilator lint_off UNUSEDSIGNAL
+      logic [6:0] from;          // counters to this engine, by producer; not used of an absent engine
+      // verilator lint_on UNUSEDSIGNAL
+      logic [6:0] given, taken;  // by consumer and by producer
+      for (genvar p = 0; p < 7; p++) begin : g_producer
+        assign from[p]       = nonzero[p*7+e];
+        assign take[p*7+e]   = taken[p];
+        assign give[e*7+p]   = given[p];
+      end
+      if (!Present[e]) begin : g_absent
+        assign given = 7'd0;
+        assign taken = 7'd0;
+        assign entry_ready_o[e] = 1'b0;
+        assign start[e*8+:8] = 8'd0;
+        assign start_o[e] = 1'b0;
+        assign retire_o[e] = 1'b0;
+        assign busy_o[e] = 1'b0;
+        assign waiting_o[e] = 1'b0;
+        assign empty_o[e] = 1'b1;
+        assign stuck_o[e] = 1'b1;
+        assign index_o[e*32+:32] = 32'd0;
+        assign head_index_o[e*32+:32] = 32'd0;
+        assign error_valid_o[e] = 1'b0;
+        assign error_code_o[e*8+:8] = tenon_pkg::STOP_NONE;
+        assign error_index_o[e*32+:32] = 32'd0;
+      end else begin : g_sequencer
+        sequencer #(
+          .Depth(tenon_pkg::QUEUE_DEPTH)
+        ) u_sequencer (
+          .clk_i,
+          .rst_ni,
+          .clear_i,
+          .stop_i,
+          .push_valid_i (entry_valid_i[e]),
+          .push_ready_o (entry_ready_o[e]),
+          .push_entry_i (entry_i),
+          .nonzero_i    (from),
+          .take_o       (taken),
+          .full_i       (full[e*7+:7]),
+          .give_o       (given),
+          .start_o      (start[e*8+:8]),
+          .ready_i      (unit_ready_i),
+          .done_i       (unit_done_i),
+          .error_i      (unit_error_i),
+          .start_any_o  (start_o[e]),
+          .retire_o     (retire_o[e]),
+          .busy_o       (busy_o[e]),
+          .waiting_o    (waiting_o[e]),
+          .empty_o      (empty_o[e]),
+          .stuck_o      (stuck_o[e]),
+          .index_o      (index_o[e*32+:32]),
+          .head_index_o (head_index_o[e*32+:32]),
+          .error_valid_o(error_valid_o[e]),
+          .error_code_o (error_code_o[e*8+:8]),
+          .error_index_o(error_index_o[e*32+:32])
+        );
       end
     end
+`ifndef SYNTHESIS
+    logic [7:0] start_once, start_twice;  // by any class, by more than one
+    always_comb begin
+      start_once  = 8'd0;
+      start_twice = 8'd0;
+      if (|unit_start_o) begin
+        for (int e = 0; e < 7; e++) begin
+          start_twice = start_twice | (start_once & start[e*8+:8]);
+          start_once  = start_once | start[e*8+:8];
+        end
+      end
+    end
+
+    // Only assertions read the reset synchronously.
+    // verilator lint_off SYNCASYNCNET
+    always_ff @(posedge clk_i) begin
+      if (rst_ni & (|unit_start_o)) begin
+        AUnitIsStartedByOneClassAtATime: assert (start_twice == 8'd0);
+      end
+    end
+    // verilator lint_on SYNCASYNCNET
+`endif
   end
 
+`ifndef SYNTHESIS
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni & (|unit_start_o)) begin
-      AUnitIsStartedByOneClassAtATime: assert (start_twice == 8'd0);
       AUnitStartsOnlyWhenItIsReady: assert ((unit_start_o & ~unit_ready_i) == 8'd0);
     end
     if (rst_ni & (|entry_valid_i)) begin

@@ -35,7 +35,9 @@ module launch (
   input  logic [6:0]   busy_i,
   input  logic [6:0]   stuck_i,
   input  logic [6:0]   waiting_i,
-  input  logic [223:0] index_i,         // engine e at 32 e
+  // verilator lint_off UNUSEDSIGNAL
+  input  logic [223:0] index_i,         // engine e at 32 e; with IN_ORDER all are equal
+  // verilator lint_on UNUSEDSIGNAL
   input  logic [6:0]   error_valid_i,
   input  logic [55:0]  error_code_i,
   input  logic [223:0] error_index_i,
@@ -80,13 +82,19 @@ module launch (
   assign stalled  = state_q == Run & &stuck_i & ~(&empty_i) & (decode_done_i | decode_blocked_i);
   assign deadlock = stalled & stall_cycles_q == 4'd15;
 
-  logic [31:0] oldest;
-  always_comb begin
-    oldest = 32'hffffffff;
-    if (deadlock) begin
-      for (int e = 0; e < 7; e++) begin
-        if (!empty_i[e] & index_i[e*32+:32] < oldest) oldest = index_i[e*32+:32];
-      end
+  // The oldest of all engines' instructions, of which one a cycle is compared while the launch is stalled.
+  logic [tenon_pkg::SLOT_BITS-1:0] oldest;
+  if (tenon_pkg::IN_ORDER != 0) begin : g_one
+    assign oldest = index_i[tenon_pkg::SLOT_BITS-1:0];  // all engines have this index
+  end else begin : g_oldest
+    logic [2:0]                      engine;
+    logic [tenon_pkg::SLOT_BITS-1:0] index, oldest_q;
+    assign engine = stall_cycles_q[2:0];
+    assign index  = tenon_pkg::SLOT_BITS'(256'(index_i) >> {engine, 5'd0});
+    assign oldest = oldest_q;
+    always_ff @(posedge clk_i) begin
+      if (stall_cycles_q == 4'd0) oldest_q <= empty_i[0] ? '1 : index;
+      else if (engine != 3'd7 & ~(|(empty_i & (7'd1 << engine))) & index < oldest_q) oldest_q <= index;
     end
   end
 
@@ -139,7 +147,7 @@ module launch (
         Run: begin
           if (found | deadlock) begin
             code_q    <= found ? found_code : tenon_pkg::STOP_DEADLOCK;
-            index_q   <= tenon_pkg::SLOT_BITS'(found ? found_index : oldest);
+            index_q   <= tenon_pkg::SLOT_BITS'(found ? found_index : 32'(oldest));
             waiting_q <= waiting_i;
             state_q   <= Drain;
           end else if (decode_done_i & &empty_i & memory_idle_i) begin

@@ -202,15 +202,23 @@ module loads #(
       .r_error_i  (rerror_i)
     );
   end else begin : g_no_ldm
-    logic turn_q, operand;  // whose turn it is; whose command is done
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) turn_q <= 1'b0;
-      else turn_q <= ~turn_q;
-    end
+    logic operand;  // whose command is done
     assign first_start = start_i[0] | start_i[2];
-    assign first_cmd   = turn_q ? ldm_cmd_i : ldi_cmd_i;
-    assign ready_o[0]  = first_ready & ~turn_q;
-    assign ready_o[2]  = first_ready & turn_q;
+    if (tenon_pkg::IN_ORDER != 0) begin : g_held
+      assign first_cmd = ldi_cmd_i;  // decode holds one command for all
+      assign {ready_o[2], ready_o[0]} = {2{first_ready}};
+      logic unused_cmd;
+      assign unused_cmd = ^ldm_cmd_i;
+    end else begin : g_turns
+      logic turn_q;  // whose turn it is
+      always_ff @(posedge clk_i or negedge rst_ni) begin
+        if (!rst_ni) turn_q <= 1'b0;
+        else turn_q <= ~turn_q;
+      end
+      assign first_cmd  = turn_q ? ldm_cmd_i : ldi_cmd_i;
+      assign ready_o[0] = first_ready & ~turn_q;
+      assign ready_o[2] = first_ready & turn_q;
+    end
     assign operand     = first_mem == tenon_pkg::MEM_INP | first_mem == tenon_pkg::MEM_WGT;
     assign done_o[0]   = first_done & operand;
     assign done_o[2]   = first_done & ~operand;

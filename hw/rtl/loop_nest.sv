@@ -4,7 +4,7 @@ module loop_nest (
   input  logic        clk_i,
   input  logic        rst_ni,
   input  logic        load_i,    // takes the extents; allowed when idle and together with the last advance
-  input  logic [74:0] extent_i,  // level k at [15k +: 15]
+  input  logic [74:0] extent_i,  // level k at [15k +: 15]; with IN_ORDER it stays
   input  logic        advance_i,
   output logic        valid_o,   // an iteration is present
   output logic        empty_o,
@@ -13,16 +13,25 @@ module loop_nest (
 );
 
   logic        valid_q, empty_q;
-  logic [14:0] reload0_q, reload1_q, reload2_q, reload3_q, reload4_q;  // extent - 1
-  logic [14:0] left0_q, left1_q, left2_q, left3_q, left4_q;            // iterations after this one
+  // Iterations after the next one: -1 in the last one, whose sign the steps follow from.
+  logic [15:0] first0, first1, first2, first3, first4;       // extent - 2
+  logic [79:0] reload, reload_q;                             // the same until the next load
+  logic [15:0] left0_q, left1_q, left2_q, left3_q, left4_q;
   logic        end0, end1, end2, end3, end4;
 
   // The base profile has three loops.
-  assign end0 = tenon_pkg::HAS_NATIVE == 0 | left0_q == 15'd0;
-  assign end1 = tenon_pkg::HAS_NATIVE == 0 | left1_q == 15'd0;
-  assign end2 = left2_q == 15'd0;
-  assign end3 = left3_q == 15'd0;
-  assign end4 = left4_q == 15'd0;
+  assign end0 = tenon_pkg::HAS_NATIVE == 0 | left0_q[15];
+  assign end1 = tenon_pkg::HAS_NATIVE == 0 | left1_q[15];
+  assign end2 = left2_q[15];
+  assign end3 = left3_q[15];
+  assign end4 = left4_q[15];
+
+  assign first0 = {1'b0, extent_i[14:0]} - 16'd2;
+  assign first1 = {1'b0, extent_i[29:15]} - 16'd2;
+  assign first2 = {1'b0, extent_i[44:30]} - 16'd2;
+  assign first3 = {1'b0, extent_i[59:45]} - 16'd2;
+  assign first4 = {1'b0, extent_i[74:60]} - 16'd2;
+  assign reload = tenon_pkg::IN_ORDER != 0 ? {first4, first3, first2, first1, first0} : reload_q;
 
   assign valid_o = valid_q;
   assign empty_o = empty_q;
@@ -46,27 +55,23 @@ module loop_nest (
 
   always_ff @(posedge clk_i) begin
     if (load_i) begin
-      empty_q <= extent_i[14:0] == 15'd0 | extent_i[29:15] == 15'd0 | extent_i[44:30] == 15'd0 |
-                 extent_i[59:45] == 15'd0 | extent_i[74:60] == 15'd0;
-      reload0_q <= extent_i[14:0] - 15'd1;
-      reload1_q <= extent_i[29:15] - 15'd1;
-      reload2_q <= extent_i[44:30] - 15'd1;
-      reload3_q <= extent_i[59:45] - 15'd1;
-      reload4_q <= extent_i[74:60] - 15'd1;
-      left0_q   <= extent_i[14:0] - 15'd1;
-      left1_q   <= extent_i[29:15] - 15'd1;
-      left2_q   <= extent_i[44:30] - 15'd1;
-      left3_q   <= extent_i[59:45] - 15'd1;
-      left4_q   <= extent_i[74:60] - 15'd1;
+      reload_q <= {first4, first3, first2, first1, first0};
+      empty_q  <= extent_i[14:0] == 15'd0 | extent_i[29:15] == 15'd0 | extent_i[44:30] == 15'd0 |
+                  extent_i[59:45] == 15'd0 | extent_i[74:60] == 15'd0;
+      left0_q <= first0;
+      left1_q <= first1;
+      left2_q <= first2;
+      left3_q <= first3;
+      left4_q <= first4;
     end else if (advance_i) begin
-      left4_q <= end4 ? reload4_q : left4_q - 15'd1;
+      left4_q <= end4 ? reload[64+:16] : left4_q - 16'd1;
       if (end4) begin
-        left3_q <= end3 ? reload3_q : left3_q - 15'd1;
+        left3_q <= end3 ? reload[48+:16] : left3_q - 16'd1;
         if (end3) begin
-          left2_q <= end2 ? reload2_q : left2_q - 15'd1;
+          left2_q <= end2 ? reload[32+:16] : left2_q - 16'd1;
           if (end2) begin
-            left1_q <= end1 ? reload1_q : left1_q - 15'd1;
-            if (end1) left0_q <= end0 ? reload0_q : left0_q - 15'd1;
+            left1_q <= end1 ? reload[16+:16] : left1_q - 16'd1;
+            if (end1) left0_q <= end0 ? reload[0+:16] : left0_q - 16'd1;
           end
         end
       end

@@ -4,7 +4,8 @@ module read_port #(
   parameter int BeatBytes = 8,
   parameter int MaxBurst  = 64,
   parameter int FifoDepth = 128,  // power of two, at least MaxBurst
-  parameter int LenWidth  = 32
+  parameter int LenWidth  = 32,
+  parameter bit Errors    = 1'b1  // 0: beat_error_o is 0, and the RAM is one bit narrower
 ) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
@@ -62,18 +63,23 @@ module read_port #(
   assign pop         = beat_valid_o & beat_ready_i;
   assign idle_o      = outstanding_q == '0;
 
+  localparam int Width = BeatBytes * 8 + (Errors ? 1 : 0);
+  logic [Width-1:0] popped;
+  assign beat_data_o  = popped[BeatBytes*8-1:0];
+  assign beat_error_o = Errors & popped[Width-1];
+
   prim_ram_fifo #(
-    .Width(BeatBytes * 8 + 1),
+    .Width(Width),
     .Depth(FifoDepth)
   ) u_fifo (
     .clk_i,
     .rst_ni,
     .clear_i,
     .push_i     (r_valid_i),
-    .push_data_i({r_error_i, r_data_i}),
+    .push_data_i(Width'({r_error_i, r_data_i})),
     .pop_valid_o(beat_valid_o),
     .pop_ready_i(beat_ready_i),
-    .pop_data_o ({beat_error_o, beat_data_o})
+    .pop_data_o (popped)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -3,7 +3,7 @@ module row_addresses (
   input  logic              clk_i,
   input  logic              rst_ni,
   input  logic              clear_i,
-  input  logic              start_i,      // takes the command; only after the runs of the last one
+  input  logic              start_i,      // takes the command, which stays with IN_ORDER; only after the last one's runs
   // verilator lint_off UNUSEDSIGNAL
   input  dma_pkg::dma_cmd_t cmd_i,        // only the fields of addresses are used
   // verilator lint_on UNUSEDSIGNAL
@@ -16,12 +16,14 @@ module row_addresses (
   logic        valid_q;
   logic [tenon_pkg::ROW_BITS-1:0] rows_q;  // after this one
   logic [tenon_pkg::ADDR_BITS-1:0] addr_q;
-  logic [31:0] len_q;
-  logic [tenon_pkg::STEP_BITS-1:0] step_q;
+  logic [31:0] len, len_q;
+  logic [tenon_pkg::STEP_BITS-1:0] step, step_q;
 
   assign run_valid_o = valid_q;
   assign run_addr_o  = addr_q;
-  assign run_bytes_o = len_q;
+  assign len         = tenon_pkg::IN_ORDER != 0 ? cmd_i.len : len_q;
+  assign step        = tenon_pkg::IN_ORDER != 0 ? cmd_i.y_step[tenon_pkg::STEP_BITS-1:0] : step_q;
+  assign run_bytes_o = len;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
@@ -38,7 +40,7 @@ module row_addresses (
       step_q <= cmd_i.y_step[tenon_pkg::STEP_BITS-1:0];
     end else if (valid_q & run_ready_i) begin
       rows_q <= rows_q - 1'b1;
-      addr_q <= addr_q + tenon_pkg::ADDR_BITS'(step_q);
+      addr_q <= addr_q + tenon_pkg::ADDR_BITS'(step);
     end
   end
 
@@ -50,7 +52,7 @@ module row_addresses (
       ACommandStartsAfterTheRunsOfTheLastOne: assert (!valid_q);
     end
     if (rst_ni & valid_q & run_ready_i) begin
-      ARunHasBytes: assert (len_q != 32'd0);
+      ARunHasBytes: assert (len != 32'd0);
     end
   end
   // verilator lint_on SYNCASYNCNET

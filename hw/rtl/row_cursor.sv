@@ -18,6 +18,9 @@ module row_cursor #(
   // verilator lint_off UNUSEDSIGNAL
   input  logic signed [19:0]   ahead_i,    // next value of ahead_o within a row, in AHEAD_BITS
   // verilator lint_on UNUSEDSIGNAL
+  // With take or next: ahead_o at the row's start, and the command's x_step.
+  output logic signed [19:0]   start_ahead_o,
+  output logic [15:0]          start_x_step_o,
   // The command in progress.
   output logic                 valid_o,
   // verilator lint_off UNUSEDSIGNAL
@@ -26,9 +29,11 @@ module row_cursor #(
   // The row.
   output logic                 present_o,  // it has bytes in DRAM
   output logic                 last_row_o,
-  output logic [32:0]          beats_o,    // not moved yet
+  output logic                 no_beat_o,  // is left to move
+  output logic                 one_beat_o,
   // The vector.
-  output logic [23:0]          vectors_o,  // of the row, from this one on
+  output logic                 no_vector_o,   // of the row is left, with this one
+  output logic                 one_vector_o,
   output logic signed [19:0]   ahead_o,    // its first byte, from the window's first byte on
   // Its bytes; unknown without mask_i.
   input  logic                 mask_i,
@@ -39,12 +44,16 @@ module row_cursor #(
 
   localparam int BeatShift = $clog2(BeatBytes);
   localparam int EndWidth  = tenon_pkg::END_BITS + 1;
-  localparam int BeatWidth = tenon_pkg::LENGTH_BITS + 1;
+  localparam int BeatWidth = tenon_pkg::LENGTH_BITS + 2;
+  localparam int RowWidth  = tenon_pkg::ROW_BITS + 1;
+  localparam int VectorWidth = tenon_pkg::VECTOR_BITS + 1;
 
   logic                 valid_q;
   dma_pkg::dma_cmd_t    cmd_q;
-  logic [tenon_pkg::ROW_BITS-1:0]    rows_q;  // after this one
-  logic [tenon_pkg::VECTOR_BITS-1:0] vectors_q;
+  // Counters hold two less than they count, so that the sign tells one and none from more.
+  logic [RowWidth-1:0]    rows_q;  // from this one on
+  logic [VectorWidth-1:0] vectors_q;
+  logic                   present_q;
   logic [7:0]           top_q;           // absent rows from this one on
   logic [tenon_pkg::ROW_BITS-1:0] source_q;  // rows with bytes from this one on, while top is 0
   logic [BeatShift-1:0] row_offset_q;    // the row's first byte in its beat
@@ -52,15 +61,15 @@ module row_cursor #(
   logic signed [tenon_pkg::AHEAD_BITS-1:0] ahead_q;
   // Bytes low <= j < high of the vector have k in [0, row_bytes).
   logic signed [EndWidth-1:0] low_q, high_q;
-  logic                 present;
 
-  assign present    = top_q == 8'd0 & source_q != '0;
   assign valid_o    = valid_q;
   assign cmd_o      = cmd_q;
-  assign present_o  = present;
-  assign last_row_o = rows_q == '0;
-  assign beats_o    = 33'(beats_q);
-  assign vectors_o  = 24'(vectors_q);
+  assign present_o  = present_q;
+  assign last_row_o = rows_q[RowWidth-1];
+  assign no_beat_o    = beats_q[BeatWidth-1] & ~beats_q[0];
+  assign one_beat_o   = beats_q[BeatWidth-1] & beats_q[0];
+  assign no_vector_o  = vectors_q[VectorWidth-1] & ~vectors_q[0];
+  assign one_vector_o = vectors_q[VectorWidth-1] & vectors_q[0];
   assign ahead_o    = 20'(ahead_q);
 
   // The row that starts.
@@ -85,10 +94,13 @@ module row_cursor #(
       start_len     = cmd_q.len;
       start_left    = cmd_q.left;
       start_end     = cmd_q.row_end;
-      start_offset  = present ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
-      start_present = top_q <= 8'd1 & (present ? source_q != tenon_pkg::ROW_BITS'(1) : source_q != '0);
+      start_offset  = present_q ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
+      start_present = top_q <= 8'd1 & (present_q ? source_q != tenon_pkg::ROW_BITS'(1) : source_q != '0);
     end
   end
+
+  assign start_ahead_o  = $signed(20'(start_offset)) - (start_left[17] ? 20'sd0 : $signed({2'd0, start_left}));
+  assign start_x_step_o = take_i ? cmd_i.x_step : cmd_q.x_step;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
@@ -99,21 +111,22 @@ module row_cursor #(
   always_ff @(posedge clk_i) begin
     if (take_i) begin
       cmd_q    <= cmd_i;
-      rows_q   <= tenon_pkg::ROW_BITS'(cmd_i.rows - 17'd1);
+      rows_q   <= RowWidth'({1'b0, cmd_i.rows} - 18'd2);
       top_q    <= cmd_i.top;
       source_q <= tenon_pkg::ROW_BITS'(cmd_i.source_rows);
     end else if (next_i) begin
       rows_q <= rows_q - 1'b1;
       if (top_q != 8'd0) top_q <= top_q - 8'd1;
-      if (present) source_q <= source_q - 1'b1;
+      if (present_q) source_q <= source_q - 1'b1;
     end
     if (start) begin
-      vectors_q    <= start_vectors;
+      present_q    <= start_present;
+      vectors_q    <= {1'b0, start_vectors} - VectorWidth'(2);
       row_offset_q <= start_offset;
-      beats_q      <= start_present ? BeatWidth'((33'(start_len) + 33'(start_offset) +
-                                                  33'(BeatBytes - 1)) >> BeatShift) : '0;
-      ahead_q      <= tenon_pkg::AHEAD_BITS'($signed(20'(start_offset)) -
-                                             (start_left[17] ? 20'sd0 : $signed({2'd0, start_left})));
+      // Its beats, rounded up, less two.
+      beats_q      <= start_present ? BeatWidth'($signed({2'd0, start_len} + 34'(start_offset) - (34'(BeatBytes) + 34'd1)) >>>
+                                                 BeatShift) : {{(BeatWidth - 1){1'b1}}, 1'b0};
+      ahead_q      <= start_ahead_o[tenon_pkg::AHEAD_BITS-1:0];
       low_q        <= EndWidth'({{17{start_left[17]}}, start_left});
       high_q       <= EndWidth'({start_end[33], start_end});
     end else if (valid_q) begin
@@ -128,7 +141,7 @@ module row_cursor #(
   end
 
   // The vector's bytes.
-  assign whole_o = present & low_q <= 0 & high_q >= $signed(EndWidth'(cmd_q.unit_bytes)) &
+  assign whole_o = present_q & low_q <= 0 & high_q >= $signed(EndWidth'(cmd_q.unit_bytes)) &
                    cmd_q.valid == cmd_q.unit_bytes;
 
   always_comb begin
@@ -137,7 +150,7 @@ module row_cursor #(
     if (mask_i) begin
       data_o   = ~({UnitBytes{1'b1}} << cmd_q.valid);
       in_row_o = '0;
-      if (present & high_q > 0) begin
+      if (present_q & high_q > 0) begin
         in_row_o = high_q >= EndWidth'(UnitBytes) ? '1 : ~({UnitBytes{1'b1}} << high_q[6:0]);
         if (low_q > 0) in_row_o = low_q >= EndWidth'(UnitBytes) ? '0 : in_row_o & ({UnitBytes{1'b1}} << low_q[6:0]);
       end
@@ -153,17 +166,17 @@ module row_cursor #(
       DataFillsAUnitAtMost: assert (cmd_i.valid != 7'd0 & cmd_i.valid <= cmd_i.unit_bytes);
     end
     if (rst_ni & next_i) begin
-      ARowFollowsOneThatIsNotTheLast: assert (valid_q & rows_q != '0 & ~take_i);
-      NoBeatIsLeftToTheNextRow: assert (beats_q == '0 | (beat_i & beats_q == BeatWidth'(1)));
+      ARowFollowsOneThatIsNotTheLast: assert (valid_q & ~last_row_o & ~take_i);
+      NoBeatIsLeftToTheNextRow: assert (no_beat_o | (beat_i & one_beat_o));
     end
     if (rst_ni & vector_i) begin
-      AVectorBelongsToItsRow: assert (valid_q & vectors_q != '0);
+      AVectorBelongsToItsRow: assert (valid_q & ~no_vector_o);
     end
     if (rst_ni & beat_i) begin
-      ABeatBelongsToItsRow: assert (valid_q & present & beats_q != '0);
+      ABeatBelongsToItsRow: assert (valid_q & present_q & ~no_beat_o);
     end
     if (rst_ni & end_i) begin
-      ACommandEndsInItsLastRow: assert (valid_q & rows_q == '0);
+      ACommandEndsInItsLastRow: assert (valid_q & last_row_o);
     end
   end
   // verilator lint_on SYNCASYNCNET

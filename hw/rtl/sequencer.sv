@@ -3,7 +3,7 @@
 //
 // Up to two instructions are in flight, so that a unit that can take a command early never pauses: two of the same
 // unit, two loads of the base profile's load class (they overlap and still complete in order), or one without a unit.
-// With IN_ORDER the next one starts when the last one has given its tokens. A push into a full counter waits.
+// A push into a full counter waits.
 module sequencer #(
   parameter int Depth = 32
 ) (
@@ -37,8 +37,6 @@ module sequencer #(
   output logic [7:0]        error_code_o,
   output logic [31:0]       error_index_o
 );
-
-  localparam logic Overlap = tenon_pkg::IN_ORDER == 0;
 
   dma_pkg::entry_t head;
   logic            head_valid, pop;
@@ -107,7 +105,7 @@ module sequencer #(
     start_o      = 8'd0;
     if (head_valid) begin
       tokens_ready = (head.wait_mask & ~nonzero_i) == 7'd0;
-      space        = Overlap ? ~young_valid_q | retire : ~remains_valid;
+      space        = ~young_valid_q | retire;
       compatible   = ~remains_valid | head.target == dma_pkg::UNIT_NONE | remains == head.target |
                      (remains[2:1] == 2'd0 & head.target[2:1] == 2'd0);
       unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready_i[head.target];
@@ -154,9 +152,9 @@ module sequencer #(
       young_done_q  <= 1'b0;
     end else begin
       old_valid_q   <= remains_valid | start;
-      young_valid_q <= Overlap & ((young_valid_q & ~retire) | (start & remains_valid));
+      young_valid_q <= (young_valid_q & ~retire) | (start & remains_valid);
       old_done_q    <= retire ? young_done_q | done_young : old_done;
-      young_done_q  <= Overlap & ~retire & (young_done_q | done_young);
+      young_done_q  <= ~retire & (young_done_q | done_young);
     end
   end
 

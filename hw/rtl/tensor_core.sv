@@ -1,6 +1,7 @@
 // BLOCK_OUT lanes, each with its slice of the weight scratchpad, a dot product and an accumulation. Stages, enabled by
 // gemm: c reads weights, d products, e groups, f sums, g adds to the accumulator; the result of g is written to acc in
-// the same cycle, and kept for the next step, which uses it if its dst is the same.
+// the same cycle, and kept for the next step, which uses it if its dst is the same. With SERIAL_PRODUCTS the stages d, e
+// and f are one, of eight cycles, each of which takes a bit of the inputs.
 module tensor_core (
   input  logic                                clk_i,
   // Loads of weights: one lane of one element.
@@ -10,6 +11,7 @@ module tensor_core (
   // The pipeline.
   input  logic                                c_en_i,
   input  logic                                d_en_i,
+  input  logic [2:0]                          d_pass_i,     // SERIAL_PRODUCTS: 7 minus the bit
   input  logic                                e_en_i,
   input  logic                                f_en_i,
   input  logic                                g_en_i,
@@ -38,6 +40,14 @@ module tensor_core (
   // verilator lint_on UNDRIVEN
   // verilator lint_on UNUSEDSIGNAL
 
+  // The bit of every input that a pass takes.
+  logic [tenon_pkg::BLOCK_IN-1:0] d_bits;
+  for (genvar i = 0; i < tenon_pkg::BLOCK_IN; i++) begin : g_bit
+    assign d_bits[i] = d_inp_i[i*8+3'(~d_pass_i)];
+  end
+  logic unused_serial;
+  assign unused_serial = ^{d_bits, d_pass_i, e_en_i, f_en_i};
+
   for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
     logic [tenon_pkg::BLOCK_IN*8-1:0] weights;
     logic signed [SumWidth-1:0]       sum;
@@ -58,7 +68,19 @@ module tensor_core (
     );
 
     // An even lane's instance computes the next lane's sum too, where products are packed.
-    if (tenon_pkg::PACKED_PRODUCTS == 0) begin : g_single
+    if (tenon_pkg::SERIAL_PRODUCTS != 0) begin : g_serial
+      dot_serial #(
+        .Lanes   (tenon_pkg::BLOCK_IN),
+        .SumWidth(SumWidth)
+      ) u_dot (
+        .clk_i,
+        .en_i   (d_en_i),
+        .first_i(d_pass_i == 3'd0),
+        .bits_i (d_bits),
+        .b_i    (weights),
+        .sum_o  (sum)
+      );
+    end else if (tenon_pkg::PACKED_PRODUCTS == 0) begin : g_single
       dot #(
         .Lanes   (tenon_pkg::BLOCK_IN),
         .SumWidth(SumWidth)

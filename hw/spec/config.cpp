@@ -72,6 +72,10 @@ Status check_extensions(const Config& config, std::string_view where) {
                               config.queue_depth),
                   "set queue_depth to 1");
   }
+  if (config.serial_products && config.packed_products) {
+    return refuse("extensions.serial_products is true, which has no multipliers, and packed_products is true",
+                  "set one of them to false");
+  }
   if (config.alu_passes > config.block_out) {
     return refuse(fmt::format("extensions.alu_passes is {}, must be at most block_out = {}: a pass takes a lane",
                               config.alu_passes, config.block_out),

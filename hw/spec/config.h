@@ -38,9 +38,10 @@ struct Config {
   bool counters = true;            // performance counters; without them their registers read 0
   bool weight_engine = true;       // weights have a load engine of their own; else that of inputs loads them
   bool accumulator_engine = true;  // so have micro-ops and accumulators
-  bool in_order = false;           // instructions start in their order, one in flight a class: no queues, slower decode
+  bool in_order = false;           // instructions run one after the other: no queues, slower decode
   bool progress = true;            // registers that tell the progress of a launch; without it they read 0
   bool packed_products = false;    // two int8 products in each multiplier of a DSP48
+  bool serial_products = false;    // a bit of the inputs a cycle, eight for a step of GEMM: no multipliers
   int address_bits = 64;  // width of the memory port's addresses, and so of counts; upper bits of registers read 0
   int alu_multiply_passes = 1;  // cycles of a base MUL: 0 refuses it, 2 uses the requantizer's multipliers
   int alu_passes = 1;           // of an element through the ALU, which has block_out / passes lanes

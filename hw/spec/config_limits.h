@@ -44,6 +44,7 @@ inline constexpr Switch kExtensionSwitches[] = {
     {"weight_engine", &Config::weight_engine},
     {"accumulator_engine", &Config::accumulator_engine},
     {"packed_products", &Config::packed_products},
+    {"serial_products", &Config::serial_products},
     {"in_order", &Config::in_order},
     {"progress", &Config::progress},
 };

@@ -107,10 +107,7 @@ void Behavioral::dispatch() {
   while (dispatched_ < program_.size()) {
     Queue& q = queues_[static_cast<size_t>(engine_of(program_[dispatched_].instruction))];
     if (q.instructions.size() == static_cast<size_t>(isa_.config().queue_depth)) return;
-    if (isa_.config().in_order &&
-        !std::ranges::all_of(queues_, [](const Queue& k) { return k.instructions.empty(); })) {
-      return;
-    }
+    if (isa_.config().in_order && !std::ranges::all_of(queues_, [](const Queue& k) { return k.empty(); })) return;
     q.instructions.push_back(static_cast<uint32_t>(dispatched_++));
   }
 }

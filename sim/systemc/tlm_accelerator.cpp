@@ -195,9 +195,9 @@ bool TlmAccelerator::can_start(const Engine& k, size_t e) const {
 
 bool TlmAccelerator::has_room(size_t engine) const {
   const spec::Config& config = isa_.config();
-  const bool in_order =
-      !config.in_order || std::ranges::all_of(engines_, [](const Engine& k) { return k.queue.empty(); });
-  return in_order && engines_[engine].queue.size() < static_cast<size_t>(config.queue_depth);
+  const bool turn = !config.in_order ||
+                    std::ranges::all_of(engines_, [](const Engine& k) { return k.queue.empty() && k.flights.empty(); });
+  return turn && engines_[engine].queue.size() < static_cast<size_t>(config.queue_depth);
 }
 
 bool TlmAccelerator::quiet() const {

@@ -5,6 +5,9 @@
 #include "support/visitor.h"
 
 namespace tenon::sim::timing {
+
+constexpr uint64_t kSerialPasses = 8;  // a bit of the inputs each
+
 Unit unit_of(const spec::Config& config, const spec::Instruction& instruction) {
   const auto moves = [&](Unit unit) {
     const auto dma = dma_of(config, instruction, {});
@@ -65,25 +68,28 @@ uint64_t steps(const spec::Config& config, const spec::Instruction& instruction)
     const int reads = 1 + (a.use_imm != 0 ? 0 : 1) + (twice ? 1 : 0);
     return loops(a) * static_cast<uint64_t>(std::max(config.alu_passes * reads, same(a) ? reads + 2 : 0));
   };
-  return std::visit(
-      Overloaded{
-          [&](const spec::base::Load&) { return transfer(); },
-          [&](const spec::base::Store&) { return transfer(); },
-          [&](const spec::base::Gemm& g) {
-            const bool waits = config.in_order && same(g) && g.reset == 0;  // for the sum that it continues
-            return loops(g) * (waits ? 2 : 1);
-          },
-          [&](const spec::base::Alu& a) { return alu(a); },
-          [&](const spec::base::Finish&) { return uint64_t{0}; },
-          [&](const spec::native::Move&) { return transfer(); },
-          [&](const spec::native::Gemm& g) { return static_cast<uint64_t>(g.r0 * g.r1 * g.r2 * g.y * g.x); },
-          [&](const spec::native::Requantize& q) {
-            return static_cast<uint64_t>(q.rows * q.cols * config.requantizer_passes);
-          },
-          [&](const spec::native::Sync&) { return uint64_t{0}; },
-          [&](const spec::native::Finish&) { return uint64_t{0}; },
-      },
-      instruction);
+  return std::visit(Overloaded{
+                        [&](const spec::base::Load&) { return transfer(); },
+                        [&](const spec::base::Store&) { return transfer(); },
+                        [&](const spec::base::Gemm& g) {
+                          if (g.reset != 0) return loops(g);
+                          const bool waits = config.in_order && same(g);  // for the sum that it continues
+                          return loops(g) * (config.serial_products ? kSerialPasses : waits ? 2 : 1);
+                        },
+                        [&](const spec::base::Alu& a) { return alu(a); },
+                        [&](const spec::base::Finish&) { return uint64_t{0}; },
+                        [&](const spec::native::Move&) { return transfer(); },
+                        [&](const spec::native::Gemm& g) {
+                          return static_cast<uint64_t>(g.r0 * g.r1 * g.r2 * g.y * g.x) *
+                                 (config.serial_products ? kSerialPasses : 1);
+                        },
+                        [&](const spec::native::Requantize& q) {
+                          return static_cast<uint64_t>(q.rows * q.cols * config.requantizer_passes);
+                        },
+                        [&](const spec::native::Sync&) { return uint64_t{0}; },
+                        [&](const spec::native::Finish&) { return uint64_t{0}; },
+                    },
+                    instruction);
 }
 
 }  // namespace tenon::sim::timing

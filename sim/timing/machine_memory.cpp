@@ -41,7 +41,9 @@ void Machine::dispatch() {
   const auto c = static_cast<size_t>(engine_of(instruction(next_)));
   // A start dispatches again.
   if (classes_[c].queue.size() == static_cast<size_t>(config_.queue_depth)) return;
-  if (config_.in_order && !std::ranges::all_of(classes_, [](const Class& k) { return k.queue.empty(); })) return;
+  // In order, decode holds the instruction until it retires, which dispatches again.
+  const auto empty = [](const Class& k) { return k.queue.empty() && k.flights.empty(); };
+  if (config_.in_order && !std::ranges::all_of(classes_, empty)) return;
   classes_[c].queue.push_back(next_++);
   dispatched_at_ = now_;
   try_at(now_ + 1, c);

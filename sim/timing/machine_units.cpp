@@ -140,6 +140,10 @@ void Machine::retire(size_t c) {
     k.busy_since = now_;
     k.flights.pop_front();
     last_ = std::max(last_, now_);
+    if (config_.in_order) {  // decode takes the next instruction
+      dispatched_at_ = now_;
+      at(now_, Event::kDispatch, 0);
+    }
     for (size_t other = 0; other < spec::kEngines; ++other) {
       const bool frees = other == c || !config_.accumulator_engine;  // all classes that load share the engine
       if (frees || ((masks.signal >> other) & 1) != 0) try_at(now_ + 1, other);

@@ -39,6 +39,7 @@ inline spec::Config random_config(uint64_t seed, int64_t max_bytes = int64_t{1} 
     if (config.base && config.alu_multiply_passes != 2 && small.chance(50)) {
       config.alu_passes = 1 << small.between(0, config.block_out > 2 ? 2 : 1);
     }
+    config.serial_products = !config.packed_products && small.chance(30);
     config.requantizer_passes = config.native && random.chance(40) ? static_cast<int>(power(1, config.block_out)) : 1;
     for (size_t m = 0; m < spec::kScratchpads; ++m) {
       const auto memory = static_cast<spec::Memory>(m);

@@ -24,7 +24,7 @@ expect 1 "has no marker comments for the table" boards
 printf 'before\n<!-- boards -->\n| ulx3s-25f | lite | an older row |\n| moon | row of no board |\n<!-- end of boards -->\nafter\n' >"$scratch/table.md"
 expect 2 "no board with open tools is called u50" boards u50
 
-# A UP5K is too small; the boards after it are built nevertheless, and the row of a board that is not asked for stays.
+# A board that is too small; those after it are built nevertheless, and the row of a board that is not asked for stays.
 mv "$scratch/tools/nextpnr-ice40" "$scratch/tools/routes"
 program "$scratch/tools/nextpnr-ice40" <<'END'
 case $* in *--up5k*) echo "Info: ICESTORM_LC: 7027/ 5280 133%"; exit 1 ;; esac

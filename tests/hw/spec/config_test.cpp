@@ -142,6 +142,7 @@ TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
                  "one engine that loads everything else comes first");
   expect_message(parse_extended("{\"in_order\": true}"), "the native profile's engines run free of each other");
   expect_message(parse_extended("{\"in_order\": true}", base), "in_order is true, and queue_depth is 32");
+  expect_message(parse_extended("{\"serial_products\": true, \"packed_products\": true}"), "which has no multipliers");
   const auto narrow = parse_with("\"block_out\": 16", "\"block_out\": 2, \"extensions\": {\"alu_passes\": 4}");
   expect_message(narrow, "extensions.alu_passes is 4, must be at most block_out = 2");
 }

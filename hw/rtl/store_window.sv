@@ -1,0 +1,229 @@
+// The data half of a store engine: reads units of a scratchpad and makes beats of them, by the rule of MOVE backwards.
+//
+// A window of bytes, each with a strobe, starts at a beat's address; vectors are merged into it at their offsets, later
+// ones over earlier ones, and beats before the current vector leave it. Bytes that no vector covers have strobe 0.
+module store_window #(
+  parameter int UnitBytes = 16
+) (
+  input  logic                             clk_i,
+  input  logic                             rst_ni,
+  input  logic                             clear_i,
+  input  logic                             halt_i,       // send nothing more
+  input  logic                             start_i,      // takes a command
+  input  dma_pkg::dma_cmd_t                cmd_i,
+  output logic                             busy_o,       // with one
+  output logic                             sent_o,       // all of its beats
+  input  logic                             finish_i,     // it is over
+  output logic [31:0]                      index_o,
+  // Scratchpad: granted in the cycle of the request, data in the next one.
+  output logic                             st_req_o,
+  output logic                             st_acc_o,
+  output logic [15:0]                      st_addr_o,
+  input  logic                             st_gnt_i,
+  input  logic [UnitBytes*8-1:0]           st_rdata_i,
+  // To the write port.
+  input  logic                             room_i,
+  output logic                             beat_o,
+  input  logic                             load_i,
+  output logic [tenon_pkg::AXI_BITS-1:0]   wdata_o,
+  output logic [tenon_pkg::AXI_BYTES-1:0]  wstrb_o
+);
+
+  localparam int BeatBytes = tenon_pkg::AXI_BYTES;
+  localparam int BeatShift = $clog2(BeatBytes);
+  localparam int Window    = UnitBytes + BeatBytes;  // bytes
+  localparam int UnitSlots = 3;  // units read ahead
+
+  logic              valid, flush;
+  // verilator lint_off UNUSEDSIGNAL
+  dma_pkg::dma_cmd_t cmd;  // the cursor counts some fields
+  // verilator lint_on UNUSEDSIGNAL
+  assign busy_o  = valid;
+  assign index_o = cmd.index;
+
+  // -------------------------------------------------------------------------------------------- units from scratchpad
+  logic [tenon_pkg::TOTAL_BITS-1:0] read_left_q;
+  logic [15:0]            read_addr_q;
+  logic                   reading_q;  // data of a granted read is on st_rdata_i
+  logic [1:0]             space_q;    // free slots, without those reserved by reads in flight
+  logic                   data_valid, merge, read;
+  logic                   unit_push_ready;  // always 1, as space_q counts
+  logic [UnitBytes*8-1:0] data;
+
+  assign st_req_o  = valid & read_left_q != '0 & space_q != 2'd0 & ~halt_i;
+  assign st_acc_o  = cmd.mem == tenon_pkg::MEM_ACC;
+  assign st_addr_o = read_addr_q;
+  assign read      = st_req_o & st_gnt_i;
+
+  prim_fifo #(
+    .Width(UnitBytes * 8),
+    .Depth(4)
+  ) u_units (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(reading_q),
+    .push_ready_o(unit_push_ready),
+    .push_data_i (st_rdata_i),
+    .pop_valid_o (data_valid),
+    .pop_ready_i (merge),
+    .pop_data_o  (data)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      reading_q <= 1'b0;
+      space_q   <= 2'(UnitSlots);
+    end else if (clear_i) begin
+      reading_q <= 1'b0;
+      space_q   <= 2'(UnitSlots);
+    end else begin
+      reading_q <= read;
+      space_q   <= space_q - 2'(read) + 2'(merge);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start_i) begin
+      read_left_q <= tenon_pkg::TOTAL_BITS'(cmd_i.total);
+      read_addr_q <= cmd_i.unit[15:0];
+    end else if (read) begin
+      read_left_q <= read_left_q - 1'b1;
+      read_addr_q <= read_addr_q + 16'd1;
+    end
+  end
+
+  // -------------------------------------------------------------------------------------------------- window of bytes
+  logic                  no_beat, one_beat;  // is left of the row
+  logic                  rows_done_q, last_row;
+  logic signed [19:0]    ahead;         // of the next vector, relative to the window
+  logic [Window*8-1:0]   window_q;
+  logic [Window-1:0]     strobe_q;
+  logic [UnitBytes-1:0]  in_row, data_bytes;
+
+  logic               merged_all, row_end, next_row, no_beats;
+  logic signed [19:0] ahead_flushed, ahead_merged, merged;
+
+  // verilator lint_off PINCONNECTEMPTY
+  row_cursor #(
+    .UnitBytes(UnitBytes),
+    .BeatBytes(BeatBytes)
+  ) u_cursor (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .take_i    (start_i),
+    .cmd_i,
+    .next_i    (next_row),
+    .end_i     (finish_i),
+    .vector_i  (merge),
+    .beat_i    (flush),
+    .ahead_i   (merge ? ahead_merged : ahead_flushed),
+    .start_ahead_o (),
+    .start_x_step_o(),
+    .valid_o   (valid),
+    .cmd_o     (cmd),
+    .present_o (),  // rows without bytes have no beats
+    .last_row_o(last_row),
+    .no_beat_o (no_beat),
+    .one_beat_o(one_beat),
+    .no_vector_o (merged_all),
+    .one_vector_o(),
+    .ahead_o   (ahead),
+    .mask_i    (merge & ~no_beats),
+    .whole_o   (),  // a store has strobes instead
+    .data_o    (data_bytes),
+    .in_row_o  (in_row)
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  assign flush         = valid & ~rows_done_q & ~no_beat & (merged_all | ahead >= $signed(20'(BeatBytes))) &
+                         room_i & ~halt_i;
+  // Sums and comparisons are made for both cases before it is known whether a beat is sent.
+  assign merged        = ahead + $signed({4'd0, cmd.x_step});
+  assign ahead_flushed = flush ? ahead - $signed(20'(BeatBytes)) : ahead;
+  assign ahead_merged  = flush ? merged - $signed(20'(BeatBytes)) : merged;
+  assign no_beats      = no_beat | (flush & one_beat);
+  assign merge         = valid & ~rows_done_q & ~merged_all & data_valid &
+                         (no_beats | (flush ? ahead < $signed(20'(2 * BeatBytes)) : ahead < $signed(20'(BeatBytes))));
+  assign row_end       = valid & ~rows_done_q & merged_all & no_beats;
+  assign next_row      = row_end & ~last_row;
+
+  // Merging.
+  logic [UnitBytes*8-1:0] aligned;
+  logic [UnitBytes-1:0]   placed;
+  logic [Window*8-1:0]    window, wide, blend;
+  logic [Window-1:0]      strobe, wide_placed;
+  always_comb begin
+    window      = 'x;
+    strobe      = 'x;
+    placed      = 'x;
+    aligned     = 'x;
+    wide        = 'x;
+    wide_placed = 'x;
+    blend       = 'x;
+    if (flush | merge) begin
+      window = flush ? window_q >> (BeatBytes * 8) : window_q;
+      strobe = flush ? strobe_q >> BeatBytes : strobe_q;
+    end
+    if (merge & ~no_beats) begin
+      aligned = data;
+      placed  = data_bytes & in_row;
+      if (ahead < 0) begin
+        // The row begins inside this vector, or after it. No beat is sent then: `ahead` is what it is after one.
+        if (ahead <= -20'(UnitBytes)) placed = '0;
+        placed      = placed >> (~ahead[7:0] + 8'd1);
+        aligned     = aligned >> {~ahead[7:0] + 8'd1, 3'd0};
+        wide        = (Window * 8)'(aligned);
+        wide_placed = Window'(placed);
+      end else begin
+        wide        = (Window * 8)'(aligned) << {ahead[BeatShift-1:0], 3'd0};
+        wide_placed = Window'(placed) << ahead[BeatShift-1:0];
+      end
+      if (&placed & strobe == '0) begin
+        window = wide;  // the usual case: no earlier bytes to keep
+      end else begin
+        for (int j = 0; j < Window; j++) blend[j*8+:8] = {8{wide_placed[j]}};
+        window = (window & ~blend) | (wide & blend);
+      end
+      strobe = strobe | wide_placed;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) rows_done_q <= 1'b0;
+    else if (row_end) rows_done_q <= last_row;
+    if (start_i | next_row) begin
+      window_q <= '0;
+      strobe_q <= '0;
+    end else if (merge | flush) begin
+      window_q <= window;
+      strobe_q <= strobe;
+    end
+  end
+
+  // --------------------------------------------------------------------------------------------------------- write data
+  always_ff @(posedge clk_i) begin
+    if (load_i) begin
+      wdata_o <= window_q[BeatBytes*8-1:0];
+      wstrb_o <= flush ? strobe_q[BeatBytes-1:0] : '0;
+    end
+  end
+
+  assign beat_o = flush;
+  assign sent_o = valid & rows_done_q;
+
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni & reading_q) begin
+      AUnitFromTheScratchpadFindsRoom: assert (unit_push_ready);
+    end
+    if (rst_ni & finish_i) begin
+      ACommandEndsWithAllUnitsRead: assert (read_left_q == '0 & ~reading_q & ~data_valid);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
+
+endmodule
