@@ -13,6 +13,13 @@ int64_t unit_vectors(const spec::Config& config, const Dma& dma) {
   return dma.vectors * std::max(dma.vector_bytes / config.unit_bytes(dma.memory), 1);
 }
 
+// In order, the cycles of a row, whose bytes move one by one, padding included; a store reads each vector before.
+constexpr uint64_t kStoredVector = 1, kStoredBeat = 2;
+uint64_t bytewise_work(const Dma& dma) {
+  const int64_t overhead = dma.store ? static_cast<int64_t>(kStoredVector) : 0;
+  return static_cast<uint64_t>(dma.vectors * (dma.vector_bytes + overhead));
+}
+
 // Whether the rows are contiguous in DRAM, and so are one long row.
 bool dense(const spec::Config& config, const Dma& d) {
   return !config.in_order && d.left == 0 && d.top == 0 && d.source_rows >= d.rows && d.valid == d.vector_bytes &&
@@ -38,6 +45,7 @@ TransferPlan plan(const spec::Config& config, const Dma& dma) {
   const bool merged = dense(config, dma);
   const int64_t rows = merged ? 1 : dma.rows;
   const auto vectors = static_cast<uint64_t>(merged ? unit_vectors(config, dma) * dma.rows : unit_vectors(config, dma));
+  const uint64_t row_work = config.in_order ? bytewise_work(dma) : vectors;
   const int64_t row_bytes = merged ? dma.row_bytes * dma.rows : dma.row_bytes;
   const int64_t all_vectors = merged ? dma.vectors * dma.rows : dma.vectors;
   const int64_t first = std::max<int64_t>(-dma.left, 0);
@@ -45,7 +53,7 @@ TransferPlan plan(const spec::Config& config, const Dma& dma) {
   uint32_t idle = 0;
   for (int64_t y = 0; y < rows; ++y) {
     if (!dma.row_in_dram(y) || first >= last) {
-      idle += static_cast<uint32_t>(vectors);
+      idle += static_cast<uint32_t>(row_work);
       continue;
     }
     const size_t begin = result.bursts.size();
@@ -53,9 +61,10 @@ TransferPlan plan(const spec::Config& config, const Dma& dma) {
                   static_cast<uint32_t>(config.max_burst_beats), result.bursts);
     uint64_t beats = 0;
     for (size_t i = begin; i < result.bursts.size(); ++i) beats += result.bursts[i].beats;
+    const uint64_t beat_work = config.in_order && dma.store ? beats * kStoredBeat : 0;
     for (size_t i = begin; i < result.bursts.size(); ++i) {
       Burst& b = result.bursts[i];
-      b.work = static_cast<uint32_t>((b.beats * std::max(vectors, beats) + beats - 1) / beats);
+      b.work = static_cast<uint32_t>((b.beats * (std::max(row_work, beats) + beat_work) + beats - 1) / beats);
       if (i == begin) b.work += kRowGap, b.idle_work = idle;
     }
     idle = 0;
