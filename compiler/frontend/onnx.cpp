@@ -21,10 +21,11 @@ std::vector<std::span<const OnnxConverter>> tables() {
           onnx_control_converters(),      onnx_elementwise_converters(),
           onnx_image_converters(),        onnx_index_converters(),
           onnx_layer_converters(),        onnx_loss_converters(),
-          onnx_microsoft_converters(),    onnx_quantize_converters(),
-          onnx_recurrent_converters(),    onnx_reduce_converters(),
-          onnx_sequence_converters(),     onnx_shape_converters(),
-          onnx_signal_converters(),       onnx_vision_converters()};
+          onnx_microsoft_converters(),    onnx_microsoft_fused_converters(),
+          onnx_quantize_converters(),     onnx_recurrent_converters(),
+          onnx_reduce_converters(),       onnx_sequence_converters(),
+          onnx_shape_converters(),        onnx_signal_converters(),
+          onnx_vision_converters()};
 }
 
 const OnnxConverter* find_converter(std::string_view op) {
@@ -36,8 +37,17 @@ const OnnxConverter* find_converter(std::string_view op) {
   return nullptr;
 }
 
+// Operators of ONNX Runtime that are the standard ones, from before these had all of their types and opsets.
+constexpr std::string_view kStandardInMicrosoft[] = {"DequantizeLinear", "GatherND", "GridSample", "QuantizeLinear",
+                                                     "Trilu"};
+
 // "Relu", "com.microsoft.Gelu"
-std::string qualified(const OnnxNode& node) { return node.domain.empty() ? node.op : node.domain + "." + node.op; }
+std::string qualified(const OnnxNode& node) {
+  const bool standard =
+      node.domain.empty() || (node.domain == "com.microsoft" &&
+                              std::ranges::find(kStandardInMicrosoft, node.op) != std::end(kStandardInMicrosoft));
+  return standard ? node.op : node.domain + "." + node.op;
+}
 
 // The first opset whose definition of an operator is that of opset 7, but for attributes without a meaning there.
 int64_t first_opset(std::string_view op) {
@@ -197,11 +207,11 @@ class Importer : public OnnxImport {
       if (scope_.names.contains(input.name)) {
         return error(fmt::format("input '{}' is defined twice", input.name), options_.file);
       }
-      TENON_TRY_ASSIGN(type, parameter_type(input));
-      scope_.names.emplace(input.name, builder_.param(*type, input.name));
+      TENON_TRY_ASSIGN(value, parameter(input));
+      scope_.names.emplace(input.name, *value);
     }
     for (const auto& [name, value] : options_.shapes) {
-      if (variables_.contains(name)) continue;
+      if (variables_.contains(name) || sequences_.contains(name)) continue;
       std::vector<std::string> known;
       for (const auto& [variable, symbol] : variables_) known.push_back(variable);
       return error(fmt::format("the model has no unknown size '{}'", name), options_.file,
@@ -210,8 +220,40 @@ class Importer : public OnnxImport {
     return {};
   }
 
+  // An optional value is there. A sequence is a tuple of as many parameters as the user says.
+  Expected<Atom> parameter(const OnnxValue& input) {
+    const OnnxType& type = input.type;
+    if (type.kind == OnnxType::Kind::kOptional) return parameter({input.name, type.element[0]});
+    if (type.kind == OnnxType::Kind::kTensor) {
+      TENON_TRY_ASSIGN(tensor, parameter_type(input));
+      return builder_.param(*tensor, input.name);
+    }
+    const auto length = options_.shapes.find(input.name);
+    constexpr int64_t kLongest = 4096;
+    if (length == options_.shapes.end() || length->second > kLongest) {
+      return error(
+          fmt::format("input '{}' is a sequence, whose length must be known, and at most {}", input.name, kLongest),
+          options_.file,
+          fmt::format("--shapes {}=2 makes it the inputs {}.0 and {}.1", input.name, input.name, input.name));
+    }
+    if (type.element[0].kind != OnnxType::Kind::kTensor)
+      return error(fmt::format("input '{}' is a sequence of sequences, which is not supported", input.name),
+                   options_.file);
+    sequences_.insert(input.name);
+    Atoms elements;
+    for (int64_t k = 0; k < length->second; ++k) {
+      OnnxValue element{fmt::format("{}.{}", input.name, k), type.element[0]};
+      // A size has the same name in each element, and yet may differ.
+      if (element.type.dims) {
+        for (OnnxDim& dim : *element.type.dims) dim.name = dim.name.empty() ? "" : fmt::format("{}_{}", dim.name, k);
+      }
+      TENON_TRY_ASSIGN(tensor, parameter_type(element));
+      elements.push_back(builder_.param(*tensor, element.name));
+    }
+    return builder_.tuple(std::move(elements), input.name);
+  }
+
   Expected<Type> parameter_type(const OnnxValue& input) {
-    if (input.type.kind != OnnxType::Kind::kTensor) return onnx_type(*this, input.type, "input '" + input.name + "'");
     if (!input.type.dims) {
       return error(fmt::format("input '{}' is not a tensor with a shape", input.name), options_.file,
                    "run onnx.shape_inference, or export with shapes");
@@ -265,7 +307,7 @@ class Importer : public OnnxImport {
 
   const OnnxFunction* find_function(const OnnxNode& node) const {
     const auto found = std::ranges::find_if(model_.functions, [&](const OnnxFunction& function) {
-      return function.name == node.op && function.domain == node.domain;
+      return function.name == node.op && function.domain == node.domain && function.overload == node.overload;
     });
     return found == model_.functions.end() ? nullptr : &*found;
   }
@@ -285,7 +327,9 @@ class Importer : public OnnxImport {
     const OnnxConverter* converter = find_converter(qualified(node));
     if (!converter) {
       return import.fail(fmt::format("the operator {} is not supported", qualified(node)),
-                         "express it by operators that are, or export the model without it");
+                         node.domain == "com.microsoft.nchwc"
+                             ? "the model was optimized for one processor: save it with ORT_ENABLE_EXTENDED at most"
+                             : "express it by operators that are, or export the model without it");
     }
     if (node.domain.empty() && import.opset() < first_opset(node.op)) {
       return import.fail(fmt::format("{} of opset {} is not supported", node.op, import.opset()),
@@ -376,6 +420,19 @@ class Importer : public OnnxImport {
       if (found == scope_.names.end()) {
         return error(fmt::format("output '{}' is not defined", name), options_.file, "the graph lacks a node");
       }
+      TENON_TRY_ASSIGN(type, builder_.type_of(found->second));
+      const Tuple* sequence = nullptr;
+      if (const Value* value = builder_.value_of(found->second)) sequence = std::get_if<Tuple>(value);
+      // The elements of a sequence are outputs with their index in their names.
+      const Atoms elements = sequence ? sequence->fields : Atoms();
+      for (uint32_t i = 0; type->tuple() && i < type->tuple()->fields.size(); ++i) {
+        const std::string own = fmt::format("{}.{}", name, i);
+        Expected<Atom> element = elements.empty() ? builder_.project(found->second, i, own) : elements[i];
+        if (element) element = named(*element, own, taken);
+        if (!element) return std::unexpected(std::move(element.error()));
+        results.push_back(*element);
+      }
+      if (type->tuple()) continue;
       TENON_TRY_ASSIGN(result, named(found->second, name, taken));
       results.push_back(*result);
     }
@@ -405,6 +462,7 @@ class Importer : public OnnxImport {
   OnnxScope scope_;
   Builder builder_;
   std::map<std::string, Symbol> variables_;  // of unknown sizes, by their names in the model
+  std::set<std::string> sequences_;          // inputs whose lengths are given
   std::string prefix_;                       // of the names of nodes: the calls of functions around them
   int depth_ = 0;                            // of graphs and calls
   size_t nested_nodes_ = 0;                  // converted so far at a depth above 0

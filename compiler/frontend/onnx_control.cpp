@@ -207,7 +207,11 @@ class Iteration {
         const auto type = joined(node_.context(), carried_[k], (*types)[k + 1], visible);
         if (!type) {
           return node_.fail(fmt::format("the carried value {} is {} first and {} after an iteration", k,
-                                        node_.context().str(carried_[k]), node_.context().str((*types)[k + 1])));
+                                        node_.context().str(carried_[k]), node_.context().str((*types)[k + 1])),
+                            carried_[k].tuple()
+                                ? "a sequence has the same length in each iteration: collect its elements "
+                                  "as an output of the loop instead"
+                                : "");
         }
         changed |= *type != carried_[k];
         carried_[k] = *type;

@@ -1,5 +1,7 @@
 #include "compiler/frontend/onnx_expression.h"
 
+#include "compiler/frontend/onnx_sizes.h"
+
 #include <fmt/format.h>
 
 namespace tenon::compiler {
@@ -129,19 +131,14 @@ int64_t OnnxFormula::known_size(const OnnxTerm& x, int64_t axis, std::string_vie
 
 OnnxTerm OnnxFormula::positions(const OnnxTerm& x, int64_t axis) {
   if (axis < 0) axis += x.rank();
-  if (const auto size = x.size(axis)) {
-    Ints shape(static_cast<size_t>(x.rank()), 1);
-    shape[static_cast<size_t>(axis)] = *size;
-    return apply(ops::kArange, {}, {{"count", *size}}).reshape(shape);
-  }
-  // A symbolic size: the sum of the ones before each element of a line of x.
-  OnnxTerm line = x;
-  for (int64_t other = 0; other < x.rank(); ++other) {
-    if (other != axis) line = line.slice(other, 0, 1);
-  }
-  const OnnxTerm same = apply(ops::kEqual, {line, line});
-  const OnnxTerm ones = apply(ops::kLogicalOr, {same, apply(ops::kLogicalNot, {same})}).cast(DType::kI64);
-  return apply(ops::kCumsum, {ones}, {{"axis", axis}, {"exclusive", int64_t{1}}});
+  const TensorType* type = node_.builder().tensor_type(x.atom());
+  if (!type || axis < 0 || axis >= type->rank()) return x;
+  Ints shape(static_cast<size_t>(type->rank()), 1);
+  shape[static_cast<size_t>(axis)] = -1;
+  if (const auto size = x.size(axis)) return apply(ops::kArange, {}, {{"count", *size}}).reshape(std::move(shape));
+  OnnxAttributes count;
+  count.set("count", OnnxInts(1, Dims{type->dims[static_cast<size_t>(axis)]}, std::nullopt));
+  return term(count.apply(node_, ops::kArange, {})).reshape(std::move(shape));
 }
 
 Status OnnxFormula::results(const std::vector<std::optional<OnnxTerm>>& terms) {

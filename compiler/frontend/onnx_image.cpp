@@ -72,16 +72,15 @@ Expected<double> common_scale(NodeImport& node, const TensorType& type, const In
 }
 
 // Sizes that are computed. With an aspect ratio that is kept, the scale is the smallest or largest of all axes.
-Status computed_sizes(NodeImport& node, const Attrs& common, const OnnxInts& given, const Ints& axes,
-                      const std::string& policy) {
-  TENON_TRY_ASSIGN(x, node.input(0));
+Expected<Atom> computed_sizes(NodeImport& node, Atom x, const Attrs& common, const OnnxInts& given, const Ints& axes,
+                              const std::string& policy) {
   TENON_TRY_ASSIGN(type, node.type(0));
   const OnnxInts at = OnnxInts::of(node.context(), axes);
   OnnxAttributes attrs(common);
   if (policy == "stretch") {
     TENON_TRY_ASSIGN(sizes, given.at_axes(node, at, type->rank(), -1));
     attrs.set("sizes", *sizes);
-    return node.result(attrs.apply(node, ops::kResize, {*x}));
+    return attrs.apply(node, ops::kResize, {x});
   }
   OnnxFormula f(node);
   const OnnxTerm own = gather(f.apply(ops::kShapeOf, {f.input(0)}), f.term(at.vector(node)), 0).cast(DType::kF64);
@@ -95,15 +94,15 @@ Status computed_sizes(NodeImport& node, const Attrs& common, const OnnxInts& giv
       ops::kScatterElements,
       {ones, indices, f.apply(ops::kBroadcastTo, {scale}, {{"shape", Ints{static_cast<int64_t>(axes.size())}}})},
       {{"axis", int64_t{0}}});
-  if (!f.ok()) return f.status();
+  TENON_TRY(f.status());
   TENON_TRY_ASSIGN(sizes, OnnxInts(axes.size(), std::nullopt, rounded.atom()).at_axes(node, at, type->rank(), -1));
   attrs.set("sizes", *sizes);
   attrs.set_operand("scales", scales.atom());
-  return node.result(attrs.apply(node, ops::kResize, {*x}));
+  return attrs.apply(node, ops::kResize, {x});
 }
 
-Status resize(NodeImport& node) {
-  if (node.opset() < 11) return upsample(node);
+// `x` has the shape of input 0.
+Expected<Atom> resized(NodeImport& node, Atom x) {
   TENON_TRY_ASSIGN(type, node.type(0));
   TENON_TRY_ASSIGN(mode, node.string("mode", "nearest"));
   TENON_TRY_ASSIGN(coordinates, node.string("coordinate_transformation_mode", "half_pixel"));
@@ -130,12 +129,13 @@ Status resize(NodeImport& node) {
               {"cubic", *cubic}, {"exclude_outside", *exclude}, {"antialias", *antialias}};
   bool by_sizes = node.has_input(3);
   if (by_sizes && node.has_input(2)) {  // an empty tensor is equivalent to an omitted input
-    TENON_TRY_ASSIGN(sizes, node.constant(3, "the sizes"));
-    by_sizes = sizes->size() > 0;
+    TENON_TRY_ASSIGN(scales, node.type(2));
+    TENON_TRY_ASSIGN(sizes, node.type(3));
+    by_sizes = scales->shape() == runtime::Shape{0} || sizes->shape() != runtime::Shape{0};
   }
   if (by_sizes) {
     TENON_TRY_ASSIGN(sizes_input, OnnxInts::input(node, 3, "the sizes"));
-    if (!sizes_input->constants()) return computed_sizes(node, attrs, *sizes_input, *axes, *policy);
+    if (!sizes_input->constants()) return computed_sizes(node, x, attrs, *sizes_input, *axes, *policy);
     TENON_TRY_ASSIGN(given, node.integers(3, "the sizes"));
     if (given->size() != axes->size()) return node.fail("requires a size for each axis");
     Ints sizes(rank, -1);
@@ -155,11 +155,10 @@ Status resize(NodeImport& node) {
     }
     attrs.emplace("sizes", std::move(sizes));
   } else if (!reals_of(node, 2, "the scales")) {
-    TENON_TRY_ASSIGN(x, node.input(0));
     TENON_TRY_ASSIGN(computed, computed_scales(node, 2, *axes, rank));
     OnnxAttributes with_scales(attrs);
     with_scales.set_operand("scales", *computed);
-    return node.result(with_scales.apply(node, ops::kResize, {*x}));
+    return with_scales.apply(node, ops::kResize, {x});
   } else {
     TENON_TRY_ASSIGN(given, reals_of(node, 2, "the scales"));
     if (given->size() != axes->size()) return node.fail("requires a scale for each axis");
@@ -168,9 +167,37 @@ Status resize(NodeImport& node) {
       TENON_TRY_ASSIGN(axis, axis_of_size(i));
       scales[*axis] = (*given)[i];
     }
+    // The sizes that fractions of unknown sizes have are computed when the model runs.
+    for (size_t axis = 0; axis < rank; ++axis) {
+      if (type->dims[axis].constant() || scales[axis] == std::floor(scales[axis])) continue;
+      TENON_TRY_ASSIGN(computed, node.constant(runtime::Tensor::of<double>({static_cast<int64_t>(rank)}, scales)));
+      OnnxAttributes with_scales(attrs);
+      with_scales.set_operand("scales", *computed);
+      return with_scales.apply(node, ops::kResize, {x});
+    }
     attrs.emplace("scales", std::move(scales));
   }
-  return node.result(node.apply(ops::kResize, {0}, std::move(attrs)));
+  return node.apply(ops::kResize, Atoms{x}, std::move(attrs));
+}
+
+// The nearest elements of integers, as quantized models have them, are those of the same numbers as floats.
+Status resize(NodeImport& node) {
+  if (node.opset() < 11) return upsample(node);
+  TENON_TRY_ASSIGN(type, node.type(0));
+  TENON_TRY_ASSIGN(x, node.input(0));
+  if (!runtime::kIntegers.contains(type->dtype)) return node.result(resized(node, *x));
+  TENON_TRY_ASSIGN(mode, node.string("mode", "nearest"));
+  if (*mode != "nearest") {
+    return node.fail(fmt::format("the mode {} of {} is not supported, only nearest", *mode, runtime::name(type->dtype)),
+                     "resize floats: dequantize before, quantize after");
+  }
+  if (runtime::bytes(type->dtype) > 4)
+    return node.fail(fmt::format("x of {} is not supported", runtime::name(type->dtype)));
+  const auto to = [](DType dtype) { return Attrs{{"dtype", std::string(runtime::name(dtype))}}; };
+  TENON_TRY_ASSIGN(real,
+                   node.apply(ops::kCast, Atoms{*x}, to(runtime::bytes(type->dtype) > 2 ? DType::kF64 : DType::kF32)));
+  TENON_TRY_ASSIGN(result, resized(node, *real));
+  return node.result(node.apply(ops::kCast, Atoms{*result}, to(type->dtype)));
 }
 
 Status grid_sample(NodeImport& node) {

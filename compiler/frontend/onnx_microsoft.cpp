@@ -141,15 +141,14 @@ Status embed_normalization(NodeImport& node) {
   OnnxFormula f(node);
   const OnnxTerm ids = f.input(0), positions = f.input(3);
   OnnxTerm sum = gather(f.input(2), ids, 0);
-  sum = sum + (node.has_input(8) ? gather(positions, f.input(8), 0)
-                                 : positions.slice(0, 0, f.known_size(ids, 1, "the length of the sequence")));
+  sum = sum + gather(positions, node.has_input(8) ? f.input(8) : f.positions(ids, 1), 0);
   if (node.has_input(1) && node.has_input(4)) sum = sum + gather(f.input(4), f.input(1), 0);
   const OnnxTerm y = layer_norm(f, sum, f.input(5), f.input(6), *epsilon);
   std::optional<OnnxTerm> lengths;
   if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
     f.expect(*kind == 0 || *kind == 1, fmt::format("mask_index_type {} is not supported", *kind));
     lengths = node.has_input(7) ? f.input(7).cast(DType::kI32).reduce(ops::kSum, {1})
-                                : f.zeros(DType::kI32, {f.known_size(ids, 0, "the batch")});
+                                : f.positions(ids, 0).reshape({-1}).cast(DType::kI32) * 0;
   }
   return f.results({y, lengths, sum});
 }
@@ -196,8 +195,9 @@ OnnxTerm attended(OnnxFormula& f, const HeadAttributes& attrs, const OnnxTerm& q
   std::optional<OnnxTerm> past;
   if (attrs.causal) {
     const auto keys = k.size(2), queries = q.size(2);
-    f.expect(keys && queries, "attention to earlier tokens requires known lengths");
-    past = f.scalar(static_cast<double>(keys.value_or(0) - queries.value_or(0)), DType::kI64);
+    const auto length = [&](const OnnxTerm& x) { return f.apply(ops::kShapeOf, {x}).slice(0, 2, 3); };
+    past = keys && queries ? f.scalar(static_cast<double>(*keys - *queries), DType::kI64)
+                           : (length(k) - length(q)).squeeze({0});
   }
   const double scale = attrs.scale == 0 ? 1 / std::sqrt(width) : attrs.scale;
   return join_heads(

@@ -19,6 +19,8 @@ namespace {
 // Of the standard domain. Models of opsets before 7 are accepted where their operators have not changed (onnx.cpp).
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 27;
 
+constexpr int64_t kMostSparse = int64_t{1} << 26;  // elements of a sparse tensor, which its file does not bound
+
 constexpr runtime::DTypes kNarrow = runtime::kNarrowFloats | runtime::kNarrowIntegers;
 
 class Reader {
@@ -33,6 +35,11 @@ class Reader {
   }
 
   Expected<OnnxModel> run(const std::filesystem::path& path) {
+    TENON_TRY_ASSIGN(model, parsed(path));
+    return this->model(std::move(*model));
+  }
+
+  Expected<onnx::ModelProto> parsed(const std::filesystem::path& path) {
     const auto failed = [&](std::string_view action) {
       return error(fmt::format("cannot {} the file: {}", action, std::strerror(errno)), path.string());
     };
@@ -43,7 +50,14 @@ class Reader {
     const bool parsed = model.ParseFromIstream(&in);
     if (in.bad()) return failed("read");
     if (!parsed) return corrupt();
-    return this->model(std::move(model));
+    return model;
+  }
+
+  Expected<std::map<std::string, std::string>> metadata(const std::filesystem::path& path) {
+    TENON_TRY_ASSIGN(model, parsed(path));
+    std::map<std::string, std::string> entries;
+    for (const auto& entry : model->metadata_props()) entries.insert_or_assign(entry.key(), entry.value());
+    return entries;
   }
 
   Expected<runtime::Tensor> run_tensor(std::span<const std::byte> bytes) {
@@ -104,13 +118,18 @@ class Reader {
   // The types of inputs matter in the main graph alone: those of an inner graph follow from its use.
   Expected<OnnxGraph> graph(onnx::GraphProto& graph, bool main) {
     OnnxGraph result;
-    if (graph.sparse_initializer_size() > 0) return error("sparse initializers are not supported", file_);
     for (auto& message : *graph.mutable_initializer()) {
       const auto initializer = taken(message);
       TENON_TRY_ASSIGN(tensor, this->tensor(initializer, "initializer '" + initializer.name() + "'"));
       if (!result.initializers.emplace(initializer.name(), std::move(*tensor)).second) {
         return error(fmt::format("initializer '{}' is defined twice", initializer.name()), file_);
       }
+    }
+    for (const auto& sparse : graph.sparse_initializer()) {
+      const std::string& name = sparse.values().name();
+      TENON_TRY_ASSIGN(tensor, sparse_tensor(sparse, "initializer '" + name + "'"));
+      if (!result.initializers.emplace(name, std::move(*tensor)).second)
+        return error(fmt::format("initializer '{}' is defined twice", name), file_);
     }
     for (const auto& input : graph.input()) {
       if (result.initializers.contains(input.name())) continue;
@@ -127,7 +146,7 @@ class Reader {
 
   Expected<OnnxFunction> function(onnx::FunctionProto& proto) {
     OnnxFunction function;
-    function.domain = onnx_domain(proto.domain()), function.name = proto.name();
+    function.domain = onnx_domain(proto.domain()), function.name = proto.name(), function.overload = proto.overload();
     TENON_TRY_ASSIGN(opsets, this->opsets(proto.opset_import()));
     function.opsets = std::move(*opsets);
     function.inputs.assign(proto.input().begin(), proto.input().end());
@@ -311,6 +330,44 @@ class Reader {
     return tensor;
   }
 
+  // The dense tensor, whose other elements are zero.
+  Expected<runtime::Tensor> sparse_tensor(const onnx::SparseTensorProto& proto, const std::string& what) {
+    TENON_TRY_ASSIGN(values, tensor(proto.values(), what));
+    TENON_TRY_ASSIGN(indices, tensor(proto.indices(), what));
+    runtime::Shape shape(proto.dims().begin(), proto.dims().end());
+    if (!runtime::checked_bytes(values->dtype(), shape) || runtime::element_count(shape) > kMostSparse) {
+      return error(fmt::format("{} is a sparse tensor {}, of which {} elements are supported", what,
+                               runtime::to_string(shape), kMostSparse),
+                   file_);
+    }
+    const int64_t count = runtime::element_count(values->shape()), rank = static_cast<int64_t>(shape.size());
+    const bool linear = indices->shape() == runtime::Shape{count};
+    if (indices->dtype() != runtime::DType::kI64 || !(linear || indices->shape() == runtime::Shape{count, rank})) {
+      return error(
+          fmt::format("{} has {} values at indices {} {}, must be i64 {} or {}", what, count,
+                      runtime::name(indices->dtype()), runtime::to_string(indices->shape()),
+                      runtime::to_string(runtime::Shape{count}), runtime::to_string(runtime::Shape{count, rank})),
+          file_);
+    }
+    runtime::Tensor dense(values->dtype(), shape);
+    const auto width = static_cast<size_t>(runtime::bytes(values->dtype()));
+    const auto index = std::as_const(*indices).data<int64_t>();
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t at = linear ? index[static_cast<size_t>(i)] : 0;
+      bool inside = !linear || (at >= 0 && at < runtime::element_count(shape));
+      for (int64_t axis = 0; axis < rank && !linear; ++axis) {
+        const int64_t along = index[static_cast<size_t>(i * rank + axis)], size = shape[static_cast<size_t>(axis)];
+        inside = inside && along >= 0 && along < size;
+        at = inside ? at * size + along : 0;
+      }
+      if (!inside)
+        return error(fmt::format("{} has the value {} outside of {}", what, i, runtime::to_string(shape)), file_);
+      std::ranges::copy(std::as_const(*values).bytes().subspan(static_cast<size_t>(i) * width, width),
+                        dense.bytes().begin() + at * static_cast<std::ptrdiff_t>(width));
+    }
+    return dense;
+  }
+
   // `what` has the type, for messages. A size of -1 is what some exporters write for an unknown one.
   Expected<OnnxType> type(const onnx::TypeProto& proto, const std::string& what) {
     OnnxType type;
@@ -340,7 +397,7 @@ class Reader {
   }
 
   Expected<OnnxNode> node(onnx::NodeProto& proto) {
-    OnnxNode node{proto.op_type(), onnx_domain(proto.domain()), proto.name(), {}, {}, {}};
+    OnnxNode node{proto.op_type(), onnx_domain(proto.domain()), proto.name(), {}, {}, {}, proto.overload()};
     node.inputs.assign(proto.input().begin(), proto.input().end());
     node.outputs.assign(proto.output().begin(), proto.output().end());
     if (node.name.empty() && !node.outputs.empty()) node.name = node.outputs[0];
@@ -369,6 +426,10 @@ class Reader {
       case onnx::AttributeProto::STRINGS: return std::vector<std::string>(attr.strings().begin(), attr.strings().end());
       case onnx::AttributeProto::TENSOR: {
         TENON_TRY_ASSIGN(tensor, this->tensor(attr.t(), what));
+        return std::move(*tensor);
+      }
+      case onnx::AttributeProto::SPARSE_TENSOR: {
+        TENON_TRY_ASSIGN(tensor, sparse_tensor(attr.sparse_tensor(), what));
         return std::move(*tensor);
       }
       case onnx::AttributeProto::TENSORS: {
@@ -412,6 +473,10 @@ Expected<OnnxModel> read_onnx(const std::filesystem::path& path) {
   const std::string file = path.filename().string();
   const std::optional<std::filesystem::path> folder = path.parent_path();
   return Reader(file, folder).run(path);
+}
+
+Expected<std::map<std::string, std::string>> read_onnx_metadata(const std::filesystem::path& path) {
+  return Reader(path.filename().string(), {}).metadata(path);
 }
 
 Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file) {

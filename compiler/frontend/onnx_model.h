@@ -42,6 +42,7 @@ struct OnnxNode {
   std::string op, domain, name;
   std::vector<std::string> inputs, outputs;  // an empty name: omitted
   OnnxAttrs attrs;
+  std::string overload = {};  // of several functions of the model with one name
 };
 
 struct OnnxValue {
@@ -60,7 +61,7 @@ struct OnnxGraph {
 using OnnxOpsets = std::map<std::string, int64_t>;
 
 struct OnnxFunction {
-  std::string domain, name;
+  std::string domain, name, overload;
   OnnxOpsets opsets;
   std::vector<std::string> inputs, outputs;
   std::vector<std::string> attributes;  // without default values
@@ -82,6 +83,9 @@ Expected<OnnxModel> read_onnx(std::span<const std::byte> bytes, const std::strin
                               const std::optional<std::filesystem::path>& folder = {});
 // The same of a file, which is never in memory as a whole beside its tensors; its external files are in its folder.
 Expected<OnnxModel> read_onnx(const std::filesystem::path& path);
+
+// What exporters add to a model by name, as labels.
+Expected<std::map<std::string, std::string>> read_onnx_metadata(const std::filesystem::path& path);
 
 // A TensorProto alone, as ONNX's test data are stored.
 Expected<runtime::Tensor> read_onnx_tensor(std::span<const std::byte> bytes, const std::string& file);

@@ -144,6 +144,7 @@ std::span<const OnnxConverter> onnx_layer_converters();
 std::span<const OnnxConverter> onnx_loss_converters();
 std::span<const OnnxConverter> onnx_matmul_nbits_converters();
 std::span<const OnnxConverter> onnx_microsoft_converters();
+std::span<const OnnxConverter> onnx_microsoft_fused_converters();
 std::span<const OnnxConverter> onnx_ml_converters();
 std::span<const OnnxConverter> onnx_quantize_converters();
 std::span<const OnnxConverter> onnx_recurrent_converters();
@@ -152,9 +153,6 @@ std::span<const OnnxConverter> onnx_sequence_converters();
 std::span<const OnnxConverter> onnx_shape_converters();
 std::span<const OnnxConverter> onnx_signal_converters();
 std::span<const OnnxConverter> onnx_vision_converters();
-
-// The type of values of an ONNX type, whose rank must be stated; `what` has the type, for messages.
-Expected<Type> onnx_type(OnnxImport& import, const OnnxType& type, const std::string& what);
 
 // The dtype with this TensorProto.DataType; nothing where it is not supported.
 std::optional<DType> onnx_dtype(int64_t data_type);

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <optional>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_sizes.h"
 #include "runtime/reference/recurrent.h"
 
 namespace tenon::compiler {
@@ -90,6 +90,14 @@ Status recurrent_layer(NodeImport& node, Atom w_atom, Atom r_atom) {
   TENON_TRY_ASSIGN(stated, node.integer("hidden_size", hidden));
   if (*stated != hidden) return node.fail(fmt::format("hidden_size is {}, r has {}", *stated, hidden));
   const auto zeros = [&](std::vector<int64_t> size) { return node.zeros(x->dtype, size); };
+  const auto initial_state = [&]() -> Expected<Atom> {  // zeros, also of a batch of unknown size
+    const Dim batch = x->dims[batch_first ? 0 : 1];
+    if (const auto size = batch.constant()) return zeros({directions, *size, hidden});
+    Context& context = node.context();
+    OnnxAttributes full({{"value", 0.0}, {"dtype", std::string(runtime::name(x->dtype))}});
+    full.set("shape", OnnxInts(3, Dims{context.dim(directions), batch, context.dim(hidden)}, std::nullopt));
+    return full.apply(node, ops::kFull, {});
+  };
   const auto transposed = [&](Expected<Atom> atom, std::vector<int64_t> order) -> Expected<Atom> {
     if (!atom || !batch_first) return atom;
     return node.apply(ops::kTranspose, Atoms{*atom}, {{"axes", std::move(order)}});
@@ -105,13 +113,7 @@ Status recurrent_layer(NodeImport& node, Atom w_atom, Atom r_atom) {
     args.back() = *both;
   }
   for (size_t i = 5; i < (kCell ? 7 : 6); ++i) {
-    const auto batch = x->dims[batch_first ? 0 : 1].constant();
-    if (!node.has_input(i) && !batch) {
-      return node.fail("an initial state is omitted, and the size of the batch is unknown",
-                       "bind it with --shapes, or give the state");
-    }
-    TENON_TRY_ASSIGN(state,
-                     node.has_input(i) ? transposed(node.input(i), {1, 0, 2}) : zeros({directions, *batch, hidden}));
+    TENON_TRY_ASSIGN(state, node.has_input(i) ? transposed(node.input(i), {1, 0, 2}) : initial_state());
     args.push_back(*state);
   }
   OperatorId layer = op;

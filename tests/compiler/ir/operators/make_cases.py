@@ -9,6 +9,7 @@ A case has a name and in the archive
   NAME/onnx   an ONNX model of it (bytes); absent where ONNX has no such operator
   NAME/a ...  the inputs
   NAME/0 ...  the results
+The stored results are those of a processor with AVX-512 VNNI: without it, ONNX Runtime's int8 products saturate.
 The tests of compiler/ir run the calls, those of compiler/frontend the models.
 """
 import pathlib
@@ -60,9 +61,9 @@ def direct(name, tn, inputs, *results):
     store(name, tn, inputs, results)
 
 
-def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=None, domain="", more={}, **attributes):
+def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=None, domain="", more={}, unused=0, **attributes):
     """One ONNX node: its inputs are `inputs` (letters), then `constants` (None: left out), or as `order` says; `more` are
-    attributes with the names of these parameters."""
+    attributes with the names of these parameters. `unused` more results of the node are no outputs of the model."""
     name = name or op.lower()
     inputs = [np.asarray(value) for value in inputs]
     letters = list("abcdefgh"[: len(inputs)])
@@ -76,7 +77,8 @@ def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=Non
     if order:
         names = [names[i] for i in order]
     results = [f"y{i}" for i in range(outputs)]
-    node = helper.make_node(op, names, results, name=name, domain=domain or None, **attributes, **more)
+    node = helper.make_node(op, names, results + [f"unused{i}" for i in range(unused)], name=name, domain=domain or None,
+                            **attributes, **more)
     infos = [
         helper.make_tensor_value_info(letter, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
         for letter, value in zip(letters, inputs)
@@ -94,6 +96,21 @@ def case(op, tn, inputs, constants=(), outputs=1, opset=21, name=None, order=Non
         print(f"{name}: by onnx.reference ({str(reason).splitlines()[0][:90]})", file=sys.stderr)
         found = ReferenceEvaluator(model).run(None, dict(zip(letters, inputs)))
     store(name, tn, inputs, found, model.SerializeToString())
+
+
+def defined(op, inputs, results, **attributes):
+    """A node of ONNX Runtime's domain that its CPU provider lacks, whose results, or their function, are given."""
+    inputs = [np.asarray(value) for value in inputs]
+    if callable(results):
+        results = results(*inputs)
+    letters, outputs = list("abcdefgh"[: len(inputs)]), [f"y{i}" for i in range(len(results))]
+    node = helper.make_node(op, letters, outputs, name=op.lower(), domain="com.microsoft", **attributes)
+    infos = [helper.make_tensor_value_info(letter, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+             for letter, value in zip(letters, inputs)]
+    graph = helper.make_graph([node], op, infos, [onnx.ValueInfoProto(name=name) for name in outputs])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    store("ms_" + op.lower(), None, inputs, [np.asarray(value, F) for value in results], model.SerializeToString())
 
 
 def elementwise():
@@ -745,8 +762,58 @@ def narrow():
     case("TfIdfVectorizer", None, [words[0]], name="tfidf_vector", mode="TF", min_gram_length=2, **grams)
 
 
+def optimized():
+    """Operators that ONNX Runtime's optimizer writes for language models, and those that its quantizer makes of them."""
+    ms = dict(domain="com.microsoft")
+    u8 = dict(low=0, high=256, dtype=np.uint8)
+    angles = np.outer(np.arange(12), F([1, 0.5, 0.25, 0.1, 0.05, 0.01, 0.005, 0.001])).astype(F)
+    q, k, v = normal(2, 3, 64), normal(2, 3, 32), normal(2, 3, 32)
+    past = [normal(2, 2, 4, 16), normal(2, 2, 4, 16)]
+    rotary = [np.cos(angles), np.sin(angles)]
+    grouped = dict(num_heads=4, kv_num_heads=2, **ms)
+    order = [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    one = [value[:1] for value in (q, k, v, *past)]
+    case("GroupQueryAttention", None, [*one, np.int32([6])], [np.int32(7), *rotary], order=order, name="ms_gqa", do_rotary=1, outputs=3, **grouped)
+    step = [value[:, :1] for value in (q, k, v)]
+    case("GroupQueryAttention", None, [*step, *past, np.int32([4, 2])], [np.int32(5), *rotary], order=order, name="ms_gqa_lengths", unused=2, do_rotary=1, rotary_interleaved=1, local_window_size=3, **grouped)
+    case("GroupQueryAttention", None, [np.concatenate([q, k, v], 2), np.int32([2, 2])], [None, np.int32(3)], order=[0, 2, 2, 2, 2, 1, 3], name="ms_gqa_packed", softcap=5.0, **grouped)
+    ids, kinds = ints(2, 4, low=0, high=9), ints(2, 4, low=0, high=2)
+    tables = [ints(9, 16, **u8), ints(6, 16, **u8), ints(2, 16, **u8), ints(16, **u8), ints(16, **u8)]
+    scales, zeros = [F(s) for s in (0.02, 0.03, 0.01, 0.02, 0.015)], [np.uint8(z) for z in (120, 128, 100, 90, 130)]
+    case("QEmbedLayerNormalization", None, [ids, kinds], [*tables, None, *scales, *zeros], name="ms_qembed", outputs=2, **ms)
+    for bits, width, zero in ((4, 32, None), (4, 32, ints(10, 2, **u8)), (8, 64, None)):
+        case("GatherBlockQuantized", None, [ints(2, 3, low=0, high=10)], [ints(10, width, **u8), positive(10, 64 // 16)] + ([] if zero is None else [zero]),
+             order=[1, 0, 2] + ([] if zero is None else [3]), name=f"ms_gather{bits}{'' if zero is None else '_zeros'}", bits=bits, block_size=16, quantize_axis=1, **ms)
+    case("DequantizeLinear", None, [ints(3, 4, low=0, high=65536, dtype=np.uint16)], [F(0.01), np.uint16(32768)], name="ms_dequantize_u16", **ms)
+    case("QuantizeLinear", None, [normal(3, 4)], [F(0.01), np.uint16(32768)], name="ms_quantize_u16", **ms)
+    case("Trilu", None, [normal(4, 4)], name="ms_trilu", upper=0, **ms)
+    # Operators of GPUs: their definitions.
+    x, bias, skip = normal(2, 3, 8), normal(8), normal(2, 3, 8)
+    gelu = lambda t: t * F(0.5) * (F(1) + F(1) * np.vectorize(__import__("math").erf)(t / np.sqrt(2)).astype(F))
+    tanh_gelu = lambda t: F(0.5) * t * (1 + np.tanh(np.sqrt(2 / np.pi).astype(F) * (t + F(0.044715) * t ** 3)))
+    softmax = lambda t: np.exp(t - t.max(-1, keepdims=True)) / np.exp(t - t.max(-1, keepdims=True)).sum(-1, keepdims=True)
+    s = x + bias
+    defined("BiasAdd", [x, bias, skip], [x + bias + skip])
+    defined("BiasSplitGelu", [x, bias], [s[..., :4] * gelu(s[..., 4:])])
+    w = normal(8, 5)
+    defined("GemmFastGelu", [x, w, normal(5)], lambda a, b, c: [tanh_gelu(a @ b + c)])
+    defined("BiasSoftmax", [normal(2, 2, 3, 4), normal(2, 1, 1, 4)], lambda a, b: [softmax(a + b)], axis=3, is_inner_broadcast=0)
+    image, gamma, beta = normal(2, 3, 3, 6), normal(6), normal(6)
+
+    def group_norm(t, groups):  # channels last
+        parts = t.reshape(2, 9, groups, 6 // groups)
+        mean, variance = parts.mean((1, 3), keepdims=True), parts.var((1, 3), keepdims=True)
+        return ((parts - mean) / np.sqrt(variance + 1e-5)).reshape(t.shape) * gamma + beta
+
+    y = group_norm(image, 2)
+    defined("GroupNorm", [image, gamma, beta], [y / (1 + np.exp(-y))], groups=2, activation=1, epsilon=1e-5)
+    other = normal(2, 6)
+    total = image + other[:, None, None] + gamma
+    defined("SkipGroupNorm", [image, gamma, beta, other, gamma], [group_norm(total, 3), total], groups=3, activation=0, epsilon=1e-5)
+
+
 for family in (elementwise, binary, reduce, normalize, convolution, contraction, pool, shape, index, order, create, image, recurrent, quantize,
-               dynamic, integer_layers, recurrent_variants, computed_scales, attention, losses, signal, vision, microsoft, narrow):
+               dynamic, integer_layers, recurrent_variants, computed_scales, attention, losses, signal, vision, microsoft, narrow, optimized):
     family()
 target = pathlib.Path(__file__).parent / "cases.npz"
 np.savez_compressed(target, **archive)
