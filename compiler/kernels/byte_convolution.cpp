@@ -81,21 +81,23 @@ std::optional<LazyTensor> byte_depthwise(const OperatorCall& op, const Windows& 
           static_cast<float>(loop::read(*right->bytes.constant, i).integer - right->zero);
     weights = emit.constant(values);
   }
-  const std::vector<LazyTensor> args{left->bytes, weights};
+  const LazyTensor elements = emit.expression(
+      x.dims, DType::kF32,
+      [=, bytes = left->bytes, zero = left->zero](const Dims& at) { return to_real(bytes.at(at), zero); });
+  const std::vector<LazyTensor> args{elements, weights};
   const Type type = op.context().tensor(op.dims(), DType::kF32);
   const LazyTensor sums =
       sliding_window({emit, op.attrs, args, {type.tensor()}}, "conv",
                      {.windows = windows,
-                      .pad = loop::integer_literal(left->bytes.dtype, pad),
+                      .x = elements,
+                      .pad = loop::literal(DType::kF32, static_cast<double>(op.integer("pad_value"))),
                       .init = loop::literal(DType::kF32, 0),
-                      .element = [=, zero = left->zero](const Expr& x) { return to_real(x, zero); },
-                      .step =
-                          [weights, &context = op.context()](const Expr& sum, const Expr& x, const Dims& at,
-                                                             const Dims& kernel_index) {
-                            Dims weight{at[1], context.dim(0)};
-                            weight.insert(weight.end(), kernel_index.begin(), kernel_index.end());
-                            return sum + weights.at(weight) * x;
-                          }});
+                      .step = [weights, &context = op.context()](const Expr& sum, const Expr& x, const Dims& at,
+                                                                 const Dims& kernel_index) {
+                        Dims weight{at[1], context.dim(0)};
+                        weight.insert(weight.end(), kernel_index.begin(), kernel_index.end());
+                        return sum + weights.at(weight) * x;
+                      }});
   return emit.expression(op.dims(), DType::kI32,
                          [sums](const Dims& at) { return loop::convert(DType::kI32, sums.at(at)); });
 }

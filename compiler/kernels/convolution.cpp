@@ -93,12 +93,14 @@ LoweredResults convolution(const OperatorCall& op) {
   if (w.dims[0] == groups && w.dims[1].constant() == 1 && has_sliding_window(windows)) {  // depthwise
     if (op.emit.machine().threads > 0) return std::vector{pixel_sums(op, windows, pad)};
     if (auto bytes = byte_depthwise(op, windows)) return std::vector{std::move(*bytes)};
+    const LazyTensor& x = op.arg(0);
+    const LazyTensor factors = op.emit.expression(x.dims, op.dtype(), [x](const Dims& at) { return factor(x.at(at)); });
     return std::vector{sliding_window(
         op, "conv",
         {.windows = windows,
-         .pad = pad,
-         .init = like(factor(pad), 0),
-         .element = factor,
+         .x = x.dtype == op.dtype() ? x : factors,
+         .pad = like(loop::literal(op.dtype(), 0), static_cast<double>(op.integer("pad_value"))),
+         .init = loop::literal(op.dtype(), 0),
          .step = [w, &context](const Expr& sum, const Expr& x, const Dims& at, const Dims& kernel_index) {
            Dims weight{at[1], context.dim(0)};
            weight.insert(weight.end(), kernel_index.begin(), kernel_index.end());

@@ -73,10 +73,6 @@ size_t Emitter::choose_option(size_t op, std::string_view knob, std::vector<Opti
   return selected;
 }
 
-void Emitter::add_product(schedules::ProductStages product, size_t operator_index) {
-  products_.push_back({product, operator_index});
-}
-
 LazyTensor Emitter::from_buffer(BufferId buffer, Dims dims, DType dtype) {
   return {.dims = std::move(dims),
           .dtype = dtype,
@@ -412,7 +408,7 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results,
   if (own) {
     TENON_TRY(schedule_by(*own, kernel));
   } else {
-    schedule_products(kernel);
+    schedule_patterns(kernel);
   }
   std::erase_if(operators_, [](const OperatorKnobs& op) { return op.knobs.empty(); });
   kernel.knobs = std::move(operators_);
@@ -460,14 +456,18 @@ Status Emitter::schedule_by(const schedules::UserSchedule& own, KernelFunction& 
   return add_operands(context_, kernel, schedule.loads());
 }
 
-void Emitter::schedule_products(KernelFunction& kernel) {
-  for (const Product& product : products_) {
+void Emitter::schedule_patterns(KernelFunction& kernel) {
+  for (const OperatorPattern& pattern : patterns_) {
     loop::Schedule schedule(context_, kernel.function, constants_of(kernel));
     const auto choose = [&](std::string_view knob, std::vector<Option> options) {
-      return choose_option(product.op, knob, std::move(options));
+      return choose_option(pattern.op, knob, std::move(options));
     };
     KernelFunction scheduled = kernel;
-    Status status = schedules::schedule_product(context_, schedule, product.stages, machine_, choose);
+    Status status;
+    if (const auto* product = std::get_if<schedules::ProductStages>(&pattern.stages))
+      status = schedules::schedule_product(context_, schedule, *product, machine_, choose);
+    if (const auto* windows = std::get_if<schedules::WindowStages>(&pattern.stages))
+      status = schedules::schedule_windows(context_, schedule, *windows, machine_, choose);
     if (status) {
       scheduled.function = schedule.function();
       status = add_operands(context_, scheduled, schedule.loads());

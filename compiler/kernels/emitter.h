@@ -20,6 +20,7 @@
 #include "compiler/kernels/tiles.h"
 #include "compiler/loop/builder.h"
 #include "compiler/schedules/product.h"
+#include "compiler/schedules/sliding_window.h"
 #include "compiler/schedules/user_schedule.h"
 
 namespace tenon::compiler::kernels {
@@ -110,9 +111,10 @@ class Emitter {
   // A contraction whose loops `nests` emits; they store the results computed from the sums.
   using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
   LazyTensor contract(std::string_view name, Dims dims, DType dtype, Nests nests);
-  // The template of matrix products schedules these stages, with the knobs of the current operator.
-  void add_product(schedules::ProductStages product, size_t operator_index);
-  // The index of the operator that is being lowered, for add_product().
+  // Stages that a template schedules, with the knobs of the operator.
+  using Pattern = std::variant<schedules::ProductStages, schedules::WindowStages>;
+  void add_template(Pattern pattern, size_t operator_index) { patterns_.push_back({pattern, operator_index}); }
+  // The index of the operator that is being lowered, for add_template().
   size_t operator_index();
   // A scan along the axis: step(indices, the previous element, or nullptr for the first element).
   LazyTensor scan(std::string_view name, Dims dims, size_t axis, DType dtype,
@@ -160,7 +162,7 @@ class Emitter {
   bool is_contiguous_sum(const Sum& sum);
   LazyTensor reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
   size_t choose_option(size_t op, std::string_view knob, std::vector<Option> options);
-  void schedule_products(KernelFunction& kernel);
+  void schedule_patterns(KernelFunction& kernel);
   Status schedule_by(const schedules::UserSchedule& own, KernelFunction& kernel);
   bool reads_in_place(const std::vector<LazyTensor>& results);
 
@@ -175,11 +177,11 @@ class Emitter {
   std::optional<Pending> pending_;
   std::vector<OperatorKnobs> operators_;
   std::vector<KnobSettings> operator_settings_;  // of each operator
-  struct Product {
-    schedules::ProductStages stages;
+  struct OperatorPattern {
+    Pattern stages;
     size_t op = 0;
   };
-  std::vector<Product> products_;
+  std::vector<OperatorPattern> patterns_;
 };
 
 }  // namespace tenon::compiler::kernels

@@ -1,10 +1,67 @@
 #include "compiler/kernels/map_sum.h"
 
-#include "compiler/kernels/sliding_window_loops.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/kernels/emitter.h"
 #include "compiler/loop/tree.h"
 
 namespace tenon::compiler::kernels {
 namespace {
+
+struct MapLoops {
+  Emitter& emit;
+  Context& context;
+  std::string name;
+  std::vector<Axis> outer = {};  // axes of the image and the channel
+  Dims at = {};                  // indices of the image and the channel
+
+  Dim plus(Dim a, int64_t b) const { return context.add(a, context.dim(b)); }
+  Dim times(Dim a, int64_t b) const { return context.multiply(a, context.dim(b)); }
+
+  // A symbol that differs from the dims of the function.
+  Symbol symbol(std::string candidate) const {
+    const auto& dims = emit.builder().function().dims;
+    while (std::ranges::find(dims, context.symbol(candidate)) != dims.end()) candidate += '_';
+    return context.symbol(candidate);
+  }
+  For loop_of(Symbol var, int64_t extent, LoopKind kind, loop::Body body = {}) const {
+    return {.var = var, .extent = context.dim(extent), .kind = kind, .body = std::move(body)};
+  }
+  void axis(std::vector<Axis>& to, const For& loop, AxisKind kind = AxisKind::kSpatial) const {
+    to.push_back({.var = loop.var, .extent = loop.extent, .kind = kind, .value = context.dim(loop.var)});
+  }
+  // Loops over images and groups of channels, of maps of `terms` terms each. One of them is parallel where there is
+  // enough work for threads.
+  std::vector<For> over_maps(Dim images, Dim channels, int64_t group, double terms) {
+    for (const Dim size : {images, channels}) terms *= static_cast<double>(size.constant().value_or(1 << 10));
+    const bool parallel = terms >= kParallelTerms, many_images = images.constant() != 1;
+    const auto kind_if = [&](bool is_shared) {
+      return parallel && is_shared ? LoopKind::kParallel : LoopKind::kSerial;
+    };
+    std::vector<For> loops{{.var = symbol("c0"), .extent = images, .kind = kind_if(many_images), .body = {}},
+                           {.var = symbol("c1"),
+                            .extent = context.floor_divide(channels, context.dim(group)),
+                            .kind = kind_if(!many_images),
+                            .body = {}}};
+    for (const For& loop : loops) axis(outer, loop);
+    return loops;
+  }
+  Stmt stage(std::string_view stage_name, std::vector<Axis> axes, std::vector<loop::Guard> where, loop::BufferId to,
+             const Dims& index, Expr value) const {
+    loop::Stage stage{.name = emit.builder().stage_name(stage_name),
+                      .axes = std::move(axes),
+                      .where = std::move(where),
+                      .init = {},
+                      .body = {}};
+    stage.body.push_back({loop::Store{to, index, std::move(value)}});
+    return Stmt{std::move(stage)};
+  }
+  loop::BufferId buffer(std::string_view buffer_name, const Dims& dims, DType dtype) const {
+    return emit.builder().local(context.name(emit.builder().stage_name(buffer_name)), dims, dtype);
+  }
+};
 
 constexpr int64_t kMaxChannels = 4;  // at a time: a single one would wait for the latency of its own sums
 
@@ -116,7 +173,7 @@ class MapSummer {
     return x_.at(at);
   }
 
-  SlidingWindowLoops loops_;
+  MapLoops loops_;
   Context& context_;
   const MapSum sum_;
   const LazyTensor x_;

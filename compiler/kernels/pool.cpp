@@ -25,17 +25,19 @@ bool has_few_taps(const Windows& windows) {
   return num_taps <= 25 && windows.out.back().constant().value_or(0) >= 4;
 }
 
-// The sum or maximum of term(x) over the kernel taps of each window, of x padded with `pad`.
+// The sum or maximum of term(x) over the kernel taps of each window, of x padded with `pad`, whose term is `pad`.
 template <class Term>
 LazyTensor over_windows(const OperatorCall& op, const Windows& windows, const Expr& pad, bool is_max, Term term) {
   Context& context = op.context();
   const bool has_threads = op.emit.machine().threads > 0;  // each computes a pixel, and reads x in place
   if (!has_threads && has_sliding_window(windows) && has_few_taps(windows)) {
+    const LazyTensor& x = op.arg(0);
+    const LazyTensor terms = op.emit.expression(x.dims, x.dtype, [=](const Dims& at) { return term(x.at(at)); });
     return sliding_window(op, "pool",
                           {.windows = windows,
+                           .x = term(pad) == pad ? x : terms,
                            .pad = pad,
-                           .init = loop::identity(is_max ? BinaryOp::kMax : BinaryOp::kAdd, term(pad)->dtype),
-                           .element = term,
+                           .init = loop::identity(is_max ? BinaryOp::kMax : BinaryOp::kAdd, x.dtype),
                            .step = [=](const Expr& sum, const Expr& x, const Dims&, const Dims&) {
                              return is_max ? maximum(sum, x) : sum + x;
                            }});

@@ -1,15 +1,8 @@
-// Sliding windows over one channel each, as of depthwise convolutions and pooling.
+// Sliding windows over one channel each, as of depthwise convolutions and pooling: plain sums over the kernel taps of
+// each pixel, which a template turns into register tiles (compiler/schedules/sliding_window.h).
 //
-//   for the channels, and for bands of rows of a large map
-//     padded input = x with padding, its columns split into phases by the stride (padded_input.h)
-//     for the tiles of rows, for the vectors of columns
-//       acc[rows of a tile][lanes] in registers = init
-//       for kw: for kh, unrolled: acc = step(acc, padded input)
-//       result[indices of the tile] = epilogue of acc
-//
-// A padded input fits into L1. No element needs a bounds check, so there are few kinds of tiles, and a loaded row of
-// the padded input serves all rows of a tile. Terms are added column by column of the window. Small maps with few
-// kernel taps, single rows, and inputs that are read once and need no padding are read in place instead.
+// Terms are added column by column of the window. A kernel tap outside of x reads the padding; a template separates the
+// blocks of pixels whose windows are inside, which read x in place without a condition.
 #pragma once
 
 #include <functional>
@@ -20,16 +13,15 @@ namespace tenon::compiler::kernels {
 
 struct SlidingWindow {
   Windows windows;
-  Expr pad, init;
-  // The term of an element of x or of `pad`.
-  std::function<Expr(const Expr& x)> element;
-  // Accumulates a term; `at` is the image and the channel, `kernel_index` the position in the window.
+  LazyTensor x;    // stored if it is not yet
+  Expr pad, init;  // literals
+  // Accumulates an element; `at` is the image and the channel, `kernel_index` the position in the window.
   std::function<Expr(const Expr& sum, const Expr& x, const Dims& at, const Dims& kernel_index)> step;
 };
 
 // Whether the windows are supported: all sizes are constant, and there are one or two spatial dims.
 bool has_sliding_window(const Windows& windows);
-// The sliding window over op.arg(0), with the dims of op's result.
-LazyTensor sliding_window(const OperatorCall& op, std::string_view name, const SlidingWindow& sliding);
+// The result of the sliding window, with the dims of op's result.
+LazyTensor sliding_window(const OperatorCall& op, std::string_view name, SlidingWindow sliding);
 
 }  // namespace tenon::compiler::kernels

@@ -234,9 +234,15 @@ Stmt cut_to(TypeContext& context, const Function& function, Stage producer, cons
              .body = {}};
     axis.value = context.dim(loop.var);
     const auto index = axis.kind == AxisKind::kSpatial ? offset_index(write->indices, axis.var) : std::nullopt;
-    if (index && box[index->position]) {
+    const DimProver prover(context);
+    const Dim offset = context.dim(index ? index->offset : 0);
+    // A box that contains the whole axis, as of windows that leave it, needs no guards.
+    const bool whole =
+        index && box[index->position] && prover.less_equal(box[index->position]->lo, offset) == Answer::kYes &&
+        prover.less(context.add(extent, offset), context.add(box[index->position]->hi, context.dim(2))) == Answer::kYes;
+    if (index && box[index->position] && !whole) {
       const Interval& needed = *box[index->position];
-      const Dim lo = context.subtract(needed.lo, context.dim(index->offset));
+      const Dim lo = context.subtract(needed.lo, offset);
       loop.extent = context.add(context.subtract(needed.hi, needed.lo), context.dim(1));
       axis.value = context.add(lo, axis.value);
       std::vector<const For*> within = around;

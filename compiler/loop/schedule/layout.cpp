@@ -136,11 +136,14 @@ Expected<Function> layout(TypeContext& context, Function function, Symbol buffer
   const DimProver prover(context);
   for (const Digit& digit : *digits) {
     const Dim size = old[digit.axis].extent, divisor = context.dim(digit.divisor);
-    if (prover.divides(divisor, size) != Answer::kYes)
+    // A quotient of a constant size may have elements at its end that no index refers to.
+    const bool exact = prover.divides(divisor, size) == Answer::kYes;
+    if (!exact && !(size.constant() && digit.modulus == 0))
       return error(fmt::format("{} does not divide the size {} of {}", digit.divisor, context.str(size), shown), {},
                    "pad the stage that writes it first");
+    const Dim quotient = exact ? context.floor_divide(size, divisor) : context.ceil_divide(size, digit.divisor);
     const Symbol var = fresh(context, function, fmt::format("{}_{}", context.name(buffer), axes.size()));
-    axes.push_back({var, digit.modulus > 0 ? context.dim(digit.modulus) : context.floor_divide(size, divisor)});
+    axes.push_back({var, digit.modulus > 0 ? context.dim(digit.modulus) : quotient});
   }
   const auto moved = [&](const Dims& indices) {
     Dims result;

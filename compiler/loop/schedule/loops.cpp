@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include "compiler/loop/access.h"
@@ -70,10 +71,35 @@ std::vector<Blocks> blocks_of(TypeContext& context, const DimProver& prover, Dim
   return blocks;
 }
 
+// Blocks of one size, of which the last one ends with the loop, whatever it has in common with the one before.
+std::vector<Blocks> overlapping_blocks(TypeContext& context, const DimProver& prover, Dim extent, int64_t factor) {
+  const Dim size = context.dim(factor);
+  std::vector<Blocks> blocks{{factor, context.dim(0), context.floor_divide(extent, size), true}};
+  if (prover.divides(size, extent) != Answer::kYes)
+    blocks.push_back({factor, context.subtract(extent, size), context.dim(1), true});
+  return blocks;
+}
+
+// Whether points may be computed twice: the loop contains one stage, which assigns and reads nothing that it writes.
+Status computes_again(const TypeContext& context, const For& loop, const Stage& stage) {
+  size_t stages = 0;
+  for_each_statement(loop.body, [&](const Stmt& stmt) { stages += std::holds_alternative<Stage>(stmt.form); });
+  std::set<BufferId> written, read;
+  for_each_access(stage, [&](const Access& access) { (access.writes ? written : read).insert(access.buffer); });
+  const bool updates = std::ranges::any_of(written, [&](BufferId buffer) { return read.contains(buffer); });
+  const bool ordered = std::ranges::any_of(
+      stage.axes, [](const Axis& axis) { return axis.kind == AxisKind::kReduce || axis.kind == AxisKind::kScan; });
+  if (stages == 1 && !updates && !ordered && !is_instruction(stage)) return {};
+  return error(
+      fmt::format("points in the loop '{}' cannot be computed twice: '{}' must be its only stage, and read "
+                  "nothing that it writes",
+                  context.name(loop.var), context.name(stage.name)));
+}
+
 }  // namespace
 
 Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop,
-                         std::span<const int64_t> factors) {
+                         std::span<const int64_t> factors, bool overlaps) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   for (size_t i = 0; i < factors.size(); ++i) {
@@ -86,8 +112,14 @@ Expected<Function> split(TypeContext& context, Function function, Symbol stage, 
   if (target.kind != LoopKind::kSerial)
     return error(fmt::format("the loop '{}' has a loop kind already", context.name(loop)), {},
                  "split the loop before its kind is set");
-  const std::vector<Blocks> blocks =
-      blocks_of(context, DimProver(context, bounds_of(*path, *step)), target.extent, factors);
+  const DimProver prover(context, bounds_of(*path, *step));
+  if (overlaps) {
+    TENON_TRY(computes_again(context, target, path->stage()));
+    if (factors.size() != 1 || prover.less_equal(context.dim(factors[0]), target.extent) != Answer::kYes)
+      return error(fmt::format("overlapping blocks must be of one size, at most that of '{}'", context.name(loop)));
+  }
+  const std::vector<Blocks> blocks = overlaps ? overlapping_blocks(context, prover, target.extent, factors[0])
+                                              : blocks_of(context, prover, target.extent, factors);
   if (!blocks.back().exact) TENON_TRY(all_guardable(context, function, target.body, loop));
   const Symbol outer = fresh(context, function, fmt::format("{}0", context.name(loop)));
   const Symbol inner = fresh(context, function, fmt::format("{}1", context.name(loop)));

@@ -36,38 +36,97 @@ std::optional<Holds> where_it_holds(TypeContext& context, const For& loop, const
 struct Cut {
   Dim first, end;  // the range in which all guards hold
   bool head = false, tail = false;
-  std::vector<std::pair<Symbol, Guard>> proved;  // stages and their guards that hold in the range
+  std::vector<std::pair<Symbol, Guard>> proved;       // stages and their guards that hold in the range
+  std::vector<std::pair<Symbol, Guard>> comparisons;  // of indices, over the axes of the stages
+
+  bool empty() const { return proved.empty() && comparisons.empty(); }
 };
+
+// A comparison of two indices, as the condition left < right.
+std::optional<Guard> as_guard(TypeContext& context, const ExprNode& node) {
+  const auto* comparison = std::get_if<Binary>(&node.form);
+  if (!comparison || (comparison->op != BinaryOp::kLess && comparison->op != BinaryOp::kLessEqual)) return std::nullopt;
+  const auto* left = std::get_if<IndexValue>(&comparison->left->form);
+  const auto* right = std::get_if<IndexValue>(&comparison->right->form);
+  if (!left || !right) return std::nullopt;
+  const bool strict = comparison->op == BinaryOp::kLess;
+  return Guard{left->value, strict ? right->value : context.add(right->value, context.dim(1))};
+}
+
+// The comparisons of indices in the conditions of selects.
+std::vector<Guard> selected_by(TypeContext& context, const Stage& stage) {
+  std::vector<Guard> found;
+  for (const Stmt& stmt : stage.body) {
+    const auto* store = std::get_if<Store>(&stmt.form);
+    if (!store) continue;
+    for_each_node(store->value, [&](const ExprNode& node) {
+      const auto* selection = std::get_if<Select>(&node.form);
+      if (!selection) return;
+      for_each_node(selection->condition, [&](const ExprNode& part) {
+        const auto guard = as_guard(context, part);
+        if (guard && std::ranges::find(found, *guard) == found.end()) found.push_back(*guard);
+      });
+    });
+  }
+  return found;
+}
+
+// The expression where these comparisons hold.
+Expr decided(TypeContext& context, const Expr& expr, const std::vector<Guard>& holding) {
+  const auto is_true = [](const Expr& value) {
+    const auto* constant = std::get_if<Literal>(&value->form);
+    return constant && value->dtype == DType::kBool && constant->integer != 0;
+  };
+  return rewrite(expr, [&](const ExprNode& node) -> Expr {
+    if (const auto guard = as_guard(context, node); guard && std::ranges::find(holding, *guard) != holding.end())
+      return integer_literal(DType::kBool, 1);
+    const auto* both = std::get_if<Binary>(&node.form);
+    if (both && both->op == BinaryOp::kAnd) {
+      if (is_true(both->left)) return both->right;
+      if (is_true(both->right)) return both->left;
+    }
+    const auto* selection = std::get_if<Select>(&node.form);
+    return selection && is_true(selection->condition) ? selection->then : nullptr;
+  });
+}
 
 Expected<Cut> find_cut(TypeContext& context, const Function& function, const Path& path, size_t step) {
   For& loop = path.loop_at(step);
-  Cut cut{.first = context.dim(0), .end = loop.extent, .head = false, .tail = false, .proved = {}};
+  Cut cut{.first = context.dim(0), .end = loop.extent, .head = false, .tail = false, .proved = {}, .comparisons = {}};
   const std::set<Symbol> outside = outside_variables(function, path, step);
   std::vector<const For*> inner;
   const std::function<void(Stmt&)> visit = [&](Stmt& stmt) {
     if (auto* deeper = std::get_if<For>(&stmt.form)) inner.push_back(deeper);
-    if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
-      for (const Guard& guard : stage->where) {
-        const Dim both[] = {guard.left, guard.right};
-        if (!mentions(both, loop.var)) continue;
-        const auto holds = where_it_holds(context, loop, guard, inner);
-        bool usable = holds.has_value();
-        if (holds) {
-          for_each_variable(holds->first.value_or(holds->end.value_or(Dim{})),
-                            [&](Symbol var) { usable &= outside.contains(var) && var != loop.var; });
-        }
-        if (!usable) continue;
-        if (holds->first)
-          cut.first = cut.head ? context.maximum({cut.first, *holds->first}) : *holds->first, cut.head = true;
-        if (holds->end) cut.end = cut.tail ? context.minimum({cut.end, *holds->end}) : *holds->end, cut.tail = true;
-        cut.proved.emplace_back(stage->name, guard);
+    // Cuts where the condition begins and ceases to hold, and returns whether that is possible.
+    const auto cut_at = [&](const Guard& guard) {
+      const Dim both[] = {guard.left, guard.right};
+      if (!mentions(both, loop.var)) return false;
+      const auto holds = where_it_holds(context, loop, guard, inner);
+      bool usable = holds.has_value();
+      if (holds) {
+        for_each_variable(holds->first.value_or(holds->end.value_or(Dim{})),
+                          [&](Symbol var) { usable &= outside.contains(var) && var != loop.var; });
       }
+      if (!usable) return false;
+      if (holds->first)
+        cut.first = cut.head ? context.maximum({cut.first, *holds->first}) : *holds->first, cut.head = true;
+      if (holds->end) cut.end = cut.tail ? context.minimum({cut.end, *holds->end}) : *holds->end, cut.tail = true;
+      return true;
+    };
+    if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
+      for (const Guard& guard : stage->where)
+        if (cut_at(guard)) cut.proved.emplace_back(stage->name, guard);
+      for (const Guard& comparison : selected_by(context, *stage)) {
+        const Dims ends = over_loops(context, *stage, {comparison.left, comparison.right});
+        if (cut_at({ends[0], ends[1]})) cut.comparisons.emplace_back(stage->name, comparison);
+      }
+      return;
     }
     for_each_body(stmt, [&](Body& body) { std::ranges::for_each(body, visit); });
     if (std::holds_alternative<For>(stmt.form)) inner.pop_back();
   };
   std::ranges::for_each(loop.body, visit);
-  if (cut.proved.empty())
+  if (cut.empty())
     return error(fmt::format("no guard inside '{}' holds for a whole range of its iterations", context.name(loop.var)));
   // 0 <= first <= end <= extent
   const DimProver prover(context);
@@ -111,8 +170,10 @@ Expected<Function> partition(TypeContext& context, Function function, Symbol sta
     }
     return part;
   };
+  const auto has_iterations = [&](Dim first, Dim end) { return context.subtract(end, first).constant() != 0; };
   std::vector<Stmt> parts;
-  if (cut->head) parts.push_back({subrange(context.dim(0), cut->first, "head")});
+  if (cut->head && has_iterations(context.dim(0), cut->first))
+    parts.push_back({subrange(context.dim(0), cut->first, "head")});
   const Symbol var = whole.var;
   For& middle = path->loop_at(*step);
   for (Stmt& stmt : middle.body) {
@@ -120,16 +181,22 @@ Expected<Function> partition(TypeContext& context, Function function, Symbol sta
       std::erase_if(inside.where, [&](const Guard& guard) {
         return std::ranges::find(cut->proved, std::pair{inside.name, guard}) != cut->proved.end();
       });
+      std::vector<Guard> holding;
+      for (const auto& [name, comparison] : cut->comparisons)
+        if (name == inside.name) holding.push_back(comparison);
+      if (holding.empty()) return;
+      for_each_expr(inside, [&](Expr& expr) { expr = decided(context, expr, holding); });
     });
   }
   middle.extent = context.subtract(cut->end, cut->first);
-  if (cut->head) {
+  if (cut->first != context.dim(0)) {
     middle.var = fresh(context, function, fmt::format("{}_full", context.name(var)));
     for (Stmt& stmt : middle.body)
       substitute(context, function, stmt, {{var, context.add(cut->first, context.dim(middle.var))}});
   }
-  parts.push_back({std::move(middle)});
-  if (cut->tail) parts.push_back({subrange(cut->end, whole.extent, "tail")});
+  const bool has_tail = cut->tail && has_iterations(cut->end, whole.extent);
+  if (has_iterations(cut->first, cut->end) || (parts.empty() && !has_tail)) parts.push_back({std::move(middle)});
+  if (has_tail) parts.push_back({subrange(cut->end, whole.extent, "tail")});
   const Path::Step original = path->steps[*step];
   erase(original);
   original.body->insert(original.body->begin() + static_cast<ptrdiff_t>(original.index),

@@ -13,9 +13,11 @@
 namespace tenon::compiler::loop {
 
 // No factor exceeds the one before; each but the first one makes a copy of the loop for iterations that remain.
+// `overlaps`: instead, a last block of the one factor's size computes points of the block before it again.
 Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop,
-                         std::span<const int64_t> factors);
+                         std::span<const int64_t> factors, bool overlaps = false);
 Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
+Expected<Function> skew(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
 Expected<Function> reorder(TypeContext& context, Function function, Symbol stage, std::span<const Symbol> loops);
 // The step `mark`: sets the kind of a loop.
 Expected<Function> annotate(TypeContext& context, Function function, Symbol stage, Symbol loop, LoopKind kind);

@@ -65,11 +65,12 @@ constexpr Primitive kPrimitives[] = {
     {"split", "a stage, a loop and factors", 3, 16,
      [](const Arguments& arguments, Function function) -> Expected<Function> {
        std::vector<int64_t> factors;
-       for (size_t i = 2; i < arguments.size(); ++i) {
+       const bool overlaps = arguments.tokens.back() == "overlap";
+       for (size_t i = 2; i < arguments.size() - (overlaps ? 1 : 0); ++i) {
          TENON_TRY_ASSIGN(factor, arguments.integer(i, "factor"));
          factors.push_back(*factor);
        }
-       return split(arguments.context, std::move(function), arguments.name(0), arguments.name(1), factors);
+       return split(arguments.context, std::move(function), arguments.name(0), arguments.name(1), factors, overlaps);
      }},
     {"fuse", "a stage and two loops", 3, 3,
      [](const Arguments& arguments, Function function) {
@@ -78,6 +79,10 @@ constexpr Primitive kPrimitives[] = {
     {"reorder", "a stage and loops", 1, 64,
      [](const Arguments& arguments, Function function) {
        return reorder(arguments.context, std::move(function), arguments.name(0), arguments.names_from(1));
+     }},
+    {"skew", "a stage and two loops", 3, 3,
+     [](const Arguments& arguments, Function function) {
+       return skew(arguments.context, std::move(function), arguments.name(0), arguments.name(1), arguments.name(2));
      }},
     {"mark", "a stage, a loop and a loop kind", 3, 3,
      [](const Arguments& arguments, Function function) -> Expected<Function> {

@@ -10,8 +10,13 @@
 //   split(S, I, 14, 8, 1)       with several factors: blocks of 14 iterations, of the remaining ones as many blocks of
 //   8
 //                               as fit, and so on, each in a copy of the loop with stages S, S_1, S_2.
+//   split(S, I, 8, overlap)     all blocks have 8 iterations; the last one, in S_1, ends with I, and computes points of
+//                               the one before again. S is the only stage in I, and reads nothing that it writes.
 //   fuse(S, I, J)               I and J, the only statement in I, become one loop I_J.
 //   reorder(S, I, J, ...)       permutes these loops, so that they are nested in this order, the first outermost.
+//   skew(S, I, J)               I, which contains J alone, becomes a loop I_J over the diagonals I + J. With guards,
+//   the
+//                               stage S computes the points of I.
 //   mark(S, I, parallel)        sets the loop kind: parallel, vector, unroll or serial. Iterations of parallel and
 //                               vector loops are independent; vector and unroll loops have a constant extent.
 //   inline(S)                   the values of S are computed where they are read; its buffer is removed.
@@ -27,7 +32,8 @@
 //                               combines them.
 //   pad(S, A, 8)                the size of the axis A of S is rounded up to a multiple of 8, which removes guards of
 //                               it. New points write zeros, or do not change a reduction.
-//   partition(S, I)             I is split where guards inside begin to fail: S and S_tail (and S_head before them).
+//   partition(S, I)             I is split where guards inside begin to fail, or comparisons of indices in selects: S
+//                               and S_tail (and S_head before them). Ranges without iterations are left out.
 //   hfuse(S, I, T, J)           the consecutive loops I and J become one loop I_J that runs I's iterations, then J's.
 //   fold_storage(S, B, I, 3)    B holds only the last 3 elements along the axis that the loop I of S traverses.
 //   pipeline(S, I)              S, the first statement in the loop I, runs one iteration ahead of the remaining ones;
@@ -35,7 +41,8 @@
 //   clone(S, T)                 T gets a copy of S for itself, S_T, with a buffer of its own.
 //   layout(B, j k -> j/16 k j%16)
 //                               changes the order of B's elements: the new axes are quotients and remainders of the
-//                               old ones, which are named here in their order, and determine them.
+//                               old ones, which are named here in their order, and determine them. A quotient is
+//                               rounded up where 16 does not divide a constant size.
 //   at_load(S)                  S leaves the function; its buffer becomes a parameter, which is computed once, when the
 //                               function is loaded. S reads constant parameters only.
 //   tensorize(S, I, dot4)       the loops from I inwards, with S, become a declared instruction (instructions.h).

@@ -270,6 +270,47 @@ TEST(Primitives, SplitCoversTailsByCopiesForSmallerBlocks) {
   EXPECT_EQ(text.find("where"), text.rfind("where")) << text;  // a guard of j, none of i
 }
 
+TEST(Primitives, OverlappingBlocksComputeTheLastPointsAgain) {
+  const std::string text =
+      scheduled(kLinear, {"split(y, j, 16, overlap)", "mark(y, j1, vector)", "mark(y_1, j1, vector)"}, linear_params());
+  EXPECT_EQ(text.find("where"), std::string::npos) << text;
+  EXPECT_NE(text.find("at (16*j0 + j1 + 8)"), std::string::npos) << text;
+  // Where the size divides the loop, no block is added.
+  EXPECT_EQ(scheduled(kLinear, {"split(y, j, 8, overlap)"}, linear_params()).find("y_1"), std::string::npos);
+}
+
+constexpr std::string_view kPaddedSum =
+    R"(loop @padded[n](%x: Tensor[(n, 9), i32]) -> (%y: Tensor[(n, 9), i32]) {
+  for i in (n) { for j in (9) { for k in (3) {
+    stage sum(i in (n) at (i), j in (9) at (j), reduce k in (3) at (k)) {
+      init { %y[i, j] = i32(0); }
+      %y[i, j] = %y[i, j] + select(index(0) <= index(j + k - 1) and index(j + k - 1) < index(9), %x[i, j + k - 1], i32(7));
+    }
+  } } }
+}
+)";
+
+std::vector<std::vector<Tensor>> padded_params() { return {{filled(DType::kI32, {4, 9})}}; }
+
+TEST(Primitives, PartitionDecidesComparisonsOfIndices) {
+  const std::string text = scheduled(kPaddedSum, {"split(sum, j, 3)", "partition(sum, j0)"}, padded_params());
+  EXPECT_NE(text.find("%y[i, j] = %y[i, j] + %x[i, j + k - 1];"), std::string::npos) << text;
+  for (const std::string_view stage : {"stage sum_head", "stage sum(", "stage sum_tail"})
+    EXPECT_NE(text.find(stage), std::string::npos) << text;
+  // No range is inside: the first and the last block remain.
+  const std::string edges = scheduled(kPaddedSum, {"split(sum, j, 6)", "partition(sum, j0)"}, padded_params());
+  EXPECT_EQ(edges.find("stage sum("), std::string::npos) << edges;
+}
+
+TEST(Primitives, SkewRunsAlongDiagonals) {
+  const std::string text =
+      scheduled(kPaddedSum, {"split_init(sum, j)", "skew(sum, j, k)", "mark(sum, j_k, unroll)", "mark(sum, k, unroll)"},
+                padded_params());
+  EXPECT_NE(text.find("for j_k in (11) unroll {"), std::string::npos) << text;
+  EXPECT_NE(text.find("%y[i, j] = %y[i, j] + "), std::string::npos) << text;
+  EXPECT_NE(text.find("where"), std::string::npos) << text;
+}
+
 TEST(Primitives, CloneGivesEachReaderItsOwnSums) {
   const std::string text = scheduled(kLinear,
                                      {"split(y, i, 6, 1)", "clone(dot, y)", "compute_at(dot_y, y, i0)",
@@ -284,6 +325,8 @@ TEST(Primitives, LayoutPacksPanels) {
       kLinear, {"cache_read(dot, w)", "pad(w_dot, c0, 16)", "layout(w_dot, j k -> j/16 k j%16)"}, linear_params());
   EXPECT_NE(text.find("alloc %w_dot: Tensor[(2, 5, 16), i32] {"), std::string::npos) << text;
   EXPECT_NE(text.find("%w_dot[j // 16, k, j % 16]"), std::string::npos) << text;
+  const std::string uneven = scheduled(kLinear, {"layout(d, i j -> i j/16 j%16)"}, linear_params());
+  EXPECT_NE(uneven.find("alloc %d: Tensor[(n, 2, 16), i32] {"), std::string::npos) << uneven;
   scheduled(kLinear, {"cache_read(dot, w)", "layout(w_dot, j k -> k j/12 j%3 j/3%4)", "layout(d, i j -> j i)"},
             linear_params());
 }
@@ -320,6 +363,13 @@ struct Refusal {
 
 TEST(Primitives, RefuseWithTheReason) {
   const std::vector<Refusal> cases = {
+      {kGemm, {}, "split(dot, j, 16, overlap)", "points in the loop 'j' cannot be computed twice"},
+      {kLinear, {}, "split(y, i, 4, overlap)", "overlapping blocks must be of one size, at most that of 'i'"},
+      {kLinear, {}, "split(y, j, 16, 8, overlap)", "overlapping blocks must be of one size"},
+      {kLinear, {}, "split(y, j, overlap)", "overlapping blocks must be of one size"},
+      {kGemm, {}, "skew(dot, i, k)", "the loop 'k' is not the only statement in 'i'"},
+      {kGemm, {"mark(dot, j, parallel)"}, "skew(dot, i, j)", "the loop 'j' is parallel"},
+      {kGemm, {"split(dot, k, 4)"}, "skew(dot, k0, k1)", "are both loops of a reduction"},
       {kGemm, {}, "cache_write(dot, q, heap)", "is in no loop 'q'"},
       {kGemm, {}, "cache_write(dot, i, shelf)", "a buffer cannot be placed in 'shelf'"},
       {kGemm, {}, "cache_write(dot, i)", "'cache_write' requires a stage, optionally a loop"},
@@ -450,7 +500,7 @@ TEST(Primitives, RefuseWithTheReason) {
       {kLinear, {}, "layout(d, i j -> i j%4/2)", "'j%4/2' is not an axis, a quotient j/16 or a remainder"},
       {kLinear, {}, "layout(d, i j -> i j/4)", "the new axes do not determine the axis 'j' once"},
       {kLinear, {}, "layout(d, i j -> i j/4 j%8)", "the new axes do not determine the axis 'j' once"},
-      {kLinear, {}, "layout(d, i j -> i j/16 j%16)", "16 does not divide the size 24 of %d"},
+      {kLinear, {}, "layout(d, i j -> i/2 j i%2)", "2 does not divide the size n of %d"},
       {kLinear, {}, "at_load(dot)", "the stage 'dot' reads %x, which is not a constant operand"},
       {kLinear, {}, "at_load(y)", "%y is a result of the function"},
       {kLinear, {"compute_at(dot, y, i)"}, "at_load(dot)", "the stage 'dot' is in a loop with other statements"},

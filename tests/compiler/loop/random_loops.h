@@ -131,9 +131,12 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
   if (names.loops.empty() || next.loops.empty()) return {"inline(" + names.stage + ")"};
   const std::string &stage = names.stage, &loop = random.one_of(names.loops), &buffer = random.one_of(names.buffers);
   const std::string scope = random.one_of<std::string>({"heap", "stack", "registers"});
-  switch (random.below(22)) {
-    case 0: return {fmt::format("split({}, {}, {})", stage, loop, 1 + random.below(5))};
+  switch (random.below(23)) {
+    case 0:
+      return {fmt::format("split({}, {}, {}{})", stage, loop, 1 + random.below(5),
+                          random.below(3) == 0 ? ", overlap" : "")};
     case 1: return {fmt::format("fuse({}, {}, {})", stage, loop, random.one_of(names.loops))};
+    case 21: return {fmt::format("skew({}, {}, {})", stage, loop, random.one_of(names.loops))};
     case 2:
     case 3: {
       std::vector<std::string> order = names.loops;
