@@ -72,6 +72,9 @@ void ModelOptions::declare(Options& options, Records kind) {
       targets, "--targets", "NAME,...",
       "who computes an operator: the first that supports it, of accel (which is the first if it is not named), "
       "dnnl (oneDNN; f32), cuda (a GPU of NVIDIA), cuda:emulated (its kernels, compiled for the CPU), cpu (the last)");
+  options.option(inexact, "--inexact", "TYPES",
+                 "factors whose products a GPU's tensor cores may add in any order, with a bounded error: f16, bf16, "
+                 "and tf32, for f32 rounded to 11 bits; as f16,bf16");
   options.option(schedule, "--schedule", "FILE",
                  "steps of your own for the kernels of operators, as tenon schedule -o writes them");
   options.option(libraries, "--library", "FILE",
@@ -198,6 +201,23 @@ Expected<std::vector<compiler::schedules::UserSchedule>> read_schedules(const Mo
   return compiler::schedules::parse_schedules(*text, options.schedule);
 }
 
+}  // namespace
+
+Expected<compiler::Machine::Inexact> parse_inexact(const ModelOptions& options) {
+  compiler::Machine::Inexact inexact;
+  for (const std::string& name : split(options.inexact)) {
+    if (name == "f16") inexact.f16 = true;
+    else if (name == "bf16") inexact.bf16 = true;
+    else if (name == "tf32") inexact.tf32 = true;
+    else
+      return error(fmt::format("--inexact: '{}' has no inexact products", name), {}, "expected f16, bf16 or tf32",
+                   Fault::kUsage);
+  }
+  return inexact;
+}
+
+namespace {
+
 // The names of --targets. The CPU supports every operator: it may be named as the last, and is not in the result.
 Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bool has_accelerator) {
   std::vector<std::string> targets = split(options.targets), known = compiler::target_names();
@@ -231,6 +251,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
                                         const spec::Config* accelerator, const compiler::PassOptions& passes) {
   TENON_TRY_ASSIGN(method, compiler::parse_calibration(options.method));
   TENON_TRY_ASSIGN(targets, parse_targets(options, accelerator != nullptr));
+  TENON_TRY_ASSIGN(inexact, parse_inexact(options));
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
   compiler::kernels::KnobLookup knobs;
@@ -264,6 +285,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   compiler::CompileOptions compile_options{
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
       .targets = std::move(*targets),
+      .inexact = *inexact,
       .buckets = std::move(*buckets),
       .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
       .calibrate = {.method = *method,

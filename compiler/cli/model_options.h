@@ -30,6 +30,7 @@ struct ModelOptions {
   std::string fallback = "interpreter";  // of operators without a native kernel
   bool for_this_machine = false;         // native code only for the processor of this machine
   std::string targets;                   // names, the preferred first
+  std::string inexact;                   // types of factors
   std::string records;                   // file with the measurements of tenon tune
   std::string schedule;                  // file with steps for kernels
   std::vector<std::string> libraries;    // with functions that the model calls
@@ -40,6 +41,9 @@ struct ModelOptions {
   enum class Records : uint8_t { kMayBe, kNeeded };
   void declare(Options& options, Records kind = Records::kMayBe);
 };
+
+// What --inexact allows.
+Expected<compiler::Machine::Inexact> parse_inexact(const ModelOptions& options);
 
 // Whether this processor has the instruction set level; an empty name is its best one.
 Status check_host_level(const std::string& level);

@@ -33,8 +33,11 @@ struct ScheduleCommand {
 
   Status run() {
     if (level.empty() && !runtime::host_levels().empty()) level = runtime::host_levels().front();
-    const Machine* machine = compiler::find_machine(level);
-    if (!machine) return error(fmt::format("there is no level '{}'", level), {}, known_levels(), Fault::kUsage);
+    const Machine* known = compiler::find_machine(level);
+    if (!known) return error(fmt::format("there is no level '{}'", level), {}, known_levels(), Fault::kUsage);
+    Machine machine = *known;
+    TENON_TRY_ASSIGN(inexact, parse_inexact(model));
+    machine.inexact = *inexact;
     std::vector<UserSchedule> own;
     if (!steps.empty()) {
       TENON_TRY_ASSIGN(text, read_text(steps));
@@ -58,7 +61,7 @@ struct ScheduleCommand {
       if (std::ranges::find(inside, op) == inside.end()) continue;
       if (found++ > 0) fmt::print("\n");
       const UserSchedule* schedule = compiler::schedules::find_schedule(own, inside, level);
-      TENON_TRY(print(context, compiled->kernels, *group, *machine, schedule));
+      TENON_TRY(print(context, compiled->kernels, *group, machine, schedule));
     }
     if (found > 0) return output.empty() ? Status() : write_file(output, saved);
     std::ranges::sort(names);

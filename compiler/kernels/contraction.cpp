@@ -2,13 +2,14 @@
 #include "compiler/kernels/byte_product.h"
 #include "compiler/kernels/einsum.h"
 #include "compiler/kernels/product.h"
+#include "compiler/kernels/short_floats.h"
 
 namespace tenon::compiler::kernels {
 namespace {
 
 LoweredResults dense(const OperatorCall& op) {
   if (auto bytes = byte_product(op, "dense", 1, 0)) return std::vector{std::move(*bytes)};
-  const LazyTensor &x = op.arg(0), &w = op.arg(1);
+  const LazyTensor &x = matrix_operand(op.emit, op.arg(0)), &w = matrix_operand(op.emit, op.arg(1));
   const Dim rows = x.dims[0], columns = w.dims[0];
   const auto [columns_first, packed] = columns_of(op, w, rows, columns, false);
   return std::vector{multiply(op, "dense",
@@ -25,7 +26,7 @@ LoweredResults dense(const OperatorCall& op) {
 
 LoweredResults matmul(const OperatorCall& op) {
   Context& context = op.context();
-  const LazyTensor &a = op.arg(0), &b = op.arg(1);
+  const LazyTensor &a = matrix_operand(op.emit, op.arg(0)), &b = matrix_operand(op.emit, op.arg(1));
   const size_t rank = op.dims().size();
   if (auto bytes = byte_product(op, "matmul", b.rank() - 2, b.rank() - 1)) return std::vector{std::move(*bytes)};
   // An element of an operand's matrix within the batch; dims of 1 are broadcast.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/kernels/product.h"
+#include "compiler/kernels/short_floats.h"
 #include "runtime/reference/einsum.h"
 #include "support/try.h"
 
@@ -83,8 +84,8 @@ class Equation {
     const auto product = [terms, axes](const Dims& at) {
       Expr result;
       for (const Term& term : terms) {
-        const Expr factor = term.value.at(pick(term.axes, axes, at));
-        result = result ? result * factor : factor;
+        const Expr value = factor(term.value.at(pick(term.axes, axes, at)));
+        result = result ? result * value : value;
       }
       return result;
     };
@@ -167,7 +168,7 @@ class Equation {
       for (const Dim dim : dims) shape.push_back(*dim.constant());
       return emit_.constant(term.value.constant->reshaped(shape));
     }
-    return emit_.expression(dims, op_.dtype(), [=, self = *this, axes = std::string(axes)](const Dims& at) {
+    return emit_.expression(dims, term.value.dtype, [=, self = *this, axes = std::string(axes)](const Dims& at) {
       return term.value.at(self.split(axes, at, parts));
     });
   }
@@ -202,7 +203,7 @@ class Equation {
       at.push_back(i);
       at.insert(at.end(), k.begin(), k.end());
       at.push_back(j);
-      return a.at(pick(rows, letters, at)) * weights.at(pick(columns, letters, at));
+      return factor(a.at(pick(rows, letters, at))) * factor(weights.at(pick(columns, letters, at)));
     };
     product.dims = dims_of(output);
     batch += row, batch += column;
@@ -227,7 +228,7 @@ Expected<std::vector<LazyTensor>> einsum(const OperatorCall& op) {
   std::map<char, Dim> sizes;  // the constant, where one of the operands has a constant size
   std::vector<Term> terms;
   for (size_t n = 0; n < op.args.size(); ++n) {
-    terms.push_back({op.arg(n), parsed->inputs[n]});
+    terms.push_back({matrix_operand(op.emit, op.arg(n)), parsed->inputs[n]});
     for (size_t d = 0; d < parsed->inputs[n].size(); ++d) {
       const Dim size = op.arg(n).dims[d];
       const auto [found, is_new] = sizes.emplace(parsed->inputs[n][d], size);

@@ -43,6 +43,7 @@ struct LazyTensor {
   ElementFunction at;
   std::optional<BufferId> buffer = std::nullopt;  // that stores the elements, if one does
   std::shared_ptr<const Tensor> constant = nullptr;
+  std::shared_ptr<const LazyTensor> stored_as = nullptr;  // in f16 or bf16, where it was widened (short_floats.h)
 
   size_t rank() const { return dims.size(); }
 };

@@ -4,6 +4,7 @@
 
 #include "compiler/kernels/bytes.h"
 #include "compiler/kernels/product.h"
+#include "compiler/kernels/short_floats.h"
 #include "compiler/schedules/thread_product.h"
 
 namespace tenon::compiler::kernels {
@@ -34,10 +35,14 @@ struct Factors {
   Expr pad;
 };
 
-// The operands; as i8 where they are bytes without zero points, which tensor cores multiply.
+// The operands; as i8 where they are bytes without zero points, or as f16 or bf16, which tensor cores multiply.
 Factors factors(const OperatorCall& op, const Expr& pad) {
   const LazyTensor &x = op.arg(0), &w = op.arg(1);
   const int64_t value = op.integer("pad_value");
+  if (x.stored_as && w.stored_as) {
+    const LazyTensor &left = matrix_operand(op.emit, x), &right = matrix_operand(op.emit, w);
+    if (left.dtype == right.dtype) return {left, right, loop::literal(left.dtype, static_cast<double>(value))};
+  }
   const auto left = op.dtype() == DType::kI32 ? as_bytes(op.emit, x) : std::nullopt,
              right = left ? as_bytes(op.emit, w) : std::nullopt;
   const auto is_plain = [](const Bytes& bytes) { return bytes.bytes.dtype == DType::kI8 && bytes.zero == 0; };

@@ -7,6 +7,7 @@
 
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/lowerings.h"
+#include "compiler/kernels/short_floats.h"
 #include "compiler/kernels/user_defined.h"
 #include "support/try.h"
 
@@ -135,6 +136,16 @@ class Group {
     });
   }
 
+  // Results in f16 or bf16 are f32 values that are rounded once. Of other types, these would be rounded twice:
+  // operators with the attribute `dtype` compute in 64 bits.
+  static Status check_rounding(const Apply& apply, const std::vector<Type>& results,
+                               const std::vector<LazyTensor>& args) {
+    constexpr runtime::DTypes kExactInF32{DType::kBool, DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kF32};
+    if (!apply.attrs.contains("dtype") || !runtime::kShortFloats.contains(results[0].tensor()->dtype)) return {};
+    if (apply.op->is(ops::kCast) && kExactInF32.contains(args[0].dtype)) return {};
+    return error(fmt::format("{} to {} has no native code", apply.op->name, runtime::name(results[0].tensor()->dtype)));
+  }
+
   Status lower(VarId var, const Apply& apply) {
     const Lowering* lowering = find_lowering(apply.op->id);
     if (!lowering) return error(fmt::format("{} has no loop function", apply.op->name));
@@ -143,16 +154,23 @@ class Group {
     std::vector<LazyTensor> args;
     for (const Atom& atom : apply.args) {
       TENON_TRY_ASSIGN(arg, values(atom));
-      args.push_back(arg->front());
+      args.push_back(widened(emit_, arg->front()));
     }
-    const Type type = group_.type(var);
+    const std::vector<Type> parts = group_.type(var).parts();
+    std::vector<TensorType> wide;
+    for (const Type part : parts) {
+      wide.push_back(*part.tensor());
+      if (runtime::kShortFloats.contains(wide.back().dtype)) wide.back().dtype = DType::kF32;
+    }
+    TENON_TRY(check_rounding(apply, parts, args));
     std::vector<const TensorType*> types;
-    for (const Type part : type.parts()) types.push_back(part.tensor());
+    for (const TensorType& part : wide) types.push_back(&part);
     std::string key = key_of(apply);
     KnobSettings settings = knobs_ ? knobs_(key) : KnobSettings();
     emit_.begin_operator(std::move(key), std::move(settings));
     auto results = lowering->lower({emit_, apply.attrs, args, types});
     if (!results) return error(fmt::format("{}: {}", apply.op->name, results.error().what));
+    for (size_t i = 0; i < parts.size(); ++i) (*results)[i] = rounded(emit_, (*results)[i], parts[i].tensor()->dtype);
     bind(var, apply.op->name, std::move(*results));
     return {};
   }

@@ -127,6 +127,7 @@ class Copier {
   loop::Stage statement(const loop::Stage& stage, const Bindings& bindings, const Bindings& outer) {
     loop::Stage copy;
     copy.name = emit_.builder().stage_name(context_.name(stage.name));
+    copy.async = stage.async;
     Bindings axes = outer;
     for (const loop::Axis& axis : stage.axes) {
       const Symbol renamed = emit_.fresh_index();
@@ -160,6 +161,8 @@ class Copier {
   loop::CallLibrary statement(const loop::CallLibrary& call, const Bindings&, const Bindings&) { return call; }
   loop::Intrinsic statement(const loop::Intrinsic& call, const Bindings&, const Bindings&) { return call; }
   loop::Barrier statement(const loop::Barrier& barrier, const Bindings&, const Bindings&) { return barrier; }
+  loop::Commit statement(const loop::Commit& commit, const Bindings&, const Bindings&) { return commit; }
+  loop::Wait statement(const loop::Wait& wait, const Bindings&, const Bindings&) { return wait; }
 
   Emitter& emit_;
   Context& context_;

@@ -88,7 +88,9 @@ class LaunchFinder {
         loops_.pop_back();
         continue;
       }
-      if (std::holds_alternative<Barrier>(stmt.form)) continue;
+      if (std::holds_alternative<Barrier>(stmt.form) || std::holds_alternative<Commit>(stmt.form) ||
+          std::holds_alternative<Wait>(stmt.form))
+        continue;
       return fail("a statement of a block is outside of every thread", "put it into a loop over threads");
     }
     return {};

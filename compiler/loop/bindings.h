@@ -36,7 +36,7 @@ Expected<std::vector<Launch>> launches_of(TypeContext& context, const Function& 
 
 // Adds the barriers that the phases of each block require: between two of which one writes a buffer that the other
 // accesses. A block's own registers and the buffers that a thread allocates need none.
-Function with_barriers(Function function);
+Function with_barriers(TypeContext& context, Function function);
 
 // One kernel for each launch of a bound function, as back ends emit it. Each has the function's parameters; its results
 // are the function's and then the buffers that the function allocates outside of its launches, which the caller makes.

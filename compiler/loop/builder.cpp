@@ -16,7 +16,7 @@ namespace tenon::compiler::loop {
 namespace {
 
 Expr extreme(DType dtype, bool largest) {
-  return runtime::with_dtype<kElementTypes>(dtype, [&]<class T>(T) -> Expr {
+  return runtime::with_dtype<kComputedTypes>(dtype, [&]<class T>(T) -> Expr {
     using Limits = std::numeric_limits<T>;
     if constexpr (std::is_floating_point_v<T>) return literal(dtype, largest ? HUGE_VAL : -HUGE_VAL);
     else return integer_literal(dtype, static_cast<int64_t>(largest ? Limits::max() : Limits::min()));

@@ -11,8 +11,8 @@ class Comparison {
   Comparison(const Function& a, const Function& b) : a_(a), b_(b) {}
 
   bool run() {
-    return a_.name == b_.name && a_.dims == b_.dims && a_.bounds == b_.bounds && same(a_.params, b_.params) &&
-           same(a_.results, b_.results) &&
+    return a_.name == b_.name && a_.dims == b_.dims && a_.bounds == b_.bounds && a_.inexact == b_.inexact &&
+           same(a_.params, b_.params) && same(a_.results, b_.results) &&
            std::ranges::equal(a_.intrinsics, b_.intrinsics,
                               [](const Function& x, const Function& y) { return equal(x, y); }) &&
            same(a_.body, b_.body);
@@ -54,8 +54,8 @@ class Comparison {
     return a.var == b.var && a.extent == b.extent && a.kind == b.kind && same(a.body, b.body);
   }
   bool same(const Stage& a, const Stage& b) const {
-    return a.name == b.name && a.where == b.where && same(a.init, b.init) && same(a.body, b.body) &&
-           std::ranges::equal(a.axes, b.axes, [](const Axis& x, const Axis& y) {
+    return a.name == b.name && a.async == b.async && a.where == b.where && same(a.init, b.init) &&
+           same(a.body, b.body) && std::ranges::equal(a.axes, b.axes, [](const Axis& x, const Axis& y) {
              return x.var == y.var && x.extent == y.extent && x.kind == y.kind && x.value == y.value;
            });
   }
@@ -75,10 +75,12 @@ class Comparison {
     auto same_operand = [&](const Operand& x, const Operand& y) {
       return same(x.buffer, y.buffer) && x.parts == y.parts;
     };
-    return a.name == b.name && std::ranges::equal(a.inputs, b.inputs, same_operand) &&
+    return a.name == b.name && a.inexact == b.inexact && std::ranges::equal(a.inputs, b.inputs, same_operand) &&
            std::ranges::equal(a.outputs, b.outputs, same_operand);
   }
   bool same(const Barrier&, const Barrier&) const { return true; }
+  bool same(const Commit&, const Commit&) const { return true; }
+  bool same(const Wait& a, const Wait& b) const { return a.groups == b.groups; }
   bool same(const CallLibrary& a, const CallLibrary& b) const {
     return a.symbol == b.symbol && same(a.inputs, b.inputs) && same(a.outputs, b.outputs);
   }

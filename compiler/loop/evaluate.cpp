@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "compiler/loop/expr.h"
+#include "compiler/loop/in_flight.h"
 #include "compiler/loop/races.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/state.h"
@@ -20,7 +21,7 @@ using runtime::Tensor;
 class Evaluator {
  public:
   Evaluator(const TypeContext& context, const Function& function, const EvaluateOptions& options)
-      : state_(context, function, options.max_bytes), races_(state_), options_(options) {}
+      : state_(context, function, options.max_bytes), races_(state_), in_flight_(state_), options_(options) {}
 
   Expected<std::vector<Tensor>> run(std::span<const Tensor> params) {
     TENON_TRY(state_.bind(params));
@@ -58,10 +59,11 @@ class Evaluator {
   Expected<Scalar> evaluate(const ExprNode&, const Load& form) {
     TENON_TRY_ASSIGN(offset, state_.offset(form.buffer, form.indices));
     const Storage& storage = state_.storage(form.buffer);
+    TENON_TRY(in_flight_.read(form.buffer, *offset));
     if (!storage.written[static_cast<size_t>(*offset)])
       return state_.fail(fmt::format("{} is read before it is written, at {}", state_.name(form.buffer),
                                      state_.context().str(form.indices)));
-    TENON_TRY(races_.read(form.buffer, *offset));
+    TENON_TRY(reads(form.buffer, *offset));
     return read(storage.data, *offset);
   }
   Expected<Scalar> evaluate(const ExprNode&, const Unary& form) {
@@ -126,6 +128,49 @@ class Evaluator {
     races_.barrier();
     return {};
   }
+  Status run(const Commit&) {
+    in_flight_.commit();
+    return {};
+  }
+  Status run(const Wait& wait) {
+    for (const InFlight::Copy& copy : in_flight_.wait(wait.groups)) {
+      TENON_TRY(races_.write_of(copy.thread, copy.to, copy.to_element));
+      state_.storage(copy.to).written[static_cast<size_t>(copy.to_element)] = true;
+    }
+    return {};
+  }
+  Status reads(BufferId buffer, int64_t element) {
+    TENON_TRY(in_flight_.read(buffer, element));
+    return races_.read(buffer, element);
+  }
+  Status writes(BufferId buffer, int64_t element) {
+    TENON_TRY(in_flight_.write(buffer, element));
+    return races_.write(buffer, element);
+  }
+  // A copy may end at any time before its group is waited for: it is a write of this phase, and of that of the wait.
+  Status begin_copy(const Store& store) {
+    const CopiedElement copied = *copied_element(store.value);
+    const Load& load = *copied.element;
+    bool copies = true;
+    for (const Expr& each : copied.conditions) {
+      if (!copies) break;
+      TENON_TRY_ASSIGN(condition, evaluate(each));
+      copies = condition->integer != 0;
+    }
+    TENON_TRY_ASSIGN(scalar, evaluate(store.value));
+    TENON_TRY_ASSIGN(to, state_.offset(store.buffer, store.indices));
+    InFlight::Copy copy{.to = store.buffer, .from = load.buffer, .to_element = *to, .thread = races_.thread()};
+    if (copies) {
+      TENON_TRY_ASSIGN(from, state_.offset(load.buffer, load.indices));
+      copy.from_element = *from;
+    }
+    TENON_TRY(writes(store.buffer, *to));
+    Storage& storage = state_.storage(store.buffer);
+    write(storage.data, *to, *scalar);
+    storage.written[static_cast<size_t>(*to)] = false;
+    in_flight_.begin(copy, copies);
+    return {};
+  }
   // The thread or block that is executed at this step.
   int64_t in_order(int64_t step, int64_t extent) const {
     switch (options_.threads) {
@@ -159,6 +204,7 @@ class Evaluator {
                                        state_.context().name(stage.name), point_[i], *extent - 1));
       first &= axis.kind != AxisKind::kReduce || point_[i] == 0;
     }
+    if (stage.async) return begin_copy(std::get<Store>(stage.body.front().form));
     if (first) TENON_TRY(run(stage.init));
     return run(stage.body);
   }
@@ -166,7 +212,7 @@ class Evaluator {
     TENON_TRY_ASSIGN(scalar, evaluate(store.value));
     TENON_TRY_ASSIGN(offset, state_.offset(store.buffer, store.indices));
     Storage& storage = state_.storage(store.buffer);
-    TENON_TRY(races_.write(store.buffer, *offset));
+    TENON_TRY(writes(store.buffer, *offset));
     write(storage.data, *offset, *scalar);
     storage.written[static_cast<size_t>(*offset)] = true;
     return {};
@@ -183,7 +229,8 @@ class Evaluator {
   Status run(const Alloc& alloc) {
     TENON_TRY(state_.allocate(alloc.buffer));
     races_.reset(alloc.buffer);
-    return run(alloc.body);
+    TENON_TRY(run(alloc.body));
+    return in_flight_.release(alloc.buffer);
   }
   Status run(const CallLibrary& call) {
     const std::string symbol(state_.context().name(call.symbol));
@@ -251,7 +298,7 @@ class Evaluator {
         if (!storage.written[static_cast<size_t>((*from)[k])])
           return state_.fail(fmt::format("{} is read by '{}' before it is written", state_.name(call.inputs[i].buffer),
                                          state_.context().name(call.name)));
-        TENON_TRY(races_.read(call.inputs[i].buffer, (*from)[k]));
+        TENON_TRY(reads(call.inputs[i].buffer, (*from)[k]));
         write(block, static_cast<int64_t>(k), read(storage.data, (*from)[k]));
       }
       inputs.push_back(std::move(block));
@@ -276,7 +323,7 @@ class Evaluator {
       Storage& storage = state_.storage(call.outputs[i].buffer);
       const Storage& block = inner.state_.storage(declared.results[i]);
       for (size_t k = 0; k < outputs[i].size(); ++k) {
-        TENON_TRY(races_.write(call.outputs[i].buffer, outputs[i][k]));
+        TENON_TRY(writes(call.outputs[i].buffer, outputs[i][k]));
         write(storage.data, outputs[i][k], read(block.data, static_cast<int64_t>(k)));
         storage.written[static_cast<size_t>(outputs[i][k])] = block.written[k];
       }
@@ -286,6 +333,7 @@ class Evaluator {
 
   State state_;
   RaceChecker races_;
+  InFlight in_flight_;
   const EvaluateOptions& options_;
   uint64_t steps_ = 0;
   Indices point_;  // of the stage that begins

@@ -107,7 +107,16 @@ bool is_dot(BinaryOp op) {
   return op == BinaryOp::kByteDot || op == BinaryOp::kByteDotSaturating || op == BinaryOp::kInt16Dot;
 }
 
+bool is_convertible(DType from, DType to) {
+  if (from == to) return true;
+  const auto is_partner = [](DType narrow, DType other) {
+    return !runtime::kShortFloats.contains(narrow) || other == DType::kF32;
+  };
+  return is_partner(from, to) && is_partner(to, from);
+}
+
 bool is_supported(UnaryOp op, DType dtype) {
+  if (!kComputedTypes.contains(dtype)) return false;
   switch (op) {
     case UnaryOp::kNot: return dtype == DType::kBool;
     case UnaryOp::kNegate:
@@ -128,6 +137,7 @@ bool is_supported(UnaryOp op, DType dtype) {
 }
 
 bool is_supported(BinaryOp op, DType dtype) {
+  if (!kComputedTypes.contains(dtype)) return false;
   switch (op) {
     case BinaryOp::kAdd:
     case BinaryOp::kSubtract:
@@ -187,12 +197,26 @@ Expr select(Expr condition, Expr then, Expr otherwise) {
 }
 Expr convert(DType dtype, Expr value) {
   if (value->dtype == dtype) return value;
+  assert(is_convertible(value->dtype, dtype));
   return make(dtype, Convert{std::move(value)});
 }
 Expr let_index(Symbol var, Dim extent, Expr value, Expr body) {
   assert(!is_float(value->dtype) && value->dtype != DType::kBool);
   const DType dtype = body->dtype;
   return make(dtype, LetIndex{var, extent, std::move(value), std::move(body)});
+}
+
+std::optional<CopiedElement> copied_element(const Expr& value) {
+  CopiedElement copied;
+  const Expr* inner = &value;
+  while (const auto* select = std::get_if<Select>(&(*inner)->form)) {
+    const auto* zero = std::get_if<Literal>(&select->otherwise->form);
+    if (!zero || zero->integer != 0 || std::bit_cast<uint64_t>(zero->real) != 0) return std::nullopt;
+    copied.conditions.push_back(select->condition);
+    inner = &select->then;
+  }
+  copied.element = std::get_if<Load>(&(*inner)->form);
+  return copied.element ? std::optional(std::move(copied)) : std::nullopt;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "compiler/loop/loop.h"
@@ -34,8 +35,18 @@ bool is_dot(BinaryOp op);
 // Whether the operation is defined for the type.
 bool is_supported(UnaryOp op, DType dtype);
 bool is_supported(BinaryOp op, DType dtype);
+// Whether values of one type convert to the other: f16 and bf16 to and from f32 only, so that each conversion rounds
+// once.
+bool is_convertible(DType from, DType to);
 
 bool equal(const Expr& a, const Expr& b);
+
+// A value that is an element of a buffer where all conditions hold, the outermost first, and else zero.
+struct CopiedElement {
+  const Load* element = nullptr;
+  std::vector<Expr> conditions;
+};
+std::optional<CopiedElement> copied_element(const Expr& value);
 
 std::vector<Expr> operands(const ExprNode& node);  // in order
 // Visits each node in post-order: operands before their users.

@@ -242,6 +242,10 @@ Expected<Expr> ExprReader::typed(DType dtype, int depth) {
   const bool is_special = is_float(dtype) && token.kind == Tok::kName && (token.text == "inf" || token.text == "nan");
   if (!negative && !is_number && !is_special) {
     TENON_TRY_ASSIGN(value, expression(depth + 1));
+    if (!is_convertible((*value)->dtype, dtype))
+      return cursor_.error_at(
+          token.offset, fmt::format("{} does not convert to {}", runtime::name((*value)->dtype), runtime::name(dtype)),
+          "f16 and bf16 convert to and from f32 only");
     TENON_TRY(cursor_.expect(")"));
     return convert(dtype, *value);
   }
@@ -267,6 +271,8 @@ Expected<Expr> ExprReader::literal_of(DType dtype, const Token& token, bool nega
     float narrow = 0;
     const auto read = dtype == DType::kF32 ? std::from_chars(begin, end, narrow) : std::from_chars(begin, end, value);
     if (read.ec != std::errc{} || read.ptr != end) return wrong();
+    if (dtype == DType::kF16) value = static_cast<double>(runtime::Half(value));
+    if (dtype == DType::kBF16) value = static_cast<double>(runtime::BFloat16(value));
     return literal(dtype, dtype == DType::kF32 ? narrow : value);
   }
   return runtime::with_dtype<kElementTypes.without(runtime::kReals)>(dtype, [&]<class T>(T) -> Expected<Expr> {

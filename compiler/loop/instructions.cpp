@@ -18,27 +18,45 @@ constexpr Dot kDots[] = {{"vnni_dot_16", "u8", "i8", 16},
                          {"vnni_dot_4", "u8", "i8", 4},
                          {"neon_sdot_4", "i8", "i8", 4},
                          {"neon_udot_4", "u8", "u8", 4}};
-constexpr std::string_view kMma = "mma_s8_16x8x32";
-constexpr std::string_view kNames[] = {kDots[0].name, kDots[1].name, kDots[2].name, kDots[3].name, kDots[4].name, kMma};
-constexpr std::string_view kMmaText =
-    R"(loop @mma_s8_16x8x32(%x: Tensor[(2, 32), i8], %y: Tensor[(2, 32), i8]) -> (%z: Tensor[(2, 2), i32]) {
-  for r in (2) {
-    for c in (2) {
-      for k in (32) {
-        stage dot(r in (2) at (r), c in (2) at (c), reduce k in (32) at (k)) {
-          %z[r, c] = %z[r, c] + i32(%x[r, k]) * i32(%y[c, k]);
-        }
-      }
-    }
-  }
-})";
+// A warp's mma.sync. The 32 bytes of terms are two halves of `half` terms.
+struct MatrixProduct {
+  std::string_view name, operands, sums;  // types
+  int half;
+  std::string_view bound;  // of the relative error
+};
+constexpr MatrixProduct kMatrixProducts[] = {{"mma_s8_16x8x32", "i8", "i32", 16, ""},
+                                             {"mma_f16_16x8x16", "f16", "f32", 8, " inexact 3.814697265625e-06"},
+                                             {"mma_bf16_16x8x16", "bf16", "f32", 8, " inexact 3.814697265625e-06"},
+                                             {"mma_tf32_16x8x8", "f32", "f32", 4, " inexact 0.00390625"}};
+constexpr std::string_view kNames[] = {kDots[0].name,           kDots[1].name,           kDots[2].name,
+                                       kDots[3].name,           kDots[4].name,           kMatrixProducts[0].name,
+                                       kMatrixProducts[1].name, kMatrixProducts[2].name, kMatrixProducts[3].name};
+
+std::string text_of(const MatrixProduct& product) {
+  return fmt::format(
+      R"(loop @{0}(%x: Tensor[(2, 2, {1}), {2}], %y: Tensor[(2, 2, {1}), {2}]) -> (%z: Tensor[(2, 2), {3}]){4} {{
+  for r in (2) {{
+    for c in (2) {{
+      for h in (2) {{
+        for k in ({1}) {{
+          stage dot(r in (2) at (r), c in (2) at (c), reduce h in (2) at (h), reduce k in ({1}) at (k)) {{
+            %z[r, c] = %z[r, c] + {3}(%x[h, r, k]) * {3}(%y[h, c, k]);
+          }}
+        }}
+      }}
+    }}
+  }}
+}})",
+      product.name, product.half, product.operands, product.sums, product.bound);
+}
 
 }  // namespace
 
 std::span<const std::string_view> instruction_names() { return kNames; }
 
 Expected<Function> instruction(TypeContext& context, std::string_view name) {
-  if (name == kMma) return parse(context, kMmaText, name);
+  const auto* product = std::ranges::find(kMatrixProducts, name, &MatrixProduct::name);
+  if (product != std::end(kMatrixProducts)) return parse(context, text_of(*product), name);
   const auto* dot = std::ranges::find(kDots, name, &Dot::name);
   if (dot == std::end(kDots)) {
     std::string names;

@@ -1,7 +1,9 @@
 // The kernels of a bound function: one for each launch.
 #include <algorithm>
+#include <map>
 #include <optional>
 
+#include "compiler/base/dim_prover.h"
 #include "compiler/loop/access.h"
 #include "compiler/loop/bindings.h"
 #include "compiler/loop/tree.h"
@@ -32,8 +34,10 @@ class KernelMaker {
     while (innermost->body.size() == 1) {
       auto* inner = std::get_if<For>(&innermost->body[0].form);
       if (!inner || !binds_block(inner->kind)) break;
+      around_.push_back(innermost);
       innermost = inner;
     }
+    around_.push_back(innermost);
     statements(innermost->body);
   }
 
@@ -44,9 +48,15 @@ class KernelMaker {
         statements(alloc->body);
       } else if (auto* loop = std::get_if<For>(&stmt.form)) {
         if (binds_thread(loop->kind)) bind_all_axes(stmt);
-        else statements(loop->body);
+        else inside(*loop);
       }
     }
+  }
+
+  void inside(For& loop) {
+    around_.push_back(&loop);
+    statements(loop.body);
+    around_.pop_back();
   }
 
   void bind_all_axes(Stmt& stmt) {
@@ -70,7 +80,7 @@ class KernelMaker {
   // launches_of() has checked that the thread's indices are the same axes of the buffer in all accesses.
   void drop_thread_axes(Alloc& alloc) {
     std::vector<bool> dropped(function_.buffer(alloc.buffer).rank(), false);
-    std::vector<const For*> loops;
+    std::vector<const For*> loops = around_;
     const auto find = [&](const Stmt& stmt, const auto& self) -> void {
       const auto* loop = std::get_if<For>(&stmt.form);
       if (loop) loops.push_back(loop);
@@ -88,21 +98,55 @@ class KernelMaker {
       if (loop) loops.pop_back();
     };
     for (const Stmt& stmt : alloc.body) find(stmt, find);
-    for_each_statement(alloc.body, [&](Stmt& stmt) {
-      auto* stage = std::get_if<Stage>(&stmt.form);
-      if (!stage) return;
-      for_each_index(*stage, alloc.buffer, [&](size_t axis, Dim& index) {
-        if (dropped[axis]) index = context_.dim(0);
+    const auto rewrite = [&](Stmt& stmt, const auto& self) -> void {
+      const auto* loop = std::get_if<For>(&stmt.form);
+      if (loop) loops.push_back(loop);
+      if (auto* stage = std::get_if<Stage>(&stmt.form)) {
+        for_each_index(*stage, alloc.buffer, [&](size_t axis, Dim& index) {
+          index = dropped[axis]
+                      ? context_.dim(0)
+                      : without_threads(*stage, index, function_.buffer(alloc.buffer).axes[axis].extent, loops);
+        });
+      }
+      for_each_body(stmt, [&](Body& body) {
+        for (Stmt& inner : body) self(inner, self);
       });
-    });
+      if (loop) loops.pop_back();
+    };
+    for (Stmt& stmt : alloc.body) rewrite(stmt, rewrite);
     Buffer& buffer = function_.buffers[index(alloc.buffer)];
     for (size_t axis = 0; axis < dropped.size(); ++axis)
       if (dropped[axis]) buffer.axes[axis].extent = context_.dim(1);
   }
 
+  // An index of registers that is the same for all threads, over loops that are not theirs: so it is a constant where
+  // those are unrolled. A given axis passes it to the stage.
+  Dim without_threads(Stage& stage, Dim index, Dim extent, const std::vector<const For*>& loops) {
+    const Dim over = over_loops(context_, stage, {index})[0];
+    std::map<Symbol, Dim> first;
+    DimBounds bounds;
+    for (const For* loop : loops) {
+      const auto size = loop->extent.constant();
+      bounds[loop->var] = {0, size ? std::optional(*size - 1) : std::nullopt};
+      if (binds_thread(loop->kind)) first[loop->var] = context_.dim(0);
+    }
+    const Dim uniform = context_.substitute(over, first);
+    if (uniform == over || DimProver(context_, bounds).equal(over, uniform) != Answer::kYes) return index;
+    const auto known = std::ranges::find_if(stage.axes, [&](const Axis& axis) {
+      return axis.kind == AxisKind::kGiven && axis.value == uniform && axis.extent == extent;
+    });
+    if (known != stage.axes.end()) return context_.dim(known->var);
+    std::string name = "digit";
+    while (std::ranges::find(stage.axes, context_.symbol(name), &Axis::var) != stage.axes.end()) name += '_';
+    const Symbol var = context_.symbol(name);
+    stage.axes.push_back({.var = var, .extent = extent, .kind = AxisKind::kGiven, .value = uniform});
+    return context_.dim(var);
+  }
+
   TypeContext& context_;
   Function function_;
   Launch launch_;
+  std::vector<const For*> around_;  // the loops of blocks and of the block around the statement
 };
 
 }  // namespace

@@ -25,10 +25,17 @@
 // barrier is a statement of a block, never of a thread: all threads execute it. Executed serially, the statements in
 // their order, a bound function has the same results.
 //
+// An asynchronous stage copies elements into shared memory while its thread goes on. Until they have arrived they are
+// in flight: they may be neither read nor written, nor may what they are copied from be written. A commit, a statement
+// of a block, closes the group of the copies that each thread has begun since the last commit; after a wait(n), all but
+// the last n groups of each thread have arrived, for this thread. Others may access the elements after a barrier.
+//
 // An Intrinsic is an instruction of the machine that the function declares (Function::intrinsics): its semantics are a
 // loop function on tensors of constant sizes, which at the use are blocks of buffers. It reads all of its operands,
 // including the outputs, before it writes. A back end that supports the instruction emits it; any other executes the
-// declaration.
+// declaration. An inexact instruction adds products of floats in an unspecified order and precision: where all sums are
+// finite and no term underflows, each element of its result differs from the exact sum by at most the bound times the
+// sum of the terms' magnitudes, that of the element before it included. The declaration's own order is one such result.
 //
 // Arithmetic: integers wrap around in their type; division and remainder of integers truncate; a conversion of a
 // float out of range and a division by 0 are errors of the program; floats are IEEE in their own type, each operation
@@ -50,8 +57,11 @@ namespace tenon::compiler::loop {
 
 using runtime::DType;
 
-// The dtypes of buffers and expressions.
-inline constexpr runtime::DTypes kElementTypes = runtime::kAnyDType.without(runtime::kStorageTypes);
+// The dtypes with arithmetic.
+inline constexpr runtime::DTypes kComputedTypes = runtime::kAnyDType.without(runtime::kStorageTypes);
+// The dtypes of buffers and expressions. f16 and bf16 have no arithmetic: their values are loaded, stored, selected,
+// and converted to and from f32.
+inline constexpr runtime::DTypes kElementTypes = kComputedTypes | runtime::kShortFloats;
 
 enum class BufferId : uint32_t {};  // index into Function::buffers
 inline size_t index(BufferId id) { return static_cast<size_t>(id); }
@@ -198,6 +208,7 @@ struct Stage {
   std::vector<Axis> axes;
   std::vector<Guard> where;  // over the loops: a point at which a guard fails is not in the domain
   Body init, body;
+  bool async = false;  // copies in the background
 };
 
 struct Store {
@@ -253,11 +264,18 @@ struct Operand {
 struct Intrinsic {
   Symbol name{};
   std::vector<Operand> inputs, outputs;
+  bool inexact = false;  // as its declaration: whoever placed it allows it
 };
 // All threads of a block have executed the preceding statements before any executes a following one.
 struct Barrier {};
+// Closes a group of asynchronous copies.
+struct Commit {};
+// All groups but the last ones have arrived.
+struct Wait {
+  int64_t groups = 0;
+};
 struct Stmt {
-  std::variant<For, Stage, Store, If, Let, Alloc, CallLibrary, Intrinsic, Barrier> form;
+  std::variant<For, Stage, Store, If, Let, Alloc, CallLibrary, Intrinsic, Barrier, Commit, Wait> form;
 };
 
 // --- Functions ---
@@ -281,6 +299,7 @@ struct Function {
   std::vector<BufferId> params, results;
   std::vector<Buffer> buffers;
   std::vector<Function> intrinsics;  // instructions that the body may use: of constant sizes, without intrinsics
+  double inexact = 0;                // of an instruction: the bound of its relative error; 0: exact
   Body body;
 
   const Function* intrinsic(Symbol symbol) const {
@@ -315,7 +334,7 @@ void for_each_body(S& stmt, F&& visit) {
           visit(node.then), visit(node.otherwise);
         } else {
           static_assert(std::same_as<Node, Store> || std::same_as<Node, CallLibrary> || std::same_as<Node, Intrinsic> ||
-                        std::same_as<Node, Barrier>);
+                        std::same_as<Node, Barrier> || std::same_as<Node, Commit> || std::same_as<Node, Wait>);
         }
       },
       stmt.form);

@@ -9,8 +9,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace tenon::compiler::loop {
 namespace {
+
+constexpr int64_t kMaxGroups = 1 << 20;
 
 class Reader : public ExprReader {
  public:
@@ -39,6 +43,7 @@ class Reader : public ExprReader {
     for (BufferId param : function_.params) scope_.functions.push_back(function_.buffer(param).name);
     TENON_TRY(cursor_.expect("->"));
     TENON_TRY(declarations(function_.results));
+    if (cursor_.accept_name("inexact")) TENON_TRY(bound());
     TENON_TRY(cursor_.expect("{"));
     while (declares && cursor_.is_name("intrinsic") && cursor_.peek(1).kind == Tok::kGlobal) {
       cursor_.skip();
@@ -51,6 +56,15 @@ class Reader : public ExprReader {
   }
 
  private:
+  // Of the relative error of an instruction.
+  Status bound() {
+    const size_t offset = cursor_.offset();
+    TENON_TRY_ASSIGN(digits, cursor_.take(Tok::kFloat, "a relative error, as 3.8e-06"));
+    const auto read = std::from_chars(digits->data(), digits->data() + digits->size(), function_.inexact);
+    if (read.ec != std::errc{} || !(function_.inexact > 0 && function_.inexact < 1))
+      return cursor_.error_at(offset, "a relative error must be above 0 and below 1");
+    return {};
+  }
   Expected<Body> body(int depth) {
     if (depth > kMaxNesting) return cursor_.fail("nested too deeply");
     TENON_TRY(cursor_.expect("{"));
@@ -74,6 +88,11 @@ class Reader : public ExprReader {
       TENON_TRY(cursor_.expect(";"));
       return Stmt{Barrier{}};
     }
+    if (cursor_.accept_name("commit")) {
+      TENON_TRY(cursor_.expect(";"));
+      return Stmt{Commit{}};
+    }
+    if (cursor_.accept_name("wait")) return wait();
     if (cursor_.accept_name("let")) {
       TENON_TRY_ASSIGN(let, bound_index(depth));
       scope_.dims.push_back(let->var);
@@ -101,7 +120,7 @@ class Reader : public ExprReader {
     const size_t offset = cursor_.offset();
     if (cursor_.peek().kind != Tok::kLocal)
       return cursor_.fail("expected a statement",
-                          "for, stage, if, let, alloc, call, intrinsic, barrier, or %a[i] = x;");
+                          "for, stage, if, let, alloc, call, intrinsic, barrier, commit, wait, or %a[i] = x;");
     TENON_TRY_ASSIGN(id, buffer());
     TENON_TRY_ASSIGN(at_indices, indices(*id, offset));
     TENON_TRY(cursor_.expect("="));
@@ -112,6 +131,17 @@ class Reader : public ExprReader {
                                           runtime::name(function_.buffer(*id).dtype), runtime::name((*value)->dtype)));
     TENON_TRY(cursor_.expect(";"));
     return Stmt{Store{*id, std::move(*at_indices), *value}};
+  }
+  Expected<Stmt> wait() {
+    Wait wait;
+    TENON_TRY(cursor_.expect("("));
+    TENON_TRY_ASSIGN(digits, cursor_.take(Tok::kInteger, "a number of groups"));
+    const auto read = std::from_chars(digits->data(), digits->data() + digits->size(), wait.groups);
+    if (read.ec != std::errc{} || wait.groups > kMaxGroups)
+      return cursor_.fail(fmt::format("a number of groups must be at most {}", kMaxGroups));
+    TENON_TRY(cursor_.expect(")"));
+    TENON_TRY(cursor_.expect(";"));
+    return Stmt{wait};
   }
   Expected<Stmt> loop(int depth) {
     For loop;
@@ -160,6 +190,7 @@ class Reader : public ExprReader {
       stage.axes.push_back(axis);
       return {};
     }));
+    stage.async = cursor_.accept_name("async");
     while (cursor_.accept_name("where")) {
       Guard guard;
       TENON_TRY_ASSIGN(left, sizes());
@@ -214,8 +245,7 @@ class Reader : public ExprReader {
     };
     TENON_TRY(list(call.inputs));
     TENON_TRY(cursor_.expect("->"));
-    TENON_TRY(list(call.outputs));
-    return cursor_.expect(";");
+    return list(call.outputs);
   }
   Expected<Stmt> library() {
     CallLibrary call;
@@ -227,6 +257,7 @@ class Reader : public ExprReader {
     }
     call.symbol = context_.symbol(name);
     TENON_TRY(operands(call, [&] { return buffer(); }));
+    TENON_TRY(cursor_.expect(";"));
     return Stmt{std::move(call)};
   }
   Expected<Stmt> intrinsic() {
@@ -234,6 +265,8 @@ class Reader : public ExprReader {
     TENON_TRY_ASSIGN(name, variable());
     call.name = *name;
     TENON_TRY(operands(call, [&] { return block(); }));
+    call.inexact = cursor_.accept_name("inexact");
+    TENON_TRY(cursor_.expect(";"));
     return Stmt{std::move(call)};
   }
 

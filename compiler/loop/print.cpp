@@ -21,8 +21,9 @@ class Printer {
       out_ += fmt::format("{}{}{}", i == 0 ? "[" : ", ", name(function_.dims[i]),
                           bound == function_.bounds.end() ? "" : " in " + str(bound->second));
     }
-    out_ += fmt::format("{}{} -> {} {{\n", function_.dims.empty() ? "" : "]", declarations(function_.params),
-                        declarations(function_.results));
+    out_ += fmt::format("{}{} -> {}{} {{\n", function_.dims.empty() ? "" : "]", declarations(function_.params),
+                        declarations(function_.results),
+                        function_.inexact > 0 ? fmt::format(" inexact {}", function_.inexact) : "");
     for (const Function& intrinsic : function_.intrinsics)
       out_ += Printer(context_, intrinsic).function("intrinsic", depth + 1);
     body(function_.body, depth + 1);
@@ -71,7 +72,7 @@ class Printer {
     if (std::isnan(form.real)) return fmt::format("{}(nan)", runtime::name(node.dtype));
     if (std::isinf(form.real)) return fmt::format("{}({}inf)", runtime::name(node.dtype), form.real < 0 ? "-" : "");
     if (node.dtype == DType::kF32) return fmt::format("f32({})", static_cast<float>(form.real));
-    return fmt::format("f64({})", form.real);
+    return fmt::format("{}({})", runtime::name(node.dtype), form.real);
   }
   std::string text(const ExprNode&, const IndexValue& form, int) const { return "index" + sizes(form.value); }
   std::string text(const ExprNode&, const Load& form, int) const { return element(form.buffer, form.indices); }
@@ -133,7 +134,7 @@ class Printer {
       head += fmt::format("{}{}{} in {} at {}", i == 0 ? "" : ", ", kind(axis.kind), name(axis.var), sizes(axis.extent),
                           sizes(axis.value));
     }
-    head += ")";
+    head += stage.async ? ") async" : ")";
     for (const Guard& guard : stage.where)
       head += fmt::format(" where {} below {}", sizes(guard.left), sizes(guard.right));
     line(depth, head + " {");
@@ -161,6 +162,8 @@ class Printer {
     braces(fmt::format("alloc {}{}", declaration(alloc.buffer), scope), alloc.body, depth);
   }
   void statement(const Barrier&, int depth) { line(depth, "barrier;"); }
+  void statement(const Commit&, int depth) { line(depth, "commit;"); }
+  void statement(const Wait& wait, int depth) { line(depth, fmt::format("wait({});", wait.groups)); }
   void statement(const CallLibrary& call, int depth) {
     auto list = [&](const std::vector<BufferId>& buffers) {
       std::string text = "(";
@@ -183,7 +186,8 @@ class Printer {
       }
       return text + ")";
     };
-    line(depth, fmt::format("intrinsic {}{} -> {};", name(call.name), list(call.inputs), list(call.outputs)));
+    line(depth, fmt::format("intrinsic {}{} -> {}{};", name(call.name), list(call.inputs), list(call.outputs),
+                            call.inexact ? " inexact" : ""));
   }
 
   const TypeContext& context_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "compiler/loop/loop.h"
@@ -13,6 +14,8 @@ namespace tenon::compiler::loop {
 
 class RaceChecker {
  public:
+  using Position = std::array<int64_t, 3>;  // a block in the grid, or a thread in its block
+
   explicit RaceChecker(const State& state) : state_(state) {}
 
   // An iteration of a bound loop.
@@ -25,11 +28,18 @@ class RaceChecker {
   // of the two accesses is a write.
   Status read(BufferId buffer, int64_t element) { return check(buffer, element, false); }
   Status write(BufferId buffer, int64_t element) { return check(buffer, element, true); }
+  // By this thread, at a statement of the block.
+  Status write_of(const Position& thread, BufferId buffer, int64_t element) {
+    const Position outer = std::exchange(thread_, thread);
+    Status status = check(buffer, element, true);
+    thread_ = outer;
+    return status;
+  }
+  const Position& thread() const { return thread_; }
   // The buffer is a new one.
   void reset(BufferId buffer) { accesses_.erase(buffer); }
 
  private:
-  using Position = std::array<int64_t, 3>;  // a block in the grid, or a thread in its block
   // The last accesses in one period: a phase, or a launch.
   struct Period {
     int64_t id = -1;

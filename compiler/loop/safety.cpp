@@ -326,6 +326,8 @@ class SafetyProver {
     writes_.erase(alloc.buffer);
   }
   void statement(const Barrier&) {}
+  void statement(const Commit&) {}
+  void statement(const Wait&) {}
   void statement(const CallLibrary& call) {
     unproven_.library = true;
     for (BufferId input : call.inputs) {

@@ -193,6 +193,8 @@ Expected<Scalar> convert(DType from, DType to, Scalar value) {
   if (is_float(from)) {
     if (to == DType::kF32) return Scalar{.real = static_cast<float>(value.real)};
     if (to == DType::kF64) return value;
+    if (to == DType::kF16) return Scalar{.real = static_cast<double>(runtime::Half(value.real))};
+    if (to == DType::kBF16) return Scalar{.real = static_cast<double>(runtime::BFloat16(value.real))};
     if (to == DType::kBool) return Scalar{.integer = value.real != 0};
     const double whole = std::trunc(value.real);
     const bool fits = with_type(to, [&](auto type) {
@@ -222,7 +224,7 @@ Scalar read(const runtime::Tensor& tensor, int64_t offset) {
   return with_type(tensor.dtype(), [&](auto type) {
     using T = decltype(type);
     const T value = tensor.data<T>()[static_cast<size_t>(offset)];
-    if constexpr (std::is_floating_point_v<T>) return Scalar{.real = value};
+    if constexpr (runtime::is_real<T>) return Scalar{.real = static_cast<double>(value)};
     else return Scalar{.integer = static_cast<int64_t>(value)};
   });
 }
@@ -231,7 +233,7 @@ void write(runtime::Tensor& tensor, int64_t offset, Scalar value) {
   with_type(tensor.dtype(), [&](auto type) {
     using T = decltype(type);
     T& element = tensor.data<T>()[static_cast<size_t>(offset)];
-    if constexpr (std::is_floating_point_v<T>) element = static_cast<T>(value.real);
+    if constexpr (runtime::is_real<T>) element = static_cast<T>(value.real);
     else element = static_cast<T>(value.integer);
   });
 }

@@ -17,11 +17,13 @@
 // Sizes and indices are dims. A ragged axis names the preceding index: Tensor[(b: n, lengths(b), 64), f32]. Other
 // statements: `if (c) { } else { }`, `let t in (n) = i64(%x[i]) { }`, `alloc %t: Tensor[(8,), f32] { }`, `call fill(%a)
 // -> (%b);` (the name may contain dots). `in stack`, `in registers` or `in shared` after a buffer's type stores it
-// there. A loop's kind is parallel, vector, unroll, block_x .. block_z or thread_x .. thread_z; `barrier;` separates
-// phases. Instructions are declared at the start of the function, as `intrinsic @dot4(...) -> (...) { ... }`, and used
-// in stages on blocks of buffers, as `intrinsic dot4(%a[i, 4*k : 4], %b[k, 16*j : 16, 0 : 4]) -> (%c[i, 16*j : 16]);`.
-// In expressions, f32(x) is a conversion or a literal, index(i + 1) is an index as an i64, select(c, a, b) evaluates
-// one of a and b, and (let t in (n) = x; y) binds a computed index.
+// there. `stage s(...) async` copies in the background, until `commit;` and `wait(1);`. A loop's kind is parallel,
+// vector, unroll, block_x .. block_z or thread_x .. thread_z; `barrier;` separates phases. Instructions are declared at
+// the start of the function, as `intrinsic @dot4(...) -> (...) { ... }`, and used in stages on blocks of buffers, as
+// `intrinsic dot4(%a[i, 4*k : 4], %b[k, 16*j : 16, 0 : 4]) -> (%c[i, 16*j : 16]);`. An inexact instruction has
+// `inexact 3.8e-06`, its bound, after its results, and its uses end in `inexact;`. In expressions, f32(x) is a
+// conversion or a literal, index(i + 1) is an index as an i64, select(c, a, b) evaluates one of a and b, and (let t in
+// (n) = x; y) binds a computed index.
 #pragma once
 
 #include <string>

@@ -367,14 +367,55 @@ Dims joined_values(TypeContext& context, const std::vector<Axis>& axes) {
   return values;
 }
 
+using OpenLoops = std::map<Symbol, std::optional<int64_t>>;  // with their sizes
+
+// A constant that divides the loop's size and whose quotient of the variable is in one of the values; 0: none.
+int64_t divisor_of(const Dims& values, Symbol loop, int64_t size) {
+  for (const Dim value : values) {
+    for (const DimTerm& term : value.node->terms) {
+      for (const DimAtom* factor : term.factors) {
+        if (factor->kind != DimAtom::Kind::kFloorDivide || factor->args[0].variable() != loop) continue;
+        const int64_t divisor = factor->args[1].constant().value_or(0);
+        if (divisor > 1 && size % divisor == 0) return divisor;
+      }
+    }
+  }
+  return 0;
+}
+
+// Replaces a loop, as fuse makes it, by a loop over its quotients and one over its remainders by a constant.
+void split_digits(TypeContext& context, Dims& values, OpenLoops& open) {
+  for (const auto& [loop, size] : OpenLoops(open)) {
+    const int64_t divisor = size ? divisor_of(values, loop, *size) : 0;
+    if (divisor == 0) continue;
+    const Symbol quotient = context.symbol(fmt::format("{}/{}", context.name(loop), divisor)),
+                 remainder = context.symbol(fmt::format("{}%{}", context.name(loop), divisor));
+    const Dim digits =
+                  context.add(context.multiply(context.dim(divisor), context.dim(quotient)), context.dim(remainder)),
+              zero = context.floor_divide(context.dim(remainder), context.dim(divisor));
+    for (Dim& value : values) {
+      Dim replaced = context.dim(0);
+      for (const DimTerm& term : context.substitute(value, {{loop, digits}}).node->terms) {
+        if (std::ranges::find(term.factors, zero.atom()) == term.factors.end())
+          replaced = context.add(replaced, context.monomial(term.factors, term.coefficient));
+      }
+      value = replaced;
+    }
+    open.erase(loop);
+    open[quotient] = *size / divisor, open[remainder] = divisor;
+  }
+}
+
 }  // namespace
 
 bool visits_points_once(TypeContext& context, const Path& path, size_t step) {
-  std::map<Symbol, std::optional<int64_t>> open;  // loops that are in no axis so far, and their sizes
+  OpenLoops open;  // those that are in no axis so far
   for (; step + 1 < path.steps.size(); ++step) {
     if (path.is_loop(step)) open[path.loop_at(step).var] = path.loop_at(step).extent.constant();
   }
-  for (Dim remainder : joined_values(context, path.stage().axes)) {
+  Dims values = joined_values(context, path.stage().axes);
+  split_digits(context, values, open);
+  for (Dim remainder : values) {
     // Coefficients and sizes: the sum determines its loops if each coefficient exceeds the largest sum of all terms
     // with smaller coefficients.
     std::vector<std::pair<int64_t, std::optional<int64_t>>> parts;

@@ -19,8 +19,12 @@ bool fits_stack(const Buffer& buffer) {
 }
 
 void unbind(const Function& function, Body& body, bool is_parallel, bool is_block) {
-  std::erase_if(body, [](const Stmt& stmt) { return std::holds_alternative<Barrier>(stmt.form); });
+  std::erase_if(body, [](const Stmt& stmt) {
+    return std::holds_alternative<Barrier>(stmt.form) || std::holds_alternative<Commit>(stmt.form) ||
+           std::holds_alternative<Wait>(stmt.form);
+  });
   for (Stmt& stmt : body) {
+    if (auto* stage = std::get_if<Stage>(&stmt.form)) stage->async = false;
     bool parallel_inside = is_parallel, block_inside = is_block;
     if (auto* loop = std::get_if<For>(&stmt.form)) {
       parallel_inside |= loop->kind == LoopKind::kParallel || binds_block(loop->kind);

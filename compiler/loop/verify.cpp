@@ -21,6 +21,7 @@ class Verifier {
   Symbol stage() const { return stage_ ? stage_->name : Symbol{}; }
 
   Status run() {
+    if (function_.inexact > 0) TENON_TRY(sums_of_floats());
     scope_ = function_.dims;
     std::set<Symbol> names;
     for (const Buffer& buffer : function_.buffers) {
@@ -121,6 +122,24 @@ class Verifier {
     }
     return Verifier(context_, intrinsic).run();
   }
+  // What is inexact adds products of floats to its results, and does nothing else: to no other has its bound a meaning.
+  Status sums_of_floats() const {
+    bool adds = function_.inexact < 1;
+    for_each_statement(function_.body, [&](const Stmt& stmt) {
+      const auto* store = std::get_if<Store>(&stmt.form);
+      if (!store) {
+        adds &= std::holds_alternative<For>(stmt.form) || std::holds_alternative<Stage>(stmt.form);
+        return;
+      }
+      const auto* sum = std::get_if<Binary>(&store->value->form);
+      const auto* before = sum && sum->op == BinaryOp::kAdd ? std::get_if<Load>(&sum->left->form) : nullptr;
+      const auto* product = before ? std::get_if<Binary>(&sum->right->form) : nullptr;
+      adds &= product && product->op == BinaryOp::kMultiply && is_float(store->value->dtype) &&
+              before->buffer == store->buffer && before->indices == store->indices;
+    });
+    if (adds) return {};
+    return fail(fmt::format("@{} is inexact, but not a sum of products of floats", name(function_.name)));
+  }
   Status statement(const Intrinsic& call) {
     if (!stage_) return fail(fmt::format("the instruction '{}' is outside of every stage", name(call.name)));
     const Function* declared = function_.intrinsic(call.name);
@@ -128,6 +147,10 @@ class Verifier {
     if (call.inputs.size() != declared->params.size() || call.outputs.size() != declared->results.size())
       return fail(fmt::format("the instruction '{}' requires {} operands and {} results", name(call.name),
                               declared->params.size(), declared->results.size()));
+    if (call.inexact != (declared->inexact > 0))
+      return fail(fmt::format("the instruction '{}' is {}", name(call.name),
+                              call.inexact ? "exact, but used as inexact" : "inexact, but not used as such"),
+                  "both its declaration and each of its uses must say so");
     for (size_t i = 0; i < call.inputs.size(); ++i)
       TENON_TRY(operand(call.inputs[i], declared->buffer(declared->params[i])));
     for (size_t i = 0; i < call.outputs.size(); ++i) {
@@ -176,7 +199,12 @@ class Verifier {
     TENON_TRY(expression(form.then));
     return expression(form.otherwise);
   }
-  Status expression(const ExprNode&, const Convert& form) { return expression(form.value); }
+  Status expression(const ExprNode& node, const Convert& form) {
+    if (!is_convertible(form.value->dtype, node.dtype))
+      return fail(
+          fmt::format("{} does not convert to {}", runtime::name(form.value->dtype), runtime::name(node.dtype)));
+    return expression(form.value);
+  }
   Status expression(const ExprNode&, const LetIndex& form) {
     TENON_TRY(dim(form.extent));
     TENON_TRY(expression(form.value));
@@ -229,19 +257,28 @@ class Verifier {
     --num_conditions_;
     return {};
   }
-  Status statement(const Barrier&) {
+  Status statement(const Barrier&) { return of_block("barrier"); }
+  Status statement(const Commit&) { return of_block("commit"); }
+  Status statement(const Wait& wait) {
+    if (wait.groups < 0) return fail("a wait is for a negative number of groups");
+    return of_block("wait");
+  }
+  // A statement that all threads of a block execute.
+  Status of_block(std::string_view kind) {
     const std::string_view help = "all threads of a block must execute it: put it between the loops over threads";
     if (divergent_)
-      return fail(fmt::format("a barrier is inside the loop '{}' over threads", name(divergent_->var)),
+      return fail(fmt::format("a {} is inside the loop '{}' over threads", kind, name(divergent_->var)),
                   std::string(help));
-    if (stage_) return fail("a barrier is inside a stage", std::string(help));
+    if (stage_) return fail(fmt::format("a {} is inside a stage", kind), std::string(help));
     if (num_conditions_ > 0)
-      return fail("a barrier depends on data, by an 'if' or a 'let' around it", std::string(help));
+      return fail(fmt::format("a {} depends on data, by an 'if' or a 'let' around it", kind), std::string(help));
     return {};
   }
   Status statement(const Alloc& alloc) {
     if (stage_) return fail("a buffer is allocated inside a stage");
     TENON_TRY(declare(alloc.buffer));
+    if (alloc.scope == Scope::kShared) shared_.insert(alloc.buffer);
+    else if (alloc.scope != Scope::kHeap) registers_.insert(alloc.buffer);
     TENON_TRY(statements(alloc.body));
     in_scope_.erase(alloc.buffer);
     return {};
@@ -292,8 +329,24 @@ class Verifier {
     TENON_TRY(status);
     TENON_TRY(statements(stage.body));
     TENON_TRY(independent(stage));
+    if (stage.async) TENON_TRY(asynchronous(stage));
     scope_ = std::exchange(outside_, {});
     stage_ = nullptr;
+    return {};
+  }
+
+  // An asynchronous stage copies single elements of memory, or zeros, to shared memory.
+  Status asynchronous(const Stage& stage) const {
+    const auto* store =
+        stage.body.size() == 1 && stage.init.empty() ? std::get_if<Store>(&stage.body[0].form) : nullptr;
+    if (!store || !shared_.contains(store->buffer))
+      return fail("an asynchronous stage must be one assignment to shared memory");
+    const auto copied = copied_element(store->value);
+    if (!copied) return fail("an asynchronous stage must copy an element, or zeros where it does not");
+    const Load* load = copied->element;
+    if (shared_.contains(load->buffer) || registers_.contains(load->buffer))
+      return fail(
+          fmt::format("an asynchronous stage copies {}, which is not in the GPU's memory", local(load->buffer)));
     return {};
   }
 
@@ -328,12 +381,12 @@ class Verifier {
 
   const TypeContext& context_;
   const Function& function_;
-  const Stage* stage_ = nullptr;            // the stage that is being checked
-  std::vector<Symbol> scope_;               // variables that sizes and indices may mention
-  std::vector<Symbol> outside_;             // scope_ outside the stage
-  std::map<BufferId, size_t> declared_at_;  // number of variables in scope at the declaration
-  std::set<Symbol> functions_;              // parameters that sizes may apply
-  std::set<BufferId> in_scope_, read_only_;
+  const Stage* stage_ = nullptr;                                  // the stage that is being checked
+  std::vector<Symbol> scope_;                                     // variables that sizes and indices may mention
+  std::vector<Symbol> outside_;                                   // scope_ outside the stage
+  std::map<BufferId, size_t> declared_at_;                        // number of variables in scope at the declaration
+  std::set<Symbol> functions_;                                    // parameters that sizes may apply
+  std::set<BufferId> in_scope_, read_only_, shared_, registers_;  // registers_: and on the stack
   std::set<Symbol> stages_;
   const For* divergent_ = nullptr;  // the outermost loop over threads around the statement
   int num_conditions_ = 0;          // around the statement

@@ -24,6 +24,7 @@ struct Machine {
   bool byte_pairs = false;                    // sums of two products of u8 and i8, which saturate to i16
   bool int16_pairs = false;                   // sums of two products of i16 in 32 bits
   bool masks = false;                         // masked loads and stores of vectors
+  bool half = false;                          // conversions of f16 to and from f32
 
   double multiply_adds = 1, loads = 1;  // of vectors, per cycle; without `fma`, multiplications and additions together
   double latency = 4;                   // cycles from one sum to the next
@@ -32,6 +33,13 @@ struct Machine {
   // vector is a half warp's, whose registers are so many that tiles of 32 leave most of them to other warps; `loads`
   // are those of shared memory; a tile's copies that fit l1_bytes fit the shared memory that every block may have.
   int64_t multiprocessors = 0, shared_bytes = 0, threads = 0;
+
+  // Of a GPU: the types of factors whose products a user allows to be added in an unspecified order, with the bound of
+  // the instruction that does so (compiler/loop/instructions.h). `tf32`: f32 factors, rounded to 11 significant bits.
+  struct Inexact {
+    bool f16 = false, bf16 = false, tf32 = false;
+  };
+  Inexact inexact = {};
 
   bool wide() const { return vector_bytes == 64; }
   // Whether the level is useful only for functions with dot products.

@@ -27,10 +27,11 @@ namespace {
 
 struct TargetRecord {
   std::string_view name;
-  Target (*make)();
+  Target (*make)(const Machine::Inexact& inexact);
 };
-constexpr TargetRecord kTargets[] = {
-    {"dnnl", dnnl::make_target}, {"cuda", cuda::make_target}, {"cuda:emulated", cuda::make_emulated_target}};
+constexpr TargetRecord kTargets[] = {{"dnnl", [](const Machine::Inexact&) { return dnnl::make_target(); }},
+                                     {"cuda", cuda::make_target},
+                                     {"cuda:emulated", cuda::make_emulated_target}};
 
 // Renames function `from`, which no function has the name `to` of.
 void rename(Module& module, Symbol from, Symbol to) {
@@ -92,7 +93,7 @@ Expected<std::vector<Target>> make_targets(const CompileOptions& options) {
     }
     const auto record = std::ranges::find(kTargets, name, &TargetRecord::name);
     if (record == std::end(kTargets)) return error(fmt::format("there is no target '{}'", name));
-    targets.push_back(record->make());
+    targets.push_back(record->make(options.inexact));
   }
   return targets;
 }

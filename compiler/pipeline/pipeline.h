@@ -13,6 +13,7 @@
 
 #include "compiler/ir/infer.h"
 #include "compiler/lower/lower.h"
+#include "compiler/machine/machine.h"
 #include "compiler/partition/partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/quantize/calibrate.h"
@@ -54,6 +55,8 @@ struct CompileOptions {
   // Of target_names(), or kAcceleratorName; the preferred first. An accelerator that is not named here comes before
   // all.
   std::vector<std::string> targets = {};
+  // What a user allows the products of a GPU; by default, they are exact or rounded as the CPU's.
+  Machine::Inexact inexact = {};
   // Sizes of the unknown sizes of the model, by name: programs of fixed sizes are made for these (make_buckets). A
   // model without unknown sizes, or without a target, has none.
   std::vector<std::map<std::string, int64_t>> buckets = {};

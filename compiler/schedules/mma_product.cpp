@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/region.h"
 #include "compiler/loop/tree.h"
 #include "compiler/schedules/product_blocks.h"
@@ -14,20 +15,26 @@
 namespace tenon::compiler::schedules {
 namespace {
 
-constexpr int64_t kPairs = 8, kColumnPairs = 4;  // of rows and of columns of a tile: threads of a warp
-constexpr int64_t kTileRows = 2 * kPairs, kTileColumns = 2 * kColumnPairs, kTileTerms = 32;
-constexpr int64_t kBlockWarps = 4;          // of a block
-constexpr int64_t kDepth = 2 * kTileTerms;  // terms of a panel
-constexpr double kTileCycles = 2;           // of a multiprocessor's tensor cores
-constexpr double kLoadCycles = 2;           // of a word of each lane, from two rows of banks
+using runtime::DType;
 
-class ByteProductTemplate : ProductBlocks {
+constexpr int64_t kPairs = 8, kColumnPairs = 4;  // of rows and of columns of a tile: threads of a warp
+constexpr int64_t kTileRows = 2 * kPairs, kTileColumns = 2 * kColumnPairs;
+constexpr int64_t kBlockWarps = 4;     // of a block
+constexpr int64_t kTileWords = 2;      // of 16 bytes: the terms of a tile
+constexpr int64_t kMostSums = 128;     // of a thread, in registers
+constexpr int64_t kQuarterLanes = 8;   // threads of a warp that access shared memory at a time, by 16 bytes each
+constexpr double kTileCycles = 2;      // of a multiprocessor's tensor cores
+constexpr double kBytesOfCycle = 128;  // of shared memory
+constexpr double kWordBytes = 16;
+
+class MatrixProductTemplate : ProductBlocks {
  public:
-  using ProductBlocks::ProductBlocks;
+  MatrixProductTemplate(ProductBlocks blocks, const MatrixProduct& instruction)
+      : ProductBlocks(std::move(blocks)), instruction_(instruction) {}
 
   Status run() {
     select_tile();
-    depth_ = terms() > kTileTerms ? kDepth : kTileTerms;
+    depth_ = terms() > tile_terms() ? 2 * tile_terms() : tile_terms();
     const int64_t block_rows = kBlockWarps * warp_rows(), block_columns = kTileColumns * column_tiles_;
     TENON_TRY(make_panels(block_rows, block_columns, depth_, Innermost::kTerm));
     TENON_TRY(make_blocks(block_rows, block_columns));
@@ -35,24 +42,29 @@ class ByteProductTemplate : ProductBlocks {
     TENON_TRY(bind_results());
     TENON_TRY(bind_sums());
     for (const Panel& panel : panels()) TENON_TRY(copy_by_threads(panel));
+    TENON_TRY(copy_ahead());
     TENON_TRY(bind_blocks());
-    return step("tensorize({}, {}, mma_s8_16x8x32)", product_.sums, tile_loop_);
+    return step("tensorize({}, {}, {}{})", product_.sums, tile_loop_, std::string(instruction_.instruction),
+                std::string(instruction_.inexact ? ", inexact" : ""));
   }
 
  private:
   int64_t warp_rows() const { return kTileRows * row_tiles_; }
+  int64_t tile_terms() const { return kTileWords * instruction_.word; }
 
   void select_tile() {
     std::vector<std::pair<int64_t, int64_t>> tiles;
     std::vector<Option> options;
-    for (const int64_t r : {1, 2}) {
-      for (const int64_t c : {2, 4, 8}) {
+    for (const int64_t r : {1, 2, 4}) {
+      for (const int64_t c : {2, 4, 8, 16}) {
+        if (4 * r * c > kMostSums) continue;
         const int64_t block_rows = kBlockWarps * kTileRows * r, block_columns = kTileColumns * c;
-        const auto loads = static_cast<double>(4 * r + 2 * c), products = static_cast<double>(r * c),
-                   copies = static_cast<double>(block_rows + block_columns) * kTileTerms / 128;
+        const double words = kTileWords * kWordBytes / kBytesOfCycle;  // cycles of the terms of a row or column
+        const double loads = kBlockWarps * static_cast<double>(kTileRows * r + block_columns) * words,
+                     copies = static_cast<double>(block_rows + block_columns) * words,
+                     products = static_cast<double>(kBlockWarps * r * c) * kTileCycles;
         const double cycles = static_cast<double>(waves(block_rows, block_columns)) *
-                              (std::max(kBlockWarps * products * kTileCycles, kBlockWarps * loads * kLoadCycles) +
-                               copies / machine_.loads);
+                              (std::max(products, loads) + copies / machine_.loads);
         tiles.emplace_back(r, c);
         options.push_back({fmt::format("{}x{}", block_rows, block_columns), cycles});
       }
@@ -60,15 +72,12 @@ class ByteProductTemplate : ProductBlocks {
     std::tie(row_tiles_, column_tiles_) = tiles[choose_("tile", std::move(options))];
   }
 
-  // Warp, pair, tile, row of the pair; column pair, tile, column of the pair.
+  // The digits of a row: warp, tile, row of the pair, pair; of a column: tile, pair, column of the pair.
   std::string rows_layout() const {
-    return fmt::format("#/{} #/{}%{} {}#%2", warp_rows(), 2 * row_tiles_, kPairs, row_tile("#"));
+    const std::string tile = row_tiles_ > 1 ? fmt::format("#/{}%{} ", kTileRows, row_tiles_) : std::string();
+    return fmt::format("#/{} {}#%2 #/2%{}", warp_rows(), tile, kPairs);
   }
-  std::string columns_layout() const { return fmt::format("#/{} {}#%2", 2 * column_tiles_, column_tile("#")); }
-  std::string row_tile(std::string_view axis) const {
-    return row_tiles_ > 1 ? fmt::format("{}/2%{} ", axis, row_tiles_) : std::string();
-  }
-  std::string column_tile(std::string_view axis) const { return fmt::format("{}/2%{} ", axis, column_tiles_); }
+  static std::string columns_layout() { return fmt::format("#/{} #/2%{} #%2", kTileColumns, kColumnPairs); }
 
   struct Tile {
     std::vector<Symbol> threads;  // z, y, x
@@ -76,15 +85,16 @@ class ByteProductTemplate : ProductBlocks {
     Symbol row{}, column{};       // of a pair
   };
   Expected<Tile> split_tile(Symbol stage, Symbol row, Symbol column) {
-    std::vector<int64_t> factors{warp_rows(), 2 * row_tiles_};
-    if (row_tiles_ > 1) factors.push_back(2);
+    std::vector<int64_t> factors{warp_rows()};
+    if (row_tiles_ > 1) factors.push_back(kTileRows);
+    factors.push_back(2);
     TENON_TRY_ASSIGN(rows, split(stage, row, factors));
-    TENON_TRY_ASSIGN(columns, split(stage, column, {2 * column_tiles_, 2}));
-    Tile tile{.threads = {(*rows)[0], (*rows)[1], columns->front()},
-              .tiles = {rows->begin() + 2, rows->end() - 1},
+    TENON_TRY_ASSIGN(columns, split(stage, column, {kTileColumns, 2}));
+    Tile tile{.threads = {rows->front(), *(rows->end() - 2), (*columns)[1]},
+              .tiles = {rows->begin() + 1, rows->end() - 2},
               .row = rows->back(),
               .column = columns->back()};
-    tile.tiles.push_back((*columns)[1]);
+    tile.tiles.push_back(columns->front());
     return tile;
   }
 
@@ -104,77 +114,116 @@ class ByteProductTemplate : ProductBlocks {
     const std::vector<Symbol> loops = steps_.loops_of(sums);
     const size_t first = loops.size() - axes_.terms.size() - 2;
     std::vector<int64_t> depths{depth_};
-    if (depth_ > kTileTerms) depths.push_back(kTileTerms);
+    if (depth_ > tile_terms()) depths.push_back(tile_terms());
+    depths.push_back(instruction_.word);
     TENON_TRY_ASSIGN(terms, split(sums, loops.back(), depths));
     TENON_TRY_ASSIGN(tile, split_tile(sums, loops[first], loops[first + 1]));
     std::vector<Symbol> order(loops.begin() + static_cast<ptrdiff_t>(first) + 2, loops.end() - 1);
     order.push_back(terms->front());
     order.insert(order.end(), tile->threads.begin(), tile->threads.end());
-    order.insert(order.end(), terms->begin() + 1, terms->end() - 1);
+    const std::vector<Symbol> tiles_of_panel(terms->begin() + 1, terms->end() - 2);
+    order.insert(order.end(), tiles_of_panel.begin(), tiles_of_panel.end());
     order.insert(order.end(), tile->tiles.begin(), tile->tiles.end());
-    order.push_back(tile->row), order.push_back(tile->column), order.push_back(terms->back());
+    order.push_back(tile->row), order.push_back(tile->column);
+    order.insert(order.end(), terms->end() - 2, terms->end());
     TENON_TRY(step("reorder({}, {})", sums, steps_.joined(order)));
     TENON_TRY_ASSIGN(init, steps_.stage_of_step("split_init({}, {})", sums, order.front()));
     terms_loop_ = terms->front(), tile_loop_ = tile->row;
-    std::vector<Symbol> unrolled = tile->tiles;
+    std::vector<Symbol> unrolled = tiles_of_panel;
+    unrolled.insert(unrolled.end(), tile->tiles.begin(), tile->tiles.end());
     TENON_TRY(bind_threads(sums, tile->threads, unrolled));
+    unrolled = tile->tiles;
     unrolled.push_back(tile->row), unrolled.push_back(tile->column);
     return bind_threads(*init, tile->threads, unrolled);
   }
 
-  // Four adjacent terms a thread, so that they are loaded as one word where they are contiguous.
+  // A word of 16 bytes a thread and step. A quarter of a warp copies one word of 8 lanes that are adjacent in shared
+  // memory, every other row or neighbouring columns; the whole warp further words of them.
   Status copy_by_threads(const Panel& panel) {
     TENON_TRY_ASSIGN(loops, share(panel, terms_loop_));
     const auto [lane, term] = *loops;
-    // The threads of a warp read the rows of pairs, or columns, of one tile: they are adjacent.
-    const std::string lanes =
-        panel.of_rows ? fmt::format("#/{} {}#%2 #/{}%{}", warp_rows(), row_tile("#"), 2 * row_tiles_, kPairs)
-                      : fmt::format("{}#/{} #%2", column_tile("#"), 2 * column_tiles_);
-    TENON_TRY(lay_out(panel, lanes, Innermost::kTerm));
-    constexpr int64_t kWord = 4;
-    TENON_TRY_ASSIGN(terms, split(panel.stage, term, {kPairs * kWord, kWord}));
-    TENON_TRY_ASSIGN(of_lanes, split(panel.stage, lane, {kBlockWarps * kColumnPairs, kColumnPairs}));
-    const std::vector<Symbol> threads{(*of_lanes)[1], (*terms)[1], (*of_lanes)[2]},
-        own{of_lanes->front(), terms->front(), terms->back()};
-    std::vector<Symbol> order = threads;
+    TENON_TRY(lay_out(panel, panel.of_rows ? rows_layout() : columns_layout(), Innermost::kTerm, instruction_.word));
+    TENON_TRY_ASSIGN(terms, split(panel.stage, term, {instruction_.word}));
+    const int64_t step_of_x = panel.of_rows ? 2 : 1, quarter = kQuarterLanes * step_of_x;
+    std::vector<int64_t> factors{kBlockWarps * quarter, quarter, kColumnPairs * step_of_x};
+    if (panel.of_rows) factors.push_back(2);
+    TENON_TRY_ASSIGN(lanes, split(panel.stage, lane, factors));
+    const Symbol warp = (*lanes)[1], half = (*lanes)[2], x = (*lanes)[3], word = terms->front();
+    std::vector<Symbol> own{lanes->front()};
+    own.insert(own.end(), lanes->begin() + 4, lanes->end());
+    own.push_back(terms->back());
+    std::vector<Symbol> order{warp, word, half, x};
     order.insert(order.end(), own.begin(), own.end());
     TENON_TRY(step("reorder({}, {})", panel.stage, steps_.joined(order)));
-    return bind_threads(panel.stage, threads, own);
+    TENON_TRY(step("fuse({}, {}, {})", panel.stage, word, half));
+    const std::vector<Symbol> fused = steps_.loops_of(panel.stage);
+    const Symbol y = fused[fused.size() - own.size() - 2];
+    return bind_threads(panel.stage, {warp, y, x}, own);
   }
 
+  // The panels of the next iteration are copied while this one is computed, where they are copies and no conversions.
+  Status copy_ahead() {
+    if (terms() <= depth_) return {};
+    loop::Function& function = steps_.function();
+    std::vector<Symbol> in_order;
+    bool are_copies = true;
+    for_each_statement(function.body, [&](const loop::Stmt& stmt) {
+      const auto* stage = std::get_if<loop::Stage>(&stmt.form);
+      if (!stage || std::ranges::find(panels(), stage->name, &Panel::stage) == panels().end()) return;
+      in_order.push_back(stage->name);
+      are_copies &= loop::copied_element(std::get<loop::Store>(stage->body.front().form).value).has_value();
+    });
+    if (!are_copies) return {};
+    for (const Symbol stage : in_order) TENON_TRY(step("pipeline({}, {}, 2, async)", stage, terms_loop_));
+    return {};
+  }
+  const MatrixProduct instruction_;
   int64_t row_tiles_ = 1, column_tiles_ = 2;  // of a warp
-  int64_t depth_ = kDepth;
+  int64_t depth_ = 0;                         // terms of a panel
   Symbol terms_loop_{}, tile_loop_{};
 };
 
-bool is_byte(const loop::Function& function, const loop::Expr& factor) {
+// The type of the factor in memory; nullopt where it is not an element that is at most converted.
+std::optional<DType> type_in_memory(const loop::Expr& factor) {
   const auto* converted = std::get_if<loop::Convert>(&factor->form);
-  const auto* load = converted ? std::get_if<loop::Load>(&converted->value->form) : nullptr;
-  return load && function.buffer(load->buffer).dtype == DType::kI8 && factor->dtype == DType::kI32;
+  const loop::Expr& loaded = converted ? converted->value : factor;
+  return std::holds_alternative<loop::Load>(loaded->form) ? std::optional(loaded->dtype) : std::nullopt;
+}
+
+std::optional<MatrixProduct> instruction_of(DType factors, DType sums, const Machine& machine) {
+  if (factors == DType::kI8 && sums == DType::kI32) return MatrixProduct{"mma_s8_16x8x32", 16, false};
+  if (sums != DType::kF32) return std::nullopt;
+  if (factors == DType::kF16 && machine.inexact.f16) return MatrixProduct{"mma_f16_16x8x16", 8, true};
+  if (factors == DType::kBF16 && machine.inexact.bf16) return MatrixProduct{"mma_bf16_16x8x16", 8, true};
+  if (factors == DType::kF32 && machine.inexact.tf32) return MatrixProduct{"mma_tf32_16x8x8", 4, true};
+  return std::nullopt;
 }
 
 }  // namespace
 
-bool has_byte_terms(TypeContext& context, loop::Schedule& schedule, const ProductStages& product) {
+std::optional<MatrixProduct> matrix_product(TypeContext& context, loop::Schedule& schedule,
+                                            const ProductStages& product, const Machine& machine) {
   loop::Function function = schedule.function();
   const auto path = loop::find_stage(context, function, product.sums);
-  if (!path || path->stage().body.size() != 1) return false;
+  if (!path || path->stage().body.size() != 1) return std::nullopt;
   const auto* store = std::get_if<loop::Store>(&path->stage().body[0].form);
   const auto* sum = store ? std::get_if<loop::Binary>(&store->value->form) : nullptr;
   const auto* term = sum && sum->op == loop::BinaryOp::kAdd ? std::get_if<loop::Binary>(&sum->right->form) : nullptr;
-  if (!term || term->op != loop::BinaryOp::kMultiply || !is_byte(function, term->left) ||
-      !is_byte(function, term->right))
-    return false;
+  if (!term || term->op != loop::BinaryOp::kMultiply) return std::nullopt;
+  const auto left = type_in_memory(term->left), right = type_in_memory(term->right);
+  const auto instruction = left && left == right ? instruction_of(*left, store->value->dtype, machine) : std::nullopt;
+  if (!instruction) return std::nullopt;
   const auto axes = ProductSteps(context, schedule).axes_of(product.sums);
-  return axes && axes->rows.extent.constant().value_or(kTileRows) >= kTileRows &&
-         axes->columns.extent.constant().value_or(kTileColumns) >= kTileColumns &&
-         axes->terms.back().extent.constant().value_or(kTileTerms) >= kTileTerms / 2;
+  const bool fills = axes && axes->rows.extent.constant().value_or(kTileRows) >= kTileRows &&
+                     axes->columns.extent.constant().value_or(kTileColumns) >= kTileColumns &&
+                     axes->terms.back().extent.constant().value_or(instruction->word) >= instruction->word;
+  return fills ? instruction : std::nullopt;
 }
 
-Status schedule_byte_product(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
-                             const Machine& machine, const ChooseOption& choose) {
+Status schedule_matrix_product(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
+                               const MatrixProduct& instruction, const Machine& machine, const ChooseOption& choose) {
   TENON_TRY_ASSIGN(axes, ProductSteps(context, schedule).axes_of(product.sums));
-  return ByteProductTemplate(context, schedule, product, machine, choose, std::move(*axes)).run();
+  return MatrixProductTemplate({context, schedule, product, machine, choose, std::move(*axes)}, instruction).run();
 }
 
 }  // namespace tenon::compiler::schedules

@@ -273,8 +273,10 @@ class ProductTemplate {
 
 Status schedule_product(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
                         const Machine& machine, const ChooseOption& choose) {
-  if (machine.threads > 0 && has_byte_terms(context, schedule, product))
-    return schedule_byte_product(context, schedule, product, machine, choose);
+  if (machine.threads > 0) {
+    if (const auto instruction = matrix_product(context, schedule, product, machine))
+      return schedule_matrix_product(context, schedule, product, *instruction, machine, choose);
+  }
   if (machine.threads > 0) return schedule_product_of_threads(context, schedule, product, machine, choose);
   return ProductTemplate(context, schedule, product, machine, choose).run();
 }

@@ -156,13 +156,14 @@ ProductBlocks::Panel ProductBlocks::laid_out(Panel panel, Innermost innermost) {
   return panel;
 }
 
-Status ProductBlocks::lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost) {
+Status ProductBlocks::lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost, int64_t word) {
   const std::string lanes = with_axis(lanes_layout, ProductSteps::axis(panel.lanes)),
                     term = ProductSteps::axis(panel.term);
   std::string order;
   for (size_t i = 0; i < panel.rank; ++i)
     if (i != panel.lanes && i != panel.term) order += ProductSteps::axis(i) + " ";
-  order += innermost == Innermost::kLanes ? term + " " + lanes : lanes + " " + term;
+  if (word > 0) order += fmt::format("{0}/{1} {2} {0}%{1}", term, word, lanes);
+  else order += innermost == Innermost::kLanes ? term + " " + lanes : lanes + " " + term;
   if (order == ProductSteps::axes(panel.rank)) return {};
   return step("layout({}, {} -> {})", panel.stage, ProductSteps::axes(panel.rank), order);
 }

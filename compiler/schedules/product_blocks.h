@@ -62,8 +62,10 @@ class ProductBlocks {
   Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, const std::vector<int64_t>& factors);
   // Moves a panel into the loop over the terms of the sums, in shared memory; returns its loops of lanes and the term.
   Expected<std::pair<Symbol, Symbol>> share(const Panel& panel, Symbol terms_loop);
-  // The order that makes `lanes_layout`, '#' for the axis of lanes, and the term the innermost axes.
-  Status lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost);
+  // The order that makes `lanes_layout`, '#' for the axis of lanes, and the term the innermost axes. With a number of
+  // terms in a `word`, only those of a word are inside, and the words are around the lanes: threads that read one word
+  // of neighbouring lanes each read contiguous memory.
+  Status lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost, int64_t word = 0);
   // Reorders and binds the loops of threads, thread_z or thread_y first, and unrolls others.
   Status bind_threads(Symbol stage, const std::vector<Symbol>& loops, const std::vector<Symbol>& unrolled);
   Status bind_blocks();

@@ -49,8 +49,8 @@ using Members = std::vector<size_t>;  // bindings of the region
 
 class RegionSteps {
  public:
-  RegionSteps(Context& context, const Module& module, const Function& region)
-      : context_(context), module_(module), region_(region), bindings_(region.body.bindings) {}
+  RegionSteps(Context& context, const Module& module, const Function& region, const Machine& machine)
+      : context_(context), module_(module), region_(region), machine_(machine), bindings_(region.body.bindings) {}
 
   Expected<BoundKernels> run() {
     for (const VarId param : region_.params) define(param, region_.type(param).parts().size());
@@ -118,7 +118,7 @@ class RegionSteps {
   // A step of these operators, or one for each where they are no kernel together.
   Status add(const Members& members) {
     auto [function, args] = function_of(members);
-    auto step = bound_step(context_, module_, function);
+    auto step = bound_step(context_, module_, function, machine_);
     if (!step && members.size() > 1) {
       for (const size_t member : members) TENON_TRY(add(Members{member}));
       return {};
@@ -171,6 +171,7 @@ class RegionSteps {
   Context& context_;
   const Module& module_;
   const Function& region_;
+  const Machine& machine_;
   const std::vector<Binding>& bindings_;
   BoundKernels kernels_;
   std::map<VarId, std::vector<size_t>> values_;  // a tuple has one for each field
@@ -195,15 +196,17 @@ Expected<Function> inlined(Context& context, const Module& module, const Functio
   return function;
 }
 
-Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function) {
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, *find_machine("sm_80")));
+Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function,
+                               const Machine& machine) {
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, machine));
   loop::Function scheduled = kernels::schedule(context, loop::merged(context, std::move(kernel->function))).function;
   TENON_TRY_ASSIGN(bound, loop::bound(context, std::move(scheduled)));
   return BoundStep{std::move(*bound), std::move(kernel->operands)};
 }
 
-Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region) {
-  return RegionSteps(context, module, region).run();
+Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region,
+                                const Machine& machine) {
+  return RegionSteps(context, module, region, machine).run();
 }
 
 }  // namespace tenon::compiler::cuda

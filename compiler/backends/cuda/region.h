@@ -1,12 +1,14 @@
 // A region of the target as kernels: which operators share one, and the values that pass from one to the next.
 #pragma once
 
+#include "compiler/machine/machine.h"
 #include "compiler/partition/target.h"
 
 namespace tenon::compiler::cuda {
 
 // One kernel for the function's operators, bound to a GPU: its outermost nests are launches.
-Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function);
+Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function,
+                               const Machine& machine);
 
 // The region without calls of composites.
 Expected<Function> inlined(Context& context, const Module& module, const Function& region);
@@ -15,6 +17,6 @@ Expected<Function> inlined(Context& context, const Module& module, const Functio
 // they follow, if nothing else reads what it computes, and conversions to i32 join that of the contraction that reads
 // them; every other operator is a step of its own. Errors: those of
 // bound_step().
-Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region);
+Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region, const Machine& machine);
 
 }  // namespace tenon::compiler::cuda

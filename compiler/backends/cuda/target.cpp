@@ -15,12 +15,13 @@
 namespace tenon::compiler::cuda {
 namespace {
 
-Expected<BoundKernels> kernels_of(Context& context, const Module& module, const Function& region) {
+Expected<BoundKernels> kernels_of(Context& context, const Module& module, const Function& region,
+                                  const Machine& machine) {
   TENON_TRY_ASSIGN(function, inlined(context, module, region));
-  return steps_of(context, module, *function);
+  return steps_of(context, module, *function, machine);
 }
 
-Status accepts(Context& context, const Module& module, const Function& function, const Match&) {
+Status accepts(Context& context, const Module& module, const Function& function, const Machine& machine) {
   for (const VarInfo& info : function.vars) {
     for (const Type part : info.type.parts()) {
       const TensorType* tensor = part.tensor();
@@ -29,28 +30,21 @@ Status accepts(Context& context, const Module& module, const Function& function,
   }
   const TensorType* result = function.result.tensor();
   if (result && result->dims.empty()) return error("a scalar stays on the host");
-  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function));
+  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function, machine));
   for (const BoundStep& step : kernels->steps)
     TENON_TRY(native::signature_of(context, step.function));  // its operands determine its sizes
   return {};
 }
 
 // Also requires that the kernels become PTX: a function of the C library, or a thread's large buffer, does not.
-Status accepts_for_gpu(Context& context, const Module& module, const Function& function, const Match& match) {
-  TENON_TRY(accepts(context, module, function, match));
-  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function));
+Status accepts_for_gpu(Context& context, const Module& module, const Function& function, const Machine& machine) {
+  TENON_TRY(accepts(context, module, function, machine));
+  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function, machine));
   for (const BoundStep& step : kernels->steps) {
     const loop::Function* const functions[] = {&step.function};
     TENON_TRY(native::compile_for_gpu(context, functions, "sm_80"));
   }
   return {};
-}
-
-template <bool kEmulated>
-Expected<RegionKernel> generate(Context& context, const Module& module, Symbol, const Function& region) {
-  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, region));
-  kernels->emulated = kEmulated;
-  return RegionKernel(std::move(*kernels));
 }
 
 // Applications of the operators, with any operands.
@@ -66,7 +60,11 @@ GraphPattern applications(const std::vector<const Operator*>& operators) {
 
 // One row for each operator that has a loop function. One that only changes a shape copies nothing on the host, so a
 // GPU takes it together with the operator before it, whose result is there.
-std::vector<TargetPattern> patterns(Status (*accepts)(Context&, const Module&, const Function&, const Match&)) {
+std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
+  const auto check = [emulated, machine](Context& context, const Module& module, const Function& function,
+                                         const Match&) {
+    return (emulated ? accepts : accepts_for_gpu)(context, module, function, machine);
+  };
   std::vector<TargetPattern> rows;
   const Context context;
   std::vector<const Operator*> computing, reshaping;
@@ -76,29 +74,39 @@ std::vector<TargetPattern> patterns(Status (*accepts)(Context&, const Module&, c
   for (const Operator* known : reshaping) {
     std::vector<GraphPattern> operands(known->inputs.size(), any());
     operands[0] = computed;
-    rows.push_back({fmt::format("cuda.{}", known->name), op(known->id, std::move(operands)), accepts});
+    rows.push_back({fmt::format("cuda.{}", known->name), op(known->id, std::move(operands)), check});
   }
   for (const Operator* known : computing)
-    rows.push_back({fmt::format("cuda.{}", known->name), applications({known}), accepts});
+    rows.push_back({fmt::format("cuda.{}", known->name), applications({known}), check});
   return rows;
+}
+
+Target target_of(bool emulated, const Machine::Inexact& inexact) {
+  Machine machine = *find_machine("sm_80");
+  machine.inexact = inexact;
+  Target target;
+  target.name = "cuda";
+  target.patterns = patterns(emulated, machine);
+  target.generate = [emulated, machine](Context& context, const Module& module, Symbol,
+                                        const Function& region) -> Expected<RegionKernel> {
+    TENON_TRY_ASSIGN(kernels, kernels_of(context, module, region, machine));
+    kernels->emulated = emulated;
+    return RegionKernel(std::move(*kernels));
+  };
+  return target;
 }
 
 }  // namespace
 
-Target make_target() {
-  Target target;
-  target.name = "cuda";
+Target make_target(const Machine::Inexact& inexact) {
+  Target target = target_of(false, inexact);
   target.documentation = "kernels of GPUs: bound to blocks and threads, and compiled to PTX";
-  target.patterns = patterns(accepts_for_gpu);
-  target.generate = generate<false>;
   return target;
 }
 
-Target make_emulated_target() {
-  Target target = make_target();
+Target make_emulated_target(const Machine::Inexact& inexact) {
+  Target target = target_of(true, inexact);
   target.documentation = "kernels of GPUs, emulated: bound to blocks and threads, and compiled for the CPU";
-  target.patterns = patterns(accepts);
-  target.generate = generate<true>;
   return target;
 }
 

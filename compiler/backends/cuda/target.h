@@ -6,13 +6,14 @@
 // they need no GPU and no copies.
 #pragma once
 
+#include "compiler/machine/machine.h"
 #include "compiler/partition/target.h"
 
 namespace tenon::compiler::cuda {
 
 // The target "cuda". Sizes may be unknown where operands determine them; scalars, and operators that only change a
 // shape, stay on the host.
-Target make_target();
-Target make_emulated_target();
+Target make_target(const Machine::Inexact& inexact = {});
+Target make_emulated_target(const Machine::Inexact& inexact = {});
 
 }  // namespace tenon::compiler::cuda

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "compiler/backends/llvm/emit_byte_dot.h"
+#include "compiler/backends/llvm/emit_short_float.h"
 #include "compiler/backends/llvm/math.h"
 #include "compiler/loop/expr.h"
 
@@ -32,6 +33,8 @@ Value* ExprEmitter::root_expression(const Expr& expr) {
 
 Value* ExprEmitter::form(const loop::ExprNode& node, const loop::Literal& form) {
   llvm::Type* type = frames_.value_type(node.dtype);
+  if (node.dtype == DType::kF16) return llvm::ConstantInt::get(type, runtime::Half(form.real).bits);
+  if (node.dtype == DType::kBF16) return llvm::ConstantInt::get(type, runtime::BFloat16(form.real).bits);
   if (loop::is_float(node.dtype)) return llvm::ConstantFP::get(type, form.real);
   return llvm::ConstantInt::get(type, static_cast<uint64_t>(form.integer), is_signed(node.dtype));
 }
@@ -233,6 +236,8 @@ Value* ExprEmitter::form(const loop::ExprNode& node, const loop::Convert& form) 
 }
 
 Value* ExprEmitter::convert(DType from, DType to, Value* x) {
+  if (runtime::kShortFloats.contains(from)) return widen_short_float(b_, unit_.level, from, x);
+  if (runtime::kShortFloats.contains(to)) return narrow_to_short_float(b_, unit_.level, to, x);
   llvm::Type* type = frames_.shaped_as(frames_.value_type(to), x);
   auto* zero = llvm::Constant::getNullValue(x->getType());
   if (loop::is_float(from)) {

@@ -207,15 +207,15 @@ llvm::Type* FrameEmitter::memory_type(DType dtype) {
     case DType::kI8:
     case DType::kU8: return b_.getInt8Ty();
     case DType::kI16:
-    case DType::kU16: return b_.getInt16Ty();
+    case DType::kU16:
+    case DType::kF16:  // as their bits
+    case DType::kBF16: return b_.getInt16Ty();
     case DType::kI32:
     case DType::kU32: return b_.getInt32Ty();
     case DType::kI64:
     case DType::kU64: return b_.getInt64Ty();
     case DType::kF32: return b_.getFloatTy();
     case DType::kF64: return b_.getDoubleTy();
-    case DType::kF16:
-    case DType::kBF16:
     case DType::kF8E4M3FN:
     case DType::kF8E4M3FNUZ:
     case DType::kF8E5M2:

@@ -1,20 +1,14 @@
 #include "compiler/backends/llvm/emit_intrinsic.h"
 
-#include <llvm/IR/IntrinsicsNVPTX.h>
-
 #include <algorithm>
-#include <map>
 
 #include "compiler/backends/llvm/emit_byte_dot.h"
-#include "compiler/base/dim_prover.h"
 #include "compiler/loop/expr.h"
-#include "compiler/loop/instructions.h"
 
 namespace tenon::compiler::native {
 namespace {
 
-constexpr int64_t kMaxBlockUnroll = 16;             // of an axis of an instruction's operand
-constexpr int64_t kWarpColumns = 4, kWarpRows = 8;  // threads of a warp, along x and y
+constexpr int64_t kMaxBlockUnroll = 16;  // of an axis of an instruction's operand
 
 // z[j] += sum over k in 4 of x[k] * y[j, k], of bytes in x and y and i32 in z.
 struct Dot {
@@ -126,86 +120,6 @@ bool IntrinsicEmitter::emit_dot(const loop::Intrinsic& call, const loop::Functio
   memory_.set_alias_metadata(z, call.outputs[0].buffer);
   Value* result = emit_byte_dot(b_, unit_.level, z, x, y, is_signed(dot->left), is_signed(dot->right));
   memory_.set_alias_metadata(b_.CreateAlignedStore(result, output, llvm::Align(4)), call.outputs[0].buffer);
-  return true;
-}
-
-std::optional<std::pair<Dims, size_t>> IntrinsicEmitter::across_warp(const loop::Operand& operand, Symbol thread) {
-  const auto& threads = frame().threads;
-  const DimBounds bounds{{*threads[0], {0, kWarpColumns - 1}}, {*threads[1], {0, kWarpRows - 1}}};
-  const DimProver prover(context_, bounds);
-  std::map<Symbol, Dim> first{{*threads[0], context_.dim(0)}, {*threads[1], context_.dim(0)}};
-  Dims begins;
-  std::optional<size_t> across;
-  for (const loop::Part& part : operand.parts) {
-    const Dim own = indices_.resolve(part.begin), begin = context_.substitute(own, first);
-    begins.push_back(begin);
-    if (prover.equal(own, begin) == Answer::kYes) continue;
-    if (across || prover.equal(own, context_.add(begin, context_.dim(thread))) != Answer::kYes) return std::nullopt;
-    across = begins.size() - 1;
-  }
-  if (!across) return std::nullopt;
-  return std::pair(std::move(begins), *across);
-}
-
-// Four bytes, or nullptr where they may not be aligned or adjacent.
-Value* IntrinsicEmitter::word_at(const loop::Operand& operand, const Dims& indices) {
-  const MemoryEmitter::Address address = memory_.address(operand.buffer, indices);
-  if (address.rows || DimProver(context_).divides(context_.dim(4), address.offset) != Answer::kYes) return nullptr;
-  Value* pointer = memory_.pointer(address, address.offset, frames_.memory_type(DType::kI8));
-  auto* word = b_.CreateAlignedLoad(b_.getInt32Ty(), pointer, llvm::Align(4));
-  memory_.set_alias_metadata(word, operand.buffer);
-  return word;
-}
-
-// All threads of a warp execute it: no condition is around it, and the block has all of the warp's threads. A fragment
-// of x has rows `group` and `group` + 8 of the tile, one of y column `group`, where group = lane / 4, the thread's
-// index along y; the thread's index along x selects four terms, and four more from the 16th on.
-bool IntrinsicEmitter::emit_mma(const loop::Intrinsic& call, const loop::Function& declared) {
-  const auto& threads = frame().threads;
-  const auto& dims = frames_.unit().threads;
-  const bool whole_warps = threads[0] && threads[1] && dims[0] == kWarpColumns && dims[1] == kWarpRows;
-  const bool uniform =
-      !frame().mask && std::ranges::none_of(frame().scopes, [](const auto& scope) { return scope.guarded; });
-  if (!frames_.unit().is_gpu() || !whole_warps || !uniform) return false;
-  const auto known = loop::instruction(context_, "mma_s8_16x8x32");
-  if (!known || !equal(declared, *known)) return false;
-  const loop::Operand &x = call.inputs[0], &y = call.inputs[1], &z = call.outputs[0];
-  const auto rows = across_warp(x, *threads[1]), columns = across_warp(y, *threads[0]);
-  if (!rows || !columns) return false;
-  const auto axes_of = [](const loop::Operand& operand) {  // those of the block, in order
-    std::vector<size_t> axes;
-    for (size_t i = 0; i < operand.parts.size(); ++i)
-      if (operand.parts[i].size > 0) axes.push_back(i);
-    return axes;
-  };
-  const std::vector<size_t> x_axes = axes_of(x), y_axes = axes_of(y), z_axes = axes_of(z);
-  if (x_axes[1] + 1 != x.parts.size() || y_axes[1] + 1 != y.parts.size()) return false;  // terms are adjacent
-  const auto at = [&](Dims indices, std::initializer_list<std::pair<size_t, Dim>> offsets) {
-    for (const auto& [axis, offset] : offsets) indices[axis] = context_.add(indices[axis], offset);
-    return indices;
-  };
-  const Dim group = context_.dim(*threads[1]), pair = context_.dim(2),
-            terms = context_.multiply(context_.dim(4), context_.dim(*threads[0]));
-  std::vector<Value*> operands;
-  for (const int64_t half : {0, 1}) {
-    for (const int64_t row : {0, 1})
-      operands.push_back(word_at(x, at(rows->first, {{rows->second, group},
-                                                     {x_axes[0], context_.dim(row)},
-                                                     {x_axes[1], context_.add(terms, context_.dim(16 * half))}})));
-  }
-  for (const int64_t half : {0, 1})
-    operands.push_back(word_at(y, at(columns->first, {{columns->second, context_.floor_divide(group, pair)},
-                                                      {y_axes[0], context_.modulo(group, pair)},
-                                                      {y_axes[1], context_.add(terms, context_.dim(16 * half))}})));
-  if (std::ranges::find(operands, nullptr) != operands.end()) return false;
-  Dims own;
-  for (const loop::Part& part : z.parts) own.push_back(indices_.resolve(part.begin));
-  const auto sum_at = [&](int64_t i) {
-    return at(own, {{z_axes[0], context_.dim(i / 2)}, {z_axes[1], context_.dim(i % 2)}});
-  };
-  for (int64_t i = 0; i < 4; ++i) operands.push_back(memory_.load(z.buffer, sum_at(i)));
-  Value* result = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_mma_m16n8k32_row_col_s8, {}, operands);
-  for (unsigned i = 0; i < 4; ++i) memory_.store(z.buffer, sum_at(i), b_.CreateExtractValue(result, i));
   return true;
 }
 

@@ -36,10 +36,20 @@ class IntrinsicEmitter : EmitterPart {
   bool is_contiguous(const loop::Operand& operand);
   bool emit_dot(const loop::Intrinsic& call, const loop::Function& declared);
   bool emit_mma(const loop::Intrinsic& call, const loop::Function& declared);
-  // The indices at which the block of the warp's first thread begins, and the axis whose index is the thread's own
-  // besides; nullopt: the threads' blocks are not neighbours along one axis.
-  std::optional<std::pair<Dims, size_t>> across_warp(const loop::Operand& operand, Symbol thread);
+  // The blocks that the threads of a warp multiply: the indices at which that of its first thread begins, the axis
+  // whose index is the thread's own besides, and those of the halves, of the rows and of the terms of one.
+  struct Fragment {
+    Dims begin;
+    size_t across = 0, halves = 0, rows = 0, terms = 0;
+  };
+  // nullopt: the threads' blocks are not neighbours along one axis.
+  std::optional<Fragment> fragment_of(const loop::Operand& operand, Symbol thread);
+  // Words of 32 bits of the halves of each row: of both rows for the left operand, of one column for the right one.
+  // Empty where they may not be aligned.
+  std::vector<Value*> load_fragment(const loop::Operand& operand, const Fragment& fragment, bool is_left);
+  std::vector<Value*> load_matrices(const loop::Operand& operand, const Fragment& fragment, bool is_left);
   Value* word_at(const loop::Operand& operand, const Dims& indices);
+  Value* fragment_pointer(const loop::Operand& operand, const Dims& indices, int64_t bytes);
   void for_each_element(const loop::Operand& operand,
                         const std::function<void(const Dims& indices, Dim offset)>& visit);
   void copy_in(Block& block);

@@ -29,6 +29,7 @@ StatementEmitter::StatementEmitter(FrameEmitter& frames, IndexEmitter& indices, 
       exprs_(exprs),
       parallel_(frames, indices, control, [this](const loop::For& loop, Dim value) { iteration(loop, value); }),
       transposes_(frames, indices),
+      async_copies_(frames, indices, control, memory, exprs),
       intrinsics_(frames, indices, control, memory, [this](const loop::Body& statements) { body(statements); }) {}
 
 void StatementEmitter::body(const loop::Body& body) {
@@ -61,7 +62,7 @@ void StatementEmitter::statement(const loop::For& loop) {
   if (constant && *constant == 1) return iteration(loop, context_.dim(0));
   switch (loop.kind) {
     case loop::LoopKind::kUnrolled:
-      if (transposes_.emit(loop)) return;
+      if (transposes_.emit(loop) || async_copies_.emit(loop)) return;
       if (constant && *constant * unroll_factor_ <= kMaxCopies) {
         unroll_factor_ *= *constant;
         for (int64_t i = 0; i < *constant; ++i) iteration(loop, context_.dim(i));
@@ -112,6 +113,16 @@ void StatementEmitter::bound_loop(const loop::For& loop) {
 }
 
 void StatementEmitter::statement(const loop::Barrier&) { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+
+void StatementEmitter::statement(const loop::Commit&) {
+  if (unit_.is_gpu()) b_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {}, {});
+}
+
+void StatementEmitter::statement(const loop::Wait& wait) {
+  if (unit_.is_gpu())
+    b_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {},
+                       {b_.getInt32(static_cast<uint32_t>(wait.groups))});
+}
 
 // Whether all iterations may be computed in lock-step: the body allocates no memory and has no loops of varying
 // extents, and every stage has different points in all iterations.

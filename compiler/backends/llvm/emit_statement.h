@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "compiler/backends/llvm/emit_async_copy.h"
 #include "compiler/backends/llvm/emit_control.h"
 #include "compiler/backends/llvm/emit_expr.h"
 #include "compiler/backends/llvm/emit_frame.h"
@@ -34,6 +35,8 @@ class StatementEmitter : EmitterPart {
   void statement(const loop::CallLibrary& call);
   void statement(const loop::Intrinsic& call);
   void statement(const loop::Barrier& barrier);
+  void statement(const loop::Commit& commit);
+  void statement(const loop::Wait& wait);
 
   void iteration(const loop::For& loop, Dim value);
   void bound_loop(const loop::For& loop);
@@ -55,6 +58,7 @@ class StatementEmitter : EmitterPart {
   ExprEmitter& exprs_;
   ParallelEmitter parallel_;
   TransposeEmitter transposes_;
+  AsyncCopyEmitter async_copies_;
   IntrinsicEmitter intrinsics_;
   int64_t unroll_factor_ = 1;  // copies of the current statement
 };

@@ -28,7 +28,7 @@ class Binder {
     auto bound_body = launches(std::move(body));
     if (!bound_body) return std::unexpected(std::move(bound_body.error()));
     function_.body = std::move(*bound_body);
-    Function result = with_barriers(std::move(function_));
+    Function result = with_barriers(context_, std::move(function_));
     TENON_TRY(verify(context_, result));
     TENON_TRY(launches_of(context_, result));
     return result;

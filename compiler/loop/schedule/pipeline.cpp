@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
+#include "compiler/loop/schedule/pipelining.h"
 #include "compiler/loop/schedule/primitives.h"
 #include "compiler/loop/schedule/storage.h"
 #include "support/try.h"
 
 namespace tenon::compiler::loop {
-namespace {
 
-// The body of the loop inside its leading Allocs.
 Body& inner_body(For& loop) {
   Body* body = &loop.body;
   while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form))
@@ -18,7 +17,6 @@ Body& inner_body(For& loop) {
   return *body;
 }
 
-// Whether only stages depend on the loop's variable, so that the loop may get one more iteration.
 Status only_stages_depend(const TypeContext& context, const Function& function, const For& loop) {
   Status status;
   auto refuse = [&](std::string_view statement) {
@@ -44,17 +42,22 @@ Status only_stages_depend(const TypeContext& context, const Function& function, 
   return status;
 }
 
-// Whether the statement may run before the previous iteration has ended. The error states the reason.
-Status may_run_ahead(TypeContext& context, Function& function, const For& loop, Stmt& first, Body& body) {
+Status may_run_ahead(TypeContext& context, Function& function, const For& loop, Body& body, size_t position) {
   Status status;
+  Stmt& first = body[position];
   const std::set<BufferId> reads = buffers_read(first), writes = buffers_written(first);
-  for (size_t i = 1; i < body.size(); ++i) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (i == position) continue;
     for (BufferId buffer : buffers_written(body[i])) {
       if (reads.contains(buffer) || writes.contains(buffer))
         return error(fmt::format("{} is also written after it in the loop '{}'", local(context, function, buffer),
                                  context.name(loop.var)));
     }
   }
+  std::set<BufferId> own;  // of an iteration: those of different iterations are disjoint
+  for_each_statement(loop.body, [&](const Stmt& stmt) {
+    if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) own.insert(alloc->buffer);
+  });
   for_each_stage(first, [&](Stage& stage) {
     for (const Axis& axis : stage.axes) {
       if (axis.kind == AxisKind::kReduce && mentions({&axis.value, 1}, loop.var))
@@ -62,6 +65,7 @@ Status may_run_ahead(TypeContext& context, Function& function, const For& loop, 
                                    context.name(stage.name)));
     }
     for_each_access(stage, [&](const Access& access) {
+      if (own.contains(access.buffer)) return;
       for (const Axis& axis : stage.axes) {
         const auto index = offset_index(access.indices, axis.var);
         if (index && index->fold != 0)
@@ -71,8 +75,6 @@ Status may_run_ahead(TypeContext& context, Function& function, const For& loop, 
   });
   return status;
 }
-
-}  // namespace
 
 Expected<Function> pipeline(TypeContext& context, Function function, Symbol stage, Symbol loop) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
@@ -87,7 +89,7 @@ Expected<Function> pipeline(TypeContext& context, Function function, Symbol stag
     return error(fmt::format("the stage '{}' is not the first of several statements in the loop '{}'",
                              context.name(stage), name));
   TENON_TRY(only_stages_depend(context, function, target));
-  TENON_TRY(may_run_ahead(context, function, target, body.front(), body));
+  TENON_TRY(may_run_ahead(context, function, target, body, 0));
 
   // Buffers of an iteration that the first statement writes are doubled and allocated outside of the loop.
   std::set<BufferId> allocated, doubled;

@@ -47,6 +47,7 @@ Expected<Function> store_at(TypeContext& context, Function function, Symbol stag
 Expected<Function> fold_storage(TypeContext& context, Function function, Symbol stage, Symbol buffer, Symbol loop,
                                 int64_t elements);
 Expected<Function> pipeline(TypeContext& context, Function function, Symbol stage, Symbol loop);
+Expected<Function> pipeline_async(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t buffers);
 
 Expected<Function> clone(TypeContext& context, Function function, Symbol stage, Symbol reader);
 Expected<Function> layout(TypeContext& context, Function function, Symbol buffer, std::string_view order);
@@ -60,6 +61,7 @@ struct LoadStep {
 Expected<Function> at_load(TypeContext& context, Function function, Symbol stage, const std::set<BufferId>& constants,
                            LoadStep& load);
 
-Expected<Function> tensorize(TypeContext& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic);
+Expected<Function> tensorize(TypeContext& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic,
+                             bool allows_inexact);
 
 }  // namespace tenon::compiler::loop

@@ -149,9 +149,15 @@ constexpr Primitive kPrimitives[] = {
        return fold_storage(arguments.context, std::move(function), arguments.name(0), arguments.name(1),
                            arguments.name(2), *elements);
      }},
-    {"pipeline", "a stage and a loop", 2, 2,
-     [](const Arguments& arguments, Function function) {
-       return pipeline(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
+    {"pipeline", "a stage and a loop, optionally a number of buffers and async", 2, 4,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       if (arguments.size() == 2)
+         return pipeline(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
+       TENON_TRY_ASSIGN(buffers, arguments.integer(2, "number of buffers"));
+       if (arguments.tokens[3] != "async")
+         return error(fmt::format("'{}' is not an argument of pipeline", arguments.tokens[3]), {},
+                      "the only one after the number of buffers is async");
+       return pipeline_async(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *buffers);
      }},
     {"clone", "a stage and its reader", 2, 2,
      [](const Arguments& arguments, Function function) {
@@ -166,10 +172,14 @@ constexpr Primitive kPrimitives[] = {
        return at_load(arguments.context, std::move(function), arguments.name(0), arguments.constants,
                       arguments.loads.emplace_back());
      }},
-    {"tensorize", "a stage, a loop and an instruction", 3, 3,
-     [](const Arguments& arguments, Function function) {
-       return tensorize(arguments.context, std::move(function), arguments.name(0), arguments.name(1),
-                        arguments.name(2));
+    {"tensorize", "a stage, a loop and an instruction, optionally inexact", 3, 4,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       const bool allows_inexact = arguments.size() == 4;
+       if (allows_inexact && arguments.tokens[3] != "inexact")
+         return error(fmt::format("'{}' is not an argument of tensorize", arguments.tokens[3]), {},
+                      "the only one after the instruction is inexact");
+       return tensorize(arguments.context, std::move(function), arguments.name(0), arguments.name(1), arguments.name(2),
+                        allows_inexact);
      }},
 };
 
@@ -187,7 +197,7 @@ Expected<Function> rewritten(TypeContext& context, const Function& function, std
     for (const Primitive& other : kPrimitives) names += fmt::format("{}{}", names.empty() ? "" : ", ", other.name);
     return error(fmt::format("there is no primitive '{}'", primitive), {}, fmt::format("the primitives are {}", names));
   }
-  const bool pairs = found->least + 2 == found->most;  // a loop requires a storage
+  const bool pairs = found->least + 2 == found->most;  // of two further arguments each requires the other
   if (arguments.size() < found->least || arguments.size() > found->most ||
       (pairs && arguments.size() == found->least + 1))
     return error(fmt::format("'{}' requires {}", primitive, found->arguments));

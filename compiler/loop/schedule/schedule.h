@@ -38,6 +38,8 @@
 //   fold_storage(S, B, I, 3)    B holds only the last 3 elements along the axis that the loop I of S traverses.
 //   pipeline(S, I)              S, the first statement in the loop I, runs one iteration ahead of the remaining ones;
 //                               its buffer is doubled.
+//   pipeline(S, I, 3, async)    S, a copy to shared memory, runs two iterations ahead in the background; its buffer is
+//                               tripled, and each iteration waits for its copy.
 //   clone(S, T)                 T gets a copy of S for itself, S_T, with a buffer of its own.
 //   layout(B, j k -> j/16 k j%16)
 //                               changes the order of B's elements: the new axes are quotients and remainders of the
@@ -46,6 +48,9 @@
 //   at_load(S)                  S leaves the function; its buffer becomes a parameter, which is computed once, when the
 //                               function is loaded. S reads constant parameters only.
 //   tensorize(S, I, dot4)       the loops from I inwards, with S, become a declared instruction (instructions.h).
+//   tensorize(S, I, mma, inexact)
+//                               the same, where the instruction may add in another order and precision, with the bound
+//                               that it declares (loop.h).
 //
 // (The primitives are those of Halide and TVM: Ragan-Kelley et al., "Halide", PLDI 2013; Chen et al., "TVM", OSDI 2018;
 // stages as units of rewriting: Feng et al., "TensorIR", ASPLOS 2023; hfuse and partition as operation splitting:

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "compiler/loop/expr.h"
 #include "compiler/loop/instructions.h"
@@ -202,22 +204,39 @@ Expected<std::map<BufferId, Operand>> match(TypeContext& context, const Function
   return error(fmt::format("the nest does not match the instruction '{}': {}", name, mismatch));
 }
 
+// The number of consecutive values that the loops give the axis in each of their runs; nullopt where they do not.
+std::optional<int64_t> block_size(TypeContext& context, const Nest& nest, Dim value) {
+  std::vector<std::pair<int64_t, int64_t>> digits;  // stride and extent
+  for (const For* loop : nest.loops) {
+    if (!mentions({&value, 1}, loop->var)) continue;
+    const auto linear = context.linear_in(loop->var, value);
+    const auto stride = linear ? linear->first.constant() : std::nullopt;
+    if (!stride) return std::nullopt;
+    digits.emplace_back(*stride, *loop->extent.constant());
+  }
+  std::ranges::sort(digits);
+  int64_t size = 1;
+  for (const auto& [stride, extent] : digits) {
+    if (stride != size) return std::nullopt;
+    size *= extent;
+  }
+  return size;
+}
+
 // Changes the axes that the loops of the nest feed to count blocks.
 Status count_blocks(TypeContext& context, Stage& stage, const Nest& nest, std::map<Symbol, Dim>& begins) {
+  std::map<Symbol, Dim> zero;
+  for (const For* loop : nest.loops) zero[loop->var] = context.dim(0);
   for (Axis& axis : stage.axes) {
-    const For* feeder = nullptr;
-    std::map<Symbol, Dim> zero;
-    for (const For* loop : nest.loops) {
-      if (!mentions({&axis.value, 1}, loop->var)) continue;
-      if (feeder || axis.kind == AxisKind::kScan || axis.kind == AxisKind::kGiven)
-        return error(fmt::format("'{}' is not a spatial or reduction axis of a single loop of the nest",
-                                 context.name(axis.var)));
-      feeder = loop;
-    }
-    if (!feeder) continue;
-    const Dim size = feeder->extent, outer = context.substitute(axis.value, {{feeder->var, context.dim(0)}});
+    const Dim outer = context.substitute(axis.value, zero);
+    if (outer == axis.value) continue;
+    if (axis.kind == AxisKind::kScan || axis.kind == AxisKind::kGiven)
+      return error(
+          fmt::format("'{}' of the nest is not a spatial or reduction axis of the stage", context.name(axis.var)));
+    const auto values = block_size(context, nest, axis.value);
+    const Dim size = context.dim(values.value_or(1));
     const auto block = context.divide(outer, size);
-    if (axis.value != context.add(outer, context.dim(feeder->var)) || !block)
+    if (!values || !block)
       return error(fmt::format("'{}' does not start at multiples of {}", context.name(axis.var), context.str(size)));
     const Dim extent = context.substitute(axis.extent, begins);
     if (DimProver(context).divides(size, extent) != Answer::kYes)
@@ -231,9 +250,20 @@ Status count_blocks(TypeContext& context, Stage& stage, const Nest& nest, std::m
   return {};
 }
 
+// Whether the step allows what the instruction does.
+Status check_exactness(const Function& declared, const std::string& shown, bool allows_inexact) {
+  if (declared.inexact > 0 && !allows_inexact)
+    return error(
+        fmt::format("{} adds in an unspecified order, with a relative error of up to {}", shown, declared.inexact), {},
+        "add the argument inexact to allow it");
+  if (declared.inexact == 0 && allows_inexact) return error(shown + " is exact", {}, "omit the argument inexact");
+  return {};
+}
+
 }  // namespace
 
-Expected<Function> tensorize(TypeContext& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic) {
+Expected<Function> tensorize(TypeContext& context, Function function, Symbol stage, Symbol loop, Symbol intrinsic,
+                             bool allows_inexact) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   Function declared;
@@ -244,6 +274,7 @@ Expected<Function> tensorize(TypeContext& context, Function function, Symbol sta
     declared = std::move(*found);
   }
   const std::string shown = fmt::format("the instruction '{}'", context.name(intrinsic));
+  TENON_TRY(check_exactness(declared, shown, allows_inexact));
   if (declared.body.size() != 1) return error(shown + " is not a single stage in loops");
   TENON_TRY_ASSIGN(other, nest_of(context, declared.body.front(), shown));
   Stmt& outermost = path->steps[*step].stmt();
@@ -258,7 +289,7 @@ Expected<Function> tensorize(TypeContext& context, Function function, Symbol sta
   Stage block = *nest->stage;
   std::map<Symbol, Dim> begins;
   TENON_TRY(count_blocks(context, block, *nest, begins));
-  Intrinsic call{.name = intrinsic, .inputs = {}, .outputs = {}};
+  Intrinsic call{.name = intrinsic, .inputs = {}, .outputs = {}, .inexact = allows_inexact};
   for (const auto& [list, to] :
        {std::pair{&declared.params, &call.inputs}, std::pair{&declared.results, &call.outputs}}) {
     for (BufferId id : *list) {

@@ -100,7 +100,7 @@ TEST(Bindings, AMissingBarrierIsARace) {
       std::string::npos)
       << found.error().str();
   EXPECT_NE(found.error().help.find("by a barrier"), std::string::npos);
-  EXPECT_TRUE(equal(with_barriers(function), must_parse(context, kReverse)));
+  EXPECT_TRUE(equal(with_barriers(context, function), must_parse(context, kReverse)));
 }
 
 TEST(Bindings, BlocksMustNotExchangeData) {

@@ -276,6 +276,78 @@ TEST(LoopText, InstructionsAreChecked) {
   }
 }
 
+constexpr std::string_view kInexact =
+    R"(loop @dots(%a: Tensor[(3, 4), f32], %b: Tensor[(4,), f32]) -> (%c: Tensor[(3,), f32]) {
+  intrinsic @dot(%x: Tensor[(4,), f32], %y: Tensor[(4,), f32]) -> (%z: Tensor[(1,), f32]) inexact 1e-06 {
+    for i in (1) {
+      for k in (4) {
+        stage dot(i in (1) at (i), reduce k in (4) at (k)) {
+          %z[i] = %z[i] + %x[k] * %y[k];
+        }
+      }
+    }
+  }
+  for i in (3) {
+    stage zero(i in (3) at (i)) {
+      %c[i] = f32(0);
+    }
+  }
+  for i in (3) {
+    stage dots(i in (3) at (i)) {
+      intrinsic dot(%a[i, 0 : 4], %b[0 : 4]) -> (%c[i : 1]) inexact;
+    }
+  }
+}
+)";
+
+TEST(LoopText, DeclarationAndUsesOfInexactInstructionsSaySo) {
+  TypeContext context;
+  const Function function = must_parse(context, kInexact);
+  EXPECT_EQ(print(context, function), kInexact);
+  EXPECT_EQ(function.intrinsics[0].inexact, 1e-06);
+  const std::vector<std::array<std::string, 3>> cases = {
+      {" inexact;", ";", "the instruction 'dot' is inexact, but not used as such"},
+      {" inexact 1e-06", "", "the instruction 'dot' is exact, but used as inexact"},
+      {" 1e-06", " 1.5", "a relative error must be above 0 and below 1"},
+      {" 1e-06", "", "a relative error, as 3.8e-06"},
+      {"%z[i] + %x", "%z[i] - %x", "@dot is inexact, but not a sum of products of floats"},
+      {"%z[i] + %x[k] * %y[k]", "%x[k] * %y[k]", "@dot is inexact, but not a sum of products of floats"},
+  };
+  for (const auto& [from, to, message] : cases) {
+    std::string text(kInexact);
+    text.replace(text.find(from), from.size(), to);
+    const auto refused = parse(context, text, "f.tn");
+    ASSERT_FALSE(refused) << text;
+    EXPECT_NE(refused.error().str().find(message), std::string::npos) << refused.error().str();
+  }
+  std::string other(kInexact);
+  other.replace(other.find("1e-06"), 5, "1e-05");
+  EXPECT_FALSE(equal(must_parse(context, other), function));
+}
+
+// f16 and bf16 are converted to and from f32; nothing else is computed with them.
+TEST(LoopText, ShortFloatsHaveNoArithmetic) {
+  const auto parsed = [](std::string_view value) {
+    TypeContext context;
+    return parse(context,
+                 fmt::format("loop @f(%x: Tensor[(3,), f16], %k: Tensor[(3,), i32]) -> (%y: Tensor[(3,), f16]) {{ for "
+                             "i in (3) {{ stage y(i in (3) at (i)) {{ %y[i] = {}; }} }} }}",
+                             value),
+                 "f.tn");
+  };
+  EXPECT_TRUE(parsed("f16(f32(%x[i]) * f32(0.5))"));
+  EXPECT_TRUE(parsed("select(f32(%x[i]) < f32(1), %x[i], f16(0.1))"));
+  for (const auto& [value, message] : {std::pair("%x[i] + %x[i]", "'+' does not support f16 and f16"),
+                                       {"sqrt(%x[i])", "'sqrt' does not support f16"},
+                                       {"select(%x[i] < f16(1), %x[i], %x[i])", "'<' does not support f16 and f16"},
+                                       {"f16(%k[i])", "i32 does not convert to f16"},
+                                       {"f16(f64(%x[i]))", "f16 does not convert to f64"}}) {
+    const auto refused = parsed(value);
+    ASSERT_FALSE(refused) << value;
+    EXPECT_NE(refused.error().str().find(message), std::string::npos) << refused.error().str();
+  }
+}
+
 TEST(LoopText, BuffersInRegistersAreIndexedByConstants) {
   const std::vector<std::array<std::string, 3>> cases = {
       {" unroll", "", "%s is in registers, but its index j is not a constant: 'j' is neither unrolled nor vectorized"},

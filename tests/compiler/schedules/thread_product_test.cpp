@@ -67,12 +67,14 @@ size_t fastest(std::string_view, const std::vector<Option>& options) {
 
 // The template's function; `constants`: parameters that are constant.
 loop::Schedule bound_product(TypeContext& context, const loop::Function& algorithm, std::set<size_t> constants,
-                             const ChooseOption& choose) {
+                             const ChooseOption& choose, const Machine::Inexact& inexact = {}) {
   std::set<loop::BufferId> buffers;
   for (const size_t constant : constants) buffers.insert(algorithm.params[constant]);
   loop::Schedule schedule(context, algorithm, buffers);
   const ProductStages product{.sums = context.symbol("dot"), .results = context.symbol("y")};
-  const Status status = schedule_product(context, schedule, product, *find_machine("sm_80"), choose);
+  Machine machine = *find_machine("sm_80");
+  machine.inexact = inexact;
+  const Status status = schedule_product(context, schedule, product, machine, choose);
   EXPECT_TRUE(status) << status.error().str() << loop::print(context, schedule.function());
   return schedule;
 }
@@ -91,7 +93,7 @@ void expect_equal(TypeContext& context, const loop::Function& algorithm, const l
     ASSERT_TRUE(packed) << packed.error().str();
     params.push_back(*packed);
   }
-  const loop::Function bound = loop::with_barriers(schedule.function());
+  const loop::Function bound = loop::with_barriers(context, schedule.function());
   const auto launches = loop::launches_of(context, bound);
   ASSERT_TRUE(launches) << launches.error().str() << loop::print(context, bound);
   EXPECT_EQ(launches->size(), 1u);
@@ -154,6 +156,68 @@ TEST(ThreadProduct, BytesAreMultipliedByWarps) {
       for (const int64_t n : {1, 33})
         expect_equal(context, algorithm, schedule, {bytes({n, 40}), bytes({20, 40})}, {4, 8, 4});
     }
+  }
+}
+
+// A product of floats of a type, whose right operand has columns inside, or terms.
+std::string float_product(std::string_view type, bool columns_inside) {
+  const std::string factor = type == "f32" ? "" : "f32";
+  return fmt::format(
+      R"(loop @floats[n](%x: Tensor[(n, 40), {0}], %w: Tensor[({1}), {0}]) -> (%y: Tensor[(n, 24), {0}]) {{
+  alloc %d: Tensor[(n, 24), f32] {{
+    for i in (n) {{ for j in (24) {{ for k in (40) {{
+      stage dot(i in (n) at (i), j in (24) at (j), reduce k in (40) at (k)) {{
+        init {{ %d[i, j] = f32(0); }}
+        %d[i, j] = %d[i, j] + {3}(%x[i, k]) * {3}(%w[{2}]);
+      }}
+    }} }} }}
+    for i in (n) {{ for j in (24) {{
+      stage y(i in (n) at (i), j in (24) at (j)) {{ %y[i, j] = {4}(max(%d[i, j], f32(0))); }}
+    }} }}
+  }}
+}}
+)",
+      type, columns_inside ? "40, 24" : "24, 40", columns_inside ? "k, j" : "j, k", factor, factor.empty() ? "" : type);
+}
+
+Tensor floats(runtime::DType dtype, runtime::Shape shape) {
+  Tensor tensor(dtype, std::move(shape));
+  runtime::with_dtype<runtime::kReals>(dtype, [&]<class T>(T) {
+    auto data = tensor.data<T>();
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<T>(static_cast<float>(i * 37 % 101) / 16 - 3);
+  });
+  return tensor;
+}
+
+// The evaluator executes the declaration, whose order is that of the plain loops: so results are equal.
+TEST(ThreadProduct, FloatsAreMultipliedByWarpsWhereTheUserAllowsIt) {
+  struct Case {
+    std::string_view instruction;
+    runtime::DType dtype;
+    Machine::Inexact inexact;
+    bool columns_inside;
+    std::set<size_t> constants;
+    ChooseOption choose;
+  };
+  const Case cases[] = {{"mma_f16_16x8x16", runtime::DType::kF16, {.f16 = true}, false, {}, first},
+                        {"mma_f16_16x8x16", runtime::DType::kF16, {.f16 = true}, true, {1}, last},
+                        {"mma_bf16_16x8x16", runtime::DType::kBF16, {.bf16 = true}, false, {1}, fastest},
+                        {"mma_tf32_16x8x8", runtime::DType::kF32, {.tf32 = true}, true, {}, fastest}};
+  for (const Case& c : cases) {
+    TypeContext context;
+    const loop::Function algorithm = must_parse(context, float_product(runtime::name(c.dtype), c.columns_inside));
+    const loop::Schedule schedule = bound_product(context, algorithm, c.constants, c.choose, c.inexact);
+    const Symbol name = context.symbol(c.instruction);
+    ASSERT_TRUE(schedule.function().intrinsic(name)) << c.instruction;
+    EXPECT_GT(schedule.function().intrinsic(name)->inexact, 0);
+    const std::string text = loop::print(context, schedule.function());
+    EXPECT_NE(text.find("async"), std::string::npos) << "panels are copied ahead" << text;
+    EXPECT_TRUE(equal(must_parse(context, text), schedule.function())) << text;
+    expect_equal(context, algorithm, schedule,
+                 {floats(c.dtype, {33, 40}),
+                  floats(c.dtype, c.columns_inside ? runtime::Shape{40, 24} : runtime::Shape{24, 40})},
+                 {4, 8, 4});
+    EXPECT_FALSE(bound_product(context, algorithm, c.constants, c.choose).function().intrinsic(name));
   }
 }
 

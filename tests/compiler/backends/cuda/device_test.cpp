@@ -108,7 +108,6 @@ class CudaCode : public testing::Test {
   runtime::Executable compiled(const std::string& text) {
     auto module = parse(context, text, {}, "m");
     EXPECT_TRUE(module) << module.error().str();
-    const std::vector<Target> targets{cuda::make_target()};
     const Symbol main = context.symbol("main");
     const auto placements = partition(context, *module, main, targets);
     EXPECT_TRUE(placements) << placements.error().str();
@@ -134,6 +133,7 @@ class CudaCode : public testing::Test {
     return driver.launches();
   }
 
+  std::vector<Target> targets{cuda::make_target()};
   Context context;
   std::vector<loop::Function> functions;
 };
@@ -183,7 +183,8 @@ TEST_F(CudaCode, ProductsOfBytesAreInstructions) {
   const auto& object = executable.natives[0].object;
   const std::string ptx(reinterpret_cast<const char*>(object.data()), object.size());
   EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"), std::string::npos) << ptx;
-  EXPECT_NE(ptx.find("ld.shared.u32"), std::string::npos) << "fragments are loaded by words";
+  EXPECT_NE(ptx.find("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), std::string::npos) << "fragments of rows";
+  EXPECT_NE(ptx.find("ldmatrix.sync.aligned.m8n8.x2.shared.b16"), std::string::npos) << "fragments of columns";
   EXPECT_EQ(ptx.find("ld.local"), std::string::npos) << "sums are in registers";
   if (const auto ptxas = find_ptxas()) {
     EXPECT_EQ(assemble(*ptxas, ptx, "sm_80"), "");
@@ -194,6 +195,43 @@ TEST_F(CudaCode, ProductsOfBytesAreInstructions) {
       for (int64_t k = 0; k < input.size(); ++k)
         input.data<int8_t>()[static_cast<size_t>(k)] = static_cast<int8_t>(k * 71 % 256);
     expect_results_of_the_cpu(executable, text, inputs);
+  }
+}
+
+// Where the user allows it. The assembler accepts them for both GPUs, and the loops have the CPU's results.
+TEST_F(CudaCode, ProductsOfFloatsAreInstructions) {
+  const std::pair<std::string, std::string> cases[] = {{"f16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"},
+                                                       {"bf16", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
+                                                       {"f32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"}};
+  for (const auto& [type, instruction] : cases) {
+    const std::string text = fmt::format(
+        "#[version = \"1\"]\ndef @main[n](%x: Tensor[(n, 70), {0}], %w: Tensor[(40, 70), {0}]) -> Tensor[(n, 40), {0}] "
+        "{{\n  relu(dense(%x, %w))\n}}\n",
+        type);
+    targets = {cuda::make_target({.f16 = true, .bf16 = true, .tf32 = true})};
+    const auto executable = compiled(text);
+    const auto& object = executable.natives[0].object;
+    const std::string ptx(reinterpret_cast<const char*>(object.data()), object.size());
+    EXPECT_NE(ptx.find(instruction), std::string::npos) << ptx;
+    EXPECT_NE(ptx.find("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), std::string::npos);
+    EXPECT_EQ(ptx.find("ld.local"), std::string::npos) << "sums are in registers";
+    if (const auto ptxas = find_ptxas()) {
+      EXPECT_EQ(assemble(*ptxas, ptx, "sm_80"), "");
+      EXPECT_EQ(assemble(*ptxas, ptx, "sm_90"), "");
+    }
+    for (const int64_t n : {1, 65}) {
+      const auto made = [&]<class T>(T) {
+        std::vector<Tensor> inputs{Tensor(runtime::dtype_of<T>, {n, 70}), Tensor(runtime::dtype_of<T>, {40, 70})};
+        for (Tensor& input : inputs)
+          for (size_t k = 0; k < input.data<T>().size(); ++k)
+            input.data<T>()[k] = T(static_cast<float>(k * 7 % 23) / 8 - 1);
+        return inputs;
+      };
+      const auto inputs = type == "f16"    ? made(runtime::Half{})
+                          : type == "bf16" ? made(runtime::BFloat16{})
+                                           : made(float{});
+      expect_results_of_the_cpu(executable, text, inputs);
+    }
   }
 }
 

@@ -99,7 +99,7 @@ class CudaFunctions : public testing::Test {
   Context context;
   Module plain, module;
   const Symbol main = context.symbol("main");
-  const std::vector<Target> targets{cuda::make_emulated_target()};
+  std::vector<Target> targets{cuda::make_emulated_target()};
 };
 
 TEST_F(CudaFunctions, ATransformerHasTheResultsOfTheCpu) {
@@ -226,8 +226,11 @@ class CudaProducts : public CudaFunctions {
       params +=
           fmt::format("{}%{}: {}", i ? ", " : "(", static_cast<char>('a' + i), context.str(context.type_of(input)));
       for (int64_t k = 0; k < input.size(); ++k) {
-        if (c.dtype == DType::kF32)
-          input.data<float>()[static_cast<size_t>(k)] = static_cast<float>(k * 7 % 23) / 8 - 1;
+        const float value = static_cast<float>(k * 7 % 23) / 8 - 1;  // exact in all floats
+        const auto at = static_cast<size_t>(k);
+        if (c.dtype == DType::kF32) input.data<float>()[at] = value;
+        else if (c.dtype == DType::kF16) input.data<runtime::Half>()[at] = runtime::Half(value);
+        else if (c.dtype == DType::kBF16) input.data<runtime::BFloat16>()[at] = runtime::BFloat16(value);
         else input.bytes()[static_cast<size_t>(k)] = static_cast<std::byte>(k * 71 % 256);
       }
     }
@@ -303,6 +306,33 @@ TEST_F(CudaProducts, OfBytesHaveTheInstructionOfWarps) {
        "conv2d(" + a + ", " + b + ", padding=[1, 1, 1, 1], pad_value=-5)"},
   };
   for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_z", "mma_s8_16x8x32", "barrier"});
+}
+
+// Those of f16 and bf16 too, and of f32 by tf32, where the user allows it. The terms of these cases and their sums are
+// exact in f32, so that their order does not matter.
+TEST_F(CudaProducts, OfShortFloatsAreInexactWhereTheUserAllowsIt) {
+  const std::string f16 = "mma_f16_16x8x16", bf16 = "mma_bf16_16x8x16", tf32 = "mma_tf32_16x8x8";
+  const std::pair<ProductCase, std::string> cases[] = {
+      {{{{40, 24}, {24, 70}}, DType::kF16, "Tensor[(40, 70), f16]", "relu(matmul(%a, %b))"}, f16},
+      {{{{20, 70}, {33, 70}}, DType::kBF16, "Tensor[(20, 33), bf16]", "dense(%a, %b)"}, bf16},
+      {{{{2, 3, 9, 9}, {16, 3, 3, 3}},
+        DType::kF16,
+        "Tensor[(2, 16, 9, 9), f16]",
+        "conv2d(%a, %b, padding=[1, 1, 1, 1])"},
+       f16},
+      {{{{2, 33, 20}, {2, 17, 20}},
+        DType::kBF16,
+        "Tensor[(2, 33, 17), bf16]",
+        "einsum(%a, %b, equation=\"bik,bjk->bij\")"},
+       bf16},
+      {{{{40, 24}, {70, 24}}, DType::kF32, "Tensor[(40, 70), f32]", "dense(%a, %b)"}, tf32},
+  };
+  for (const auto& [c, instruction] : cases) {
+    targets = {cuda::make_emulated_target()};
+    check(c, {"in shared", "in registers", "thread_y", "barrier"});
+    targets = {cuda::make_emulated_target({.f16 = true, .bf16 = true, .tf32 = true})};
+    check(c, {"in shared", "in registers", "thread_z", instruction.c_str(), "inexact;", "barrier"});
+  }
 }
 
 TEST_F(CudaFunctions, RequiresNativeKernels) {
