@@ -43,7 +43,9 @@ module tensor_core (
   // The bit of every input that a pass takes.
   logic [tenon_pkg::BLOCK_IN-1:0] d_bits;
   for (genvar i = 0; i < tenon_pkg::BLOCK_IN; i++) begin : g_bit
-    assign d_bits[i] = d_inp_i[i*8+3'(~d_pass_i)];
+    logic [7:0] value;
+    assign value     = d_inp_i[i*8+:8];
+    assign d_bits[i] = value[~d_pass_i];
   end
   logic unused_serial;
   assign unused_serial = ^{d_bits, d_pass_i, e_en_i, f_en_i};
