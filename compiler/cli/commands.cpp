@@ -40,6 +40,7 @@ Action serve_devices(Options&);
 Action doctor(Options&);
 Action tune_model(Options&);
 Action prepare(Options&);
+Action decode(Options&);
 Action print_schedule(Options&);
 Action bench_sim(Options&);
 Action bench_compile(Options&);
@@ -64,7 +65,8 @@ constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
     {"import", "check a model: its operators, their support per target, and what is missing", import_model},
     {"compile", "compile a model into an executable", compile_model},
-    {"prepare", "pictures and recordings as the samples of a model", prepare},
+    {"prepare", "pictures, recordings and sentences as the samples of a model", prepare},
+    {"decode", "results of a model as text: names of classes, lines of recognizers", decode},
     {"compare", "float, quantized and device side by side, layer by layer", compare_model},
     {"tune", "measure which kernels are fastest for a model on this machine, and record them", tune_model},
     {"schedule", "print the loops of an operator's kernel, the steps of its schedule, and what they result in",

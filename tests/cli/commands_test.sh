@@ -343,3 +343,48 @@ printf 'RIFF\050\0\0\0WAVEfmt \020\0\0\0\001\0\001\0\200\076\0\0\0\175\0\0\002\0
 expect 0 "f32 (1, 2)" "$tenon" prepare "$scratch/a.wav" --rate 16000 -o "$scratch/w.npy"
 expect 0 "f32 (1, 512)" "$tenon" prepare "$scratch/a.wav" --length 512 -o "$scratch/w.npy"
 expect 1 "it has 16000 samples a second, --rate requires 8000" "$tenon" prepare "$scratch/a.wav" --rate 8000 -o "$scratch/w.npy"
+
+# Spectrograms.
+expect 0 "f32 (1, 8, 6)" "$tenon" prepare "$scratch/a.wav" --length 1000 --mel 8 --window 256 --hop 200 -o "$scratch/w.npy"
+expect 0 "f32 (1, 4, 8)" "$tenon" prepare "$scratch/a.wav" --length 1000 --mel 8 --window 256 --hop 200 --uncentered --frames-first --mel-scale htk --power db --range 20,4000 -o "$scratch/w.npy"
+expect 1 "a.wav: error: it has 2 samples, a spectrogram requires 201" "$tenon" prepare "$scratch/a.wav" --mel 8 -o "$scratch/w.npy"
+expect 2 "--range is '1;2'" "$tenon" prepare "$scratch/a.wav" --mel 8 --range '1;2' -o "$scratch/w.npy"
+expect 2 "--range 1,2,3 and --floor 1e-10 must be two numbers and one" "$tenon" prepare "$scratch/a.wav" --mel 8 --range 1,2,3 -o "$scratch/w.npy"
+expect 2 "a window of 1 samples" "$tenon" prepare "$scratch/a.wav" --mel 8 --window 1 -o "$scratch/w.npy"
+expect 2 "--output $scratch/a.wav is an input" "$tenon" prepare "$scratch/a.wav" -o "$scratch/a.wav"
+
+# Sentences.
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' the cat >"$scratch/vocab.txt"
+printf 'The cat\n\nthe dog sat\n' >"$scratch/lines.txt"
+expect 0 "input_ids: i64 (2, 5)" "$tenon" prepare "$scratch/lines.txt" --vocabulary "$scratch/vocab.txt" -o "$scratch/t.npz"
+expect 0 "t.npz:mask: i64 (2, 4)" "$tenon" prepare "$scratch/lines.txt" --vocabulary "$scratch/vocab.txt" --names tokens,mask --length 4 -o "$scratch/t.npz"
+expect 2 "give a FILE.npz" "$tenon" prepare "$scratch/lines.txt" --vocabulary "$scratch/vocab.txt" -o "$scratch/t.npy"
+expect 2 "--names is 'a,a'" "$tenon" prepare "$scratch/lines.txt" --vocabulary "$scratch/vocab.txt" --names a,a -o "$scratch/t.npz"
+expect 2 "--length is 1, each sentence has 2 tokens around it" "$tenon" prepare "$scratch/lines.txt" --vocabulary "$scratch/vocab.txt" --length 1 -o "$scratch/t.npz"
+expect 1 "lines.txt: error: the vocabulary has no token [UNK]" "$tenon" prepare "$scratch/lines.txt" --vocabulary "$scratch/lines.txt" -o "$scratch/t.npz"
+printf '\n' >"$scratch/empty.txt"
+expect 1 "empty.txt: error: there is no sentence" "$tenon" prepare "$scratch/empty.txt" --vocabulary "$scratch/vocab.txt" -o "$scratch/t.npz"
+
+# Results as text. npy SHAPE BYTES: a tensor of bytes.
+npy() {
+  local header="{'descr': '|u1', 'fortran_order': False, 'shape': $1, }"
+  printf "\\x93NUMPY\\x01\\x00\\x$(printf %02x ${#header})\\x00%s$2" "$header"
+}
+npy '(1, 5, 3)' '\1\5\2\0\7\1\7\0\0\0\7\1\0\1\7' >"$scratch/s.npy"
+printf 'a\nb\n' >"$scratch/ab.txt" && printf 'abb\n' >"$scratch/true.txt"
+expect 0 "aab" "$tenon" decode "$scratch/s.npy" --ctc --labels "$scratch/ab.txt"
+expect 0 "character error rate: 33.33 % (1 of 3)" "$tenon" decode "$scratch/s.npy" --ctc --labels "$scratch/ab.txt" --expect "$scratch/true.txt"
+expect 0 "1 5, 2 2" "$tenon" decode "$scratch/s.npy" --top 2
+printf 'cat\ndog\nbird\n' >"$scratch/names.txt"
+expect 0 "dog 5" "$tenon" decode "$scratch/s.npy" --labels "$scratch/names.txt"
+expect 0 "" "$tenon" decode "$scratch/s.npy" --ctc --labels "$scratch/ab.txt" -o "$scratch/decoded.txt"
+[ "$(cat "$scratch/decoded.txt")" = aab ]
+printf 'a\n' >"$scratch/a.txt"
+expect 1 "--space" "$tenon" decode "$scratch/s.npy" --ctc --labels "$scratch/a.txt"
+expect 0 "aa " "$tenon" decode "$scratch/s.npy" --ctc --labels "$scratch/a.txt" --space
+expect 1 "there are 2 labels for 3 classes" "$tenon" decode "$scratch/s.npy" --labels "$scratch/ab.txt"
+expect 1 "there are 3 expected lines, 1 were found" "$tenon" decode "$scratch/s.npy" --ctc --labels "$scratch/ab.txt" --expect "$scratch/names.txt"
+expect 1 "the model's metadata has no 'character'" "$tenon" decode "$scratch/s.npy" --ctc --labels tests/models/resnet8_digits.onnx
+expect 2 "--ctc requires --labels" "$tenon" decode "$scratch/s.npy" --ctc
+expect 2 "--top is 0" "$tenon" decode "$scratch/s.npy" --top 0
+expect 2 "are for --ctc" "$tenon" decode "$scratch/s.npy" --space
