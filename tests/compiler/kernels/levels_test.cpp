@@ -317,6 +317,18 @@ TEST_F(Levels, ProductsAreScheduledForEachLevel) {
   run_on_all_levels();
 }
 
+// The elements of the largest buffer of accumulators.
+int64_t accumulators(const Context& context, const loop::Function& function) {
+  int64_t most = 0;
+  for (const loop::Buffer& buffer : function.buffers) {
+    if (context.name(buffer.name).find("_acc") == std::string::npos) continue;
+    int64_t elements = 1;
+    for (const auto& axis : buffer.axes) elements *= *axis.extent.constant();
+    most = std::max(most, elements);
+  }
+  return most;
+}
+
 // Tiles are split to fit the register file: from 16 registers of 16 bytes up to AVX-512, for which they are emitted.
 TEST_F(Levels, TilesAreSplitToFitTheRegisters) {
   for (const int64_t m : {1, 15}) {
@@ -339,14 +351,12 @@ TEST_F(Levels, TilesAreSplitToFitTheRegisters) {
       const auto found = loop::evaluate(context_, split, params.back());
       ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
       expect_near((*found)[0], expected_.back(), cases_.back());
-      for (const loop::Buffer& buffer : split.buffers) {
-        if (context_.name(buffer.name).find("_acc") == std::string::npos) continue;
-        int64_t elements = 1;
-        for (const auto& axis : buffer.axes) elements *= *axis.extent.constant();
-        EXPECT_LT(elements, count * size / 4) << loop::print(context_, split);
-      }
+      EXPECT_LT(accumulators(context_, split), count * size / 4) << loop::print(context_, split);
+      // The best level of this processor may have tiles of few registers already.
+      const bool is_too_large = accumulators(context_, function) >= count * size / 4;
+      EXPECT_FALSE(size == 64 && is_too_large) << loop::print(context_, function);
+      EXPECT_FALSE(is_too_large && loop::equal(split, function)) << loop::print(context_, split);
       EXPECT_TRUE(size != 64 || loop::equal(split, function)) << loop::print(context_, split);
-      EXPECT_FALSE(size == 16 && m > 1 && loop::equal(split, function)) << loop::print(context_, split);
     }
   }
   run_on_all_levels();
