@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "compiler/frontend/onnx.h"
@@ -23,28 +25,78 @@ namespace fs = std::filesystem;
 using runtime::Tensor;
 
 struct DataSet {
-  std::vector<Tensor> inputs, outputs;
+  std::vector<Tensor> inputs, outputs;                               // a sequence is its elements
+  std::vector<std::optional<size_t>> input_lengths, output_lengths;  // of sequences
 };
 
-Expected<std::vector<Tensor>> read_values(const fs::path& folder, const char* kind) {
-  std::vector<Tensor> values;
-  for (;;) {
-    const fs::path file = folder / fmt::format("{}_{}.pb", kind, values.size());
-    if (!fs::exists(file)) return values;
-    TENON_TRY_ASSIGN(bytes, read_file(file));
-    TENON_TRY_ASSIGN(tensor, read_onnx_tensor(*bytes, file.filename().string()));
+// The fields of a message that are bytes, by their numbers, in order; nothing where it is damaged.
+std::optional<std::vector<std::pair<uint64_t, std::string_view>>> fields_of(std::string_view message) {
+  std::vector<std::pair<uint64_t, std::string_view>> fields;
+  const auto varint = [&]() -> std::optional<uint64_t> {
+    uint64_t value = 0;
+    for (int shift = 0; !message.empty() && shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(message[0]);
+      message.remove_prefix(1);
+      value |= uint64_t{byte & 0x7fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    return std::nullopt;
+  };
+  while (!message.empty()) {
+    const auto key = varint(), value = varint();
+    if (!key || !value || (*key & 7) > 2 || (*key & 7) == 1) return std::nullopt;
+    if ((*key & 7) == 0) continue;
+    if (*value > message.size()) return std::nullopt;
+    fields.emplace_back(*key >> 3, message.substr(0, *value));
+    message.remove_prefix(*value);
+  }
+  return fields;
+}
+
+// The tensors of a TensorProto, a SequenceProto or an OptionalProto.
+Status append_values(std::string_view bytes, const onnx::TypeProto& type, const std::string& file,
+                     std::vector<Tensor>& values, std::optional<size_t>& length) {
+  constexpr uint64_t kTensors = 3, kSequence = 5;
+  if (type.has_tensor_type()) {
+    TENON_TRY_ASSIGN(tensor, read_onnx_tensor(std::as_bytes(std::span(bytes)), file));
     values.push_back(std::move(*tensor));
+    return {};
+  }
+  const auto fields = fields_of(bytes);
+  if (!fields) return error("the values are damaged", file);
+  if (type.has_sequence_type()) length = 0;
+  for (const auto& [number, value] : *fields) {
+    if (number != kTensors && number != kSequence) continue;
+    const onnx::TypeProto& element =
+        type.has_sequence_type() ? type.sequence_type().elem_type() : type.optional_type().elem_type();
+    TENON_TRY(append_values(value, element, file, values, length));
+    if (type.has_sequence_type()) ++*length;
+  }
+  if (type.has_optional_type() && fields->empty()) return error("an optional value that is not there", file);
+  return {};
+}
+
+Status read_values(const fs::path& folder, const char* kind, const auto& ports, std::vector<Tensor>& values,
+                   std::vector<std::optional<size_t>>& lengths) {
+  for (int i = 0;; ++i) {
+    const fs::path file = folder / fmt::format("{}_{}.pb", kind, i);
+    if (!fs::exists(file) || i >= ports.size()) return {};
+    TENON_TRY_ASSIGN(bytes, read_file(file));
+    const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    lengths.emplace_back();
+    TENON_TRY(append_values(text, ports[i].type(), file.filename().string(), values, lengths.back()));
   }
 }
 
-Expected<std::vector<DataSet>> read_data(const fs::path& folder) {
+Expected<std::vector<DataSet>> read_data(const fs::path& folder, const onnx::GraphProto& graph) {
   std::vector<DataSet> sets;
   for (;;) {
     const fs::path set = folder / fmt::format("test_data_set_{}", sets.size());
     if (!fs::exists(set)) break;
-    TENON_TRY_ASSIGN(inputs, read_values(set, "input"));
-    TENON_TRY_ASSIGN(outputs, read_values(set, "output"));
-    sets.push_back({std::move(*inputs), std::move(*outputs)});
+    DataSet data;
+    TENON_TRY(read_values(set, "input", graph.input(), data.inputs, data.input_lengths));
+    TENON_TRY(read_values(set, "output", graph.output(), data.outputs, data.output_lengths));
+    sets.push_back(std::move(data));
   }
   if (sets.empty()) return error("there is no test_data_set_0", folder.string());
   return sets;
@@ -129,15 +181,25 @@ onnx::ModelProto read_proto(const fs::path& folder) {
 }  // namespace
 
 NodeTestResult run_node_test(const fs::path& folder, bool with_compiled) {
-  auto model = read_model(folder / "model.onnx", {});
+  const onnx::ModelProto proto = read_proto(folder);
+  const onnx::GraphProto& graph = proto.graph();
+  const auto sets = read_data(folder, graph);
+  std::map<std::string, int64_t> lengths;
+  for (int i = 0; sets && i < graph.input_size() && i < static_cast<int>(sets->front().input_lengths.size()); ++i) {
+    if (const auto length = sets->front().input_lengths[static_cast<size_t>(i)])
+      lengths[graph.input(i).name()] = static_cast<int64_t>(*length);
+  }
+  auto model = read_model(folder / "model.onnx", lengths);
   if (!model) return {{true, one_line(model.error())}, {}};
-  const auto sets = read_data(folder);
   if (!sets) return {{true, one_line(sets.error())}, {}};
   NodeTestResult result{outcome(interpreted(*model, *sets)), {}};
   if (with_compiled && result.interpreted.passed()) {
     std::vector<std::string> names;
-    const onnx::ModelProto proto = read_proto(folder);
-    for (const auto& output : proto.graph().output()) names.push_back(output.name());
+    for (int i = 0; i < graph.output_size(); ++i) {
+      const auto length = sets->front().output_lengths[static_cast<size_t>(i)];
+      if (!length) names.push_back(graph.output(i).name());
+      for (size_t k = 0; length && k < *length; ++k) names.push_back(fmt::format("{}.{}", graph.output(i).name(), k));
+    }
     result.compiled = outcome(compiled(std::move(*model), *sets, names));
   }
   return result;
