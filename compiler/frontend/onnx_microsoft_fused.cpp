@@ -140,7 +140,12 @@ Status gather_block_quantized(NodeImport& node) {
   TENON_TRY_ASSIGN(gather_axis, node.integer("gather_axis", 0));
   TENON_TRY_ASSIGN(quantize_axis, node.integer("quantize_axis", 1));
   TENON_TRY_ASSIGN(data, node.constant(0, "the table"));
-  if (data->shape().size() != 2 || *gather_axis != 0 || (*quantize_axis != 1 && *quantize_axis != -1) || *block < 1) {
+  constexpr int64_t kLargestBlock = int64_t{1} << 20;
+  const bool bytes = data->dtype() == DType::kU8 && (*bits == 4 || *bits == 8);
+  if (!bytes && data->dtype() != DType::kI4 && data->dtype() != DType::kU4)
+    return node.fail(fmt::format("{} bits in {} are not supported", *bits, runtime::name(data->dtype())));
+  if (data->shape().size() != 2 || *gather_axis != 0 || (*quantize_axis != 1 && *quantize_axis != -1) || *block < 1 ||
+      *block > kLargestBlock) {
     return node.fail(fmt::format("a table {} gathered along axis {} in blocks of {} along axis {} is not supported",
                                  runtime::to_string(data->shape()), *gather_axis, *block, *quantize_axis),
                      "the rows of a table of two dims in blocks along its rows are");
@@ -152,6 +157,9 @@ Status gather_block_quantized(NodeImport& node) {
   const OnnxTerm indices = f.input(1), steps = gather(table(*data), indices, 0);
   const int64_t width = f.known_size(steps, -1, "the width of the table"), blocks = (width + *block - 1) / *block;
   const auto repeated = [&](const OnnxTerm& per_block) {  // [..., blocks] as [..., width]
+    f.expect(per_block.rank() == steps.rank() && per_block.size(-1) == blocks,
+             fmt::format("scales and zero points must be {} to a row", blocks));
+    if (!f.ok()) return per_block;
     Ints shape(static_cast<size_t>(per_block.rank()) + 1, -1), joined(static_cast<size_t>(per_block.rank()), 0);
     shape.back() = *block, joined.back() = blocks * *block;
     return per_block.expand_dims({-1}).broadcast(shape).reshape(joined).slice(-1, 0, width);
@@ -160,6 +168,8 @@ Status gather_block_quantized(NodeImport& node) {
   OnnxTerm centered = steps.cast(scale.dtype());
   if (node.has_input(3)) {
     TENON_TRY_ASSIGN(zeros, node.constant(3, "the zero points"));
+    if (zeros->dtype() != data->dtype() || zeros->shape().size() != 2)
+      return node.fail("the zero points must be as the table");
     const OnnxTerm zero = gather(table(*zeros), indices, 0).slice(-1, 0, blocks);
     centered = centered - repeated(zero.cast(scale.dtype()));
   } else if (middle != 0) {

@@ -330,8 +330,11 @@ Status shape(NodeImport& node) {
 
 Status size(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(0));
-  if (const auto known = type->shape())
+  if (const auto known = type->shape()) {
+    if (!runtime::checked_bytes(type->dtype, *known))
+      return node.fail(fmt::format("x has the impossible shape {}", runtime::to_string(*known)));
     return node.result(node.constant(runtime::Tensor::of<int64_t>({}, std::array{runtime::element_count(*known)})));
+  }
   TENON_TRY_ASSIGN(all, node.apply(ops::kShapeOf, {0}));
   return node.result(node.apply(ops::kProd, {*all}));
 }

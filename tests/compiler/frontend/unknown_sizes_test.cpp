@@ -124,5 +124,35 @@ TEST(Integers, AreResizedToTheNearest) {
   EXPECT_THAT(refused.error().str(), testing::HasSubstr("the mode linear of u8 is not supported, only nearest"));
 }
 
+std::string refusal(const onnx::ModelProto& model) {
+  Context context;
+  const std::string bytes = model.SerializeAsString();
+  const auto module = import_onnx(context, std::as_bytes(std::span(bytes)), {.file = "m.onnx", .shapes = {}});
+  return module ? "imported" : module.error().str();
+}
+
+TEST(ImpossibleSizes, HaveNoCount) {
+  onnx::ModelProto model = model_of(13);
+  add_input(model, "x", {int64_t{1} << 40, int64_t{1} << 40});
+  add_node(*model.mutable_graph(), "Size", {"x"}, {"y"});
+  add_outputs(model, {"y"});
+  EXPECT_THAT(refusal(model), testing::HasSubstr("x has the impossible shape (1099511627776, 1099511627776)"));
+}
+
+TEST(BlocksOfATable, AreChecked) {
+  onnx::ModelProto model = model_of(21, {"com.microsoft"});
+  add_ints(model, "table", {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  add_ints(model, "indices", {1}, {0});
+  add_floats(model, "scales", {2}, {1, 2});
+  add_node(*model.mutable_graph(), "GatherBlockQuantized", {"table", "indices", "scales"}, {"y"}, "com.microsoft");
+  add_outputs(model, {"y"});
+  EXPECT_THAT(refusal(model), testing::HasSubstr("4 bits in i64 are not supported"));
+  auto& table = *model.mutable_graph()->mutable_initializer(0);
+  table.clear_int64_data();
+  table.set_data_type(onnx::TensorProto::UINT8);
+  table.set_raw_data("12345678");
+  EXPECT_THAT(refusal(model), testing::HasSubstr("scales and zero points must be 1 to a row"));
+}
+
 }  // namespace
 }  // namespace tenon::compiler
