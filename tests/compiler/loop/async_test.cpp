@@ -10,6 +10,7 @@
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/text.h"
+#include "tests/compiler/loop/counted.h"
 #include "tests/compiler/loop/must_parse.h"
 
 namespace tenon::compiler::loop {
@@ -18,7 +19,7 @@ namespace {
 using runtime::Tensor;
 
 // Each thread reads what another thread has copied.
-constexpr std::string_view kReverse =
+constexpr std::string_view kAsyncReverse =
     R"(loop @reverse[n](%x: Tensor[(n, 8), i32]) -> (%y: Tensor[(n, 8), i32]) {
   for b in (n) block_x {
     alloc %s: Tensor[(8,), i32] in shared {
@@ -40,23 +41,16 @@ constexpr std::string_view kReverse =
 }
 )";
 
-std::string replaced(const std::string& text, std::string_view from, std::string_view to) {
+std::string with_replaced(const std::string& text, std::string_view from, std::string_view to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return std::string(text).replace(at, from.size(), to);
 }
 
-Tensor counted(runtime::Shape shape) {
-  Tensor tensor(DType::kI32, std::move(shape));
-  int32_t next = 0;
-  for (int32_t& value : tensor.data<int32_t>()) value = next++;
-  return tensor;
-}
-
 TEST(AsyncCopies, ArriveAtTheWaitOfTheirGroup) {
   TypeContext context;
-  const Function function = must_parse(context, kReverse);
-  EXPECT_EQ(print(context, function), kReverse);
+  const Function function = must_parse(context, kAsyncReverse);
+  EXPECT_EQ(print(context, function), kAsyncReverse);
   const auto found = evaluate(context, function, std::vector{counted({2, 8})}, {}),
              plain = evaluate(context, unbound(function), std::vector{counted({2, 8})}, {});
   ASSERT_TRUE(found) << found.error().str();
@@ -66,19 +60,20 @@ TEST(AsyncCopies, ArriveAtTheWaitOfTheirGroup) {
 }
 
 TEST(AsyncCopies, AreNotAccessedInFlight) {
-  const std::string text(kReverse), wait = "      wait(0);\n", commit = "      commit;\n", barrier = "      barrier;\n";
+  const std::string text(kAsyncReverse), wait = "      wait(0);\n", commit = "      commit;\n",
+                                         barrier = "      barrier;\n";
   const std::string overwrite =
       "      for t in (8) thread_x {\n        stage over(t in (8) at (t)) {\n          %s[t] = i32(1);\n        }\n    "
       "  "
       "}\n";
   const std::vector<std::array<std::string, 2>> cases = {
-      {replaced(text, wait, ""), "is read while it is in flight"},
-      {replaced(text, wait, "      wait(1);\n"), "is read while it is in flight"},
-      {replaced(text, commit, ""), "is read while it is in flight"},
-      {replaced(text, commit + wait, wait + commit), "is read while it is in flight"},
-      {replaced(text, barrier, ""), "race: thread"},
-      {replaced(text, commit, commit + barrier + overwrite), "is written while it is in flight"},
-      {replaced(replaced(text, wait, ""), "%s[-t + 7]", "i32(7)"), "is in flight where the buffer ends"},
+      {with_replaced(text, wait, ""), "is read while it is in flight"},
+      {with_replaced(text, wait, "      wait(1);\n"), "is read while it is in flight"},
+      {with_replaced(text, commit, ""), "is read while it is in flight"},
+      {with_replaced(text, commit + wait, wait + commit), "is read while it is in flight"},
+      {with_replaced(text, barrier, ""), "race: thread"},
+      {with_replaced(text, commit, commit + barrier + overwrite), "is written while it is in flight"},
+      {with_replaced(with_replaced(text, wait, ""), "%s[-t + 7]", "i32(7)"), "is in flight where the buffer ends"},
   };
   for (const auto& [planted, message] : cases) {
     TypeContext context;
@@ -111,7 +106,7 @@ TEST(AsyncCopies, TheirSourceIsNotWritten) {
 }
 
 TEST(AsyncCopies, AreCopiesToSharedMemoryByStatementsOfBlocks) {
-  const std::string text(kReverse);
+  const std::string text(kAsyncReverse);
   const std::vector<std::array<std::string, 3>> cases = {
       {"%x[b, t];", "%x[b, t] + i32(1);", "an asynchronous stage must copy an element"},
       {"%x[b, t];", "select(index(t) < index(4), %x[b, t], i32(1));", "an asynchronous stage must copy an element"},
@@ -121,12 +116,13 @@ TEST(AsyncCopies, AreCopiesToSharedMemoryByStatementsOfBlocks) {
   };
   for (const auto& [from, to, message] : cases) {
     TypeContext context;
-    const auto refused = parse(context, replaced(text, from, to), "f.tn");
+    const auto refused = parse(context, with_replaced(text, from, to), "f.tn");
     ASSERT_FALSE(refused) << message;
     EXPECT_NE(refused.error().str().find(message), std::string::npos) << refused.error().str();
   }
   TypeContext context;
-  EXPECT_TRUE(parse(context, replaced(text, "%x[b, t];", "select(index(t) < index(4), %x[b, t], i32(0));"), "f.tn"));
+  EXPECT_TRUE(
+      parse(context, with_replaced(text, "%x[b, t];", "select(index(t) < index(4), %x[b, t], i32(0));"), "f.tn"));
 }
 
 // Rows of sums of two factors, whose panels are in shared memory.
@@ -189,10 +185,11 @@ TEST(AsyncCopies, RunAheadByTheStepPipeline) {
       EXPECT_EQ(evaluate(context, unbound(bound), params, {}).value(), *expected);
       // Without the wait's barrier, and with a wait for fewer groups, the evaluator finds the fault.
       const std::string wait = fmt::format("wait({});", buffers - 2);
-      const auto without_barrier = evaluate(context, must_parse(context, replaced(text, "barrier;", "")), params, {});
+      const auto without_barrier =
+          evaluate(context, must_parse(context, with_replaced(text, "barrier;", "")), params, {});
       EXPECT_FALSE(without_barrier) << text;
       const auto late = evaluate(
-          context, must_parse(context, replaced(text, wait, fmt::format("wait({});", buffers - 1))), params, {});
+          context, must_parse(context, with_replaced(text, wait, fmt::format("wait({});", buffers - 1))), params, {});
       ASSERT_FALSE(late) << text;
       EXPECT_NE(late.error().str().find("is read while it is in flight"), std::string::npos) << late.error().str();
     }
@@ -220,7 +217,7 @@ TEST(AsyncCopies, OtherStagesDoNotRunAhead) {
     EXPECT_NE(status.error().str().find(c.message), std::string::npos) << status.error().str();
   }
   TypeContext context;
-  Schedule schedule(context, must_parse(context, replaced(product("5"), "= %x[k, t];", "= %x[k, t] + i32(1);")));
+  Schedule schedule(context, must_parse(context, with_replaced(product("5"), "= %x[k, t];", "= %x[k, t] + i32(1);")));
   const Status status = schedule.apply("pipeline(copy_x, k, 2, async)");
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().str().find("an asynchronous stage must copy an element"), std::string::npos)

@@ -11,6 +11,7 @@
 #include "compiler/loop/schedule/merge.h"
 #include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/text.h"
+#include "tests/compiler/loop/counted.h"
 #include "tests/compiler/loop/must_parse.h"
 #include "tests/compiler/loop/random_loops.h"
 #include "tests/rounds.h"
@@ -46,13 +47,6 @@ std::string replaced(std::string_view from, std::string_view to, std::string tex
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
-}
-
-Tensor counted(runtime::Shape shape) {
-  Tensor tensor(DType::kI32, std::move(shape));
-  int32_t next = 0;
-  for (int32_t& value : tensor.data<int32_t>()) value = next++;
-  return tensor;
 }
 
 Expected<std::vector<Tensor>> run(TypeContext& context, const Function& function, const std::vector<Tensor>& params,

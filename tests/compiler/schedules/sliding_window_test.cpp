@@ -98,7 +98,9 @@ loop::Function check_windows(TypeContext& context, const Problem& problem, std::
   const auto expected = loop::evaluate(context, algorithm, params);
   const auto results = loop::evaluate(context, schedule.function(), params);
   EXPECT_TRUE(expected && results) << level << text;
-  if (expected && results) EXPECT_EQ(*results, *expected) << level << text;
+  if (expected && results) {
+    EXPECT_EQ(*results, *expected) << level << text;
+  }
   return schedule.function();
 }
 
