@@ -92,7 +92,7 @@ inline Tensor interesting(DType dtype, int64_t count, uint64_t seed) {
       else value = static_cast<T>(random());
     }
   };
-  runtime::with_dtype<loop::kElementTypes>(dtype, fill);
+  runtime::with_dtype<loop::kComputedTypes>(dtype, fill);
   return tensor;
 }
 
