@@ -209,6 +209,7 @@ TEST_F(CudaCode, ProductsOfFloatsAreInstructions) {
         "{{\n  relu(dense(%x, %w))\n}}\n",
         type);
     targets = {cuda::make_target({.f16 = true, .bf16 = true, .tf32 = true})};
+    functions.clear();  // of the case before, whose kernels have the same names
     const auto executable = compiled(text);
     const auto& object = executable.natives[0].object;
     const std::string ptx(reinterpret_cast<const char*>(object.data()), object.size());
