@@ -38,7 +38,7 @@ Status sequence_result(NodeImport& node, Atoms elements, size_t output = 0) {
   return node.result(output, *tuple);
 }
 
-// A position among `count` elements, or behind the last where `end` is true, from input i.
+// A position among `count` elements, or after the last where `end` is true, from input i.
 Expected<size_t> position(NodeImport& node, size_t i, size_t count, bool end) {
   TENON_TRY_ASSIGN(given, node.integers(i, "the position in a sequence"));
   if (given->size() != 1) return node.fail(fmt::format("{} positions, must be one", given->size()));

@@ -1,4 +1,4 @@
-// C++ functions over tensors, as reference kernels are, behind the interface of kernels (runtime/native/kernel.h).
+// C++ functions over tensors, as reference kernels are, with the interface of kernels (runtime/native/kernel.h).
 #pragma once
 
 #include <vector>
