@@ -1,4 +1,5 @@
-// tenon bench gpu: a model on a GPU beside the CPU of the same machine: equal results, run times, launches.
+// tenon bench gpu: a model on a GPU beside the CPU of the same machine: equal results, run times, launches; or alone,
+// for scripts that measure it beside other systems.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +10,8 @@
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/random_inputs.h"
 #include "runtime/device/cuda/gpu.h"
+#include "runtime/npy.h"
+#include "runtime/run/inputs.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
 #include "support/json.h"
@@ -24,6 +27,7 @@ constexpr double kTolerance = 1e-3;  // of floats, relative to the largest eleme
 struct ModelTimes {
   std::vector<Tensor> results;
   std::vector<double> seconds;  // of a run, ascending
+  std::vector<double> kernels;  // of a run's kernels by the GPU's clock, ascending
 };
 
 // The largest difference of two results, relative to the largest element or 1; infinite for integers that differ.
@@ -43,7 +47,8 @@ double difference(const Tensor& found, const Tensor& expected) {
 struct BenchGpu {
   ModelOptions model;
   int64_t rounds = 21, threads = 0;
-  bool json = false;
+  std::string inputs, results;
+  bool json = false, alone = false;
 
   Status run() {
     if (rounds < 1) return error("--rounds is at least 1", {}, {}, Fault::kUsage);
@@ -56,11 +61,16 @@ struct BenchGpu {
     TENON_TRY_ASSIGN(loaded, load(model));
     model.targets = "cuda";
     TENON_TRY_ASSIGN(on_gpu, cli::compile(*loaded, model, nullptr));
+    TENON_TRY_ASSIGN(values, read_inputs(on_gpu->executable));
+    TENON_TRY_ASSIGN(found, measure(on_gpu->executable, *values));
+    if (!results.empty()) TENON_TRY(write_results(on_gpu->executable, found->results));
+    if (alone) {
+      print(*on_gpu, gpu->name(), *found, {}, 0);
+      return {};
+    }
     model.targets.clear();
     TENON_TRY_ASSIGN(on_cpu, cli::compile(*loaded, model, nullptr));
-    TENON_TRY_ASSIGN(inputs, random_inputs(on_cpu->executable));
-    TENON_TRY_ASSIGN(found, measure(on_gpu->executable, *inputs));
-    TENON_TRY_ASSIGN(expected, measure(on_cpu->executable, *inputs));
+    TENON_TRY_ASSIGN(expected, measure(on_cpu->executable, *values));
     double most = 0;
     for (size_t i = 0; i < expected->results.size(); ++i)
       most = std::max(most, difference(found->results[i], expected->results[i]));
@@ -72,19 +82,35 @@ struct BenchGpu {
   }
 
  private:
-  Expected<ModelTimes> measure(const runtime::Executable& executable, const std::vector<Tensor>& inputs) const {
+  Expected<std::vector<Tensor>> read_inputs(const runtime::Executable& executable) const {
+    if (inputs.empty()) return random_inputs(executable);
+    return runtime::read_inputs(runtime::input_slots(executable.main().params), std::span(&inputs, 1),
+                                {.where = executable.name});
+  }
+
+  Status write_results(const runtime::Executable& executable, const std::vector<Tensor>& values) const {
+    runtime::NamedTensors named;
+    for (size_t i = 0; i < values.size(); ++i) named.emplace(executable.main().results[i].name, values[i]);
+    return runtime::save_npz(results, named);
+  }
+
+  Expected<ModelTimes> measure(const runtime::Executable& executable, const std::vector<Tensor>& values) const {
     TENON_TRY_ASSIGN(session, runtime::Session::create(
-                                  executable, {.profile = false,
-                                               .threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
+                                  executable, {.threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
     ModelTimes measured;
-    TENON_TRY_ASSIGN(results, session->run(inputs));  // the first run copies constants and takes memory
+    TENON_TRY_ASSIGN(results, session->run(values));  // the first run copies constants and takes memory
     measured.results = std::move(*results);
     for (int64_t round = 0; round < rounds; ++round) {
+      session->clear_profile();
       const Stopwatch stopwatch;
-      TENON_TRY(session->run(inputs));
+      TENON_TRY(session->run(values));
       measured.seconds.push_back(stopwatch.seconds());
+      int64_t kernels = 0;
+      for (const runtime::CallRecord& call : session->profile().calls) kernels += call.gpu_ns;
+      measured.kernels.push_back(1e-9 * static_cast<double>(kernels));
     }
     std::ranges::sort(measured.seconds);
+    std::ranges::sort(measured.kernels);
     return measured;
   }
 
@@ -94,7 +120,7 @@ struct BenchGpu {
     for (const runtime::NativeCode& code : compiled.executable.natives)
       for (const runtime::NativeKernel& kernel : code.kernels) launches += kernel.launches.size();
     for (const compiler::Placement& placement : compiled.placements) operators += placement.target == "cuda" ? 1 : 0;
-    const double on_gpu = median(found.seconds), on_cpu = median(expected.seconds);
+    const double on_gpu = median(found.seconds), on_cpu = alone ? 0 : median(expected.seconds);
     if (json) {
       Json out;
       out.begin_object()
@@ -102,19 +128,22 @@ struct BenchGpu {
           .field("shapes", fmt::format("{}", fmt::join(model.shapes, " ")))
           .field("gpu", gpu)
           .field("operators", compiled.placements.size());
-      out.field("operators_on_gpu", operators).field("launches", launches).field("difference", most);
-      out.field("gpu_seconds", on_gpu).field("cpu_seconds", on_cpu);
+      out.field("operators_on_gpu", operators).field("launches", launches);
+      out.field("gpu_seconds", on_gpu).field("kernel_seconds", median(found.kernels));
+      if (!alone) out.field("cpu_seconds", on_cpu).field("difference", most);
       fmt::print("{}", out.end().str());
       return;
     }
     fmt::print("{} on {}: wall time, with the copies of inputs and results\n", compiled.executable.name, gpu);
     fmt::print("  {:<28}{:>12.3f} ms, the median of {}; from {:.3f} to {:.3f}\n", "GPU", on_gpu * 1e3,
                found.seconds.size(), found.seconds.front() * 1e3, found.seconds.back() * 1e3);
-    fmt::print("  {:<28}{:>12.3f} ms, from {:.3f} to {:.3f}\n", "CPU", on_cpu * 1e3, expected.seconds.front() * 1e3,
-               expected.seconds.back() * 1e3);
+    fmt::print("  {:<28}{:>12.3f} ms by the GPU's clock\n", "of it kernels", median(found.kernels) * 1e3);
+    if (!alone)
+      fmt::print("  {:<28}{:>12.3f} ms, from {:.3f} to {:.3f}\n", "CPU", on_cpu * 1e3, expected.seconds.front() * 1e3,
+                 expected.seconds.back() * 1e3);
     fmt::print("  {:<28}{:>12} of {}\n", "operators on the GPU", operators, compiled.placements.size());
     fmt::print("  {:<28}{:>12}\n", "kernels launched, at most", launches);
-    fmt::print("  {:<28}{:>12.3g}\n", "largest difference", most);
+    if (!alone) fmt::print("  {:<28}{:>12.3g}\n", "largest difference", most);
   }
 };
 
@@ -125,6 +154,9 @@ Action bench_gpu(Options& options) {
   command->model.declare(options);
   options.option(command->rounds, "--rounds", "N", "number of measurements");
   options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors");
+  options.option(command->inputs, "--inputs", "FILE", "the inputs (npz, npy), instead of random ones");
+  options.option(command->results, "--results", "FILE.npz", "where the results are written");
+  options.flag(command->alone, "--alone", "without the CPU");
   options.flag(command->json, "--json", "figures as JSON");
   options.footer(
       "Without a GPU nothing is measured: an error says why, and the exit code is 1.\n\n"

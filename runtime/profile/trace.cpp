@@ -44,6 +44,8 @@ std::string make_trace(const ReportInput& input) {
     devices.push_back(call.device);
   }
   for (const CallRecord& call : input.profile->calls) {
+    Json args{{"kernel", call.name}, {"device", call.device}};
+    if (call.gpu_ns > 0) args["gpu_us"] = static_cast<double>(call.gpu_ns) / 1e3;
     events.push_back({{"ph", "X"},
                       {"name", call.layer.empty() ? call.name : call.layer},
                       {"cat", call.device},
@@ -51,7 +53,7 @@ std::string make_trace(const ReportInput& input) {
                       {"tid", std::ranges::find(devices, call.device) - devices.begin()},
                       {"ts", static_cast<double>(call.begin_ns) / 1e3},
                       {"dur", static_cast<double>(call.end_ns - call.begin_ns) / 1e3},
-                      {"args", {{"kernel", call.name}, {"device", call.device}}}});
+                      {"args", std::move(args)}});
   }
   // Simulated cycles are not wall clock time: the device has a process and a clock of its own.
   double clock = input.device && input.device->clock_hz > 0 ? input.device->clock_hz : 100e6;

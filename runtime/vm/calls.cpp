@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <new>
 #include <string>
 #include <utility>
@@ -41,10 +42,12 @@ Status Run::compute(const Registers& from, const Registers& to, std::string_view
   probes_.clear();
   const bool records = session_.options.profile && profile_.calls.size() < kMaxCallRecords;
   CallRecord record;
-  if (records) record = {name, layer(), device, session_.now(), 0, -1};
+  if (records) record = {.name = name, .layer = layer(), .device = device, .begin_ns = session_.now()};
+  gpu_ns_ = 0;
   TENON_TRY(call());
   if (records) {
     record.end_ns = session_.now();
+    record.gpu_ns = gpu_ns_;
     if (device == "accel") {  // which may have begun before this instruction
       record.launch = static_cast<int32_t>(profile_.launches.size()) - 1;
       record.begin_ns = profile_.launches.back().begin_ns;
@@ -272,10 +275,16 @@ Status Run::execute(const CallNative& call) {
     return compute(call.args, call.results, name, "cuda", [&]() -> Status {
       result_memory_.slots = call.slots;
       if (started_on_gpu_ && !started_on_gpu_->is(*gpu, call.kernel, args_)) started_on_gpu_.reset();
-      if (!started_on_gpu_) return gpu->call(call.kernel, args_, made_, result_memory_);
+      if (!started_on_gpu_) {
+        TENON_TRY_ASSIGN(seconds, gpu->call(call.kernel, args_, made_, result_memory_));
+        gpu_ns_ = std::llround(1e9 * *seconds);
+        return {};
+      }
       call_begin_ = gpu_begin_;
       const auto started = std::move(started_on_gpu_);
-      return gpu->finish(*started, args_, made_, result_memory_);
+      TENON_TRY_ASSIGN(seconds, gpu->finish(*started, args_, made_, result_memory_));
+      gpu_ns_ = std::llround(1e9 * *seconds);
+      return {};
     });
   }
   const auto& native = std::get<NativeLibrary>(library);

@@ -176,6 +176,7 @@ class Run {
   std::optional<StartedProgram> started_;
   std::unique_ptr<cuda::StartedCall> started_on_gpu_;
   int64_t gpu_begin_ = 0;                            // when it was started
+  int64_t gpu_ns_ = 0;                               // of the current call's kernels on a GPU
   std::optional<int64_t> call_begin_;                // when the current call began, if that was before its instruction
   std::vector<std::vector<RecordedCall>> recorded_;  // by function and instruction
   std::vector<Word> scratch_;

@@ -72,8 +72,9 @@ CALLS = {
 
 
 class Graph:
-    def __init__(self, model):
-        self.weights = {w.name: torch.from_numpy(numpy_helper.to_array(w).copy()) for w in model.graph.initializer}
+    def __init__(self, model, device="cpu"):
+        self.weights = {w.name: torch.from_numpy(numpy_helper.to_array(w).copy()).to(device)
+                        for w in model.graph.initializer}
         self.outputs = [value.name for value in model.graph.output]
         self.steps = []
         for node in model.graph.node:

@@ -65,8 +65,8 @@ Status Gpu::start() {
   has_context_ = true;
   TENON_TRY(check(driver_->set_context(context), "the GPU's context is not usable"));
   TENON_TRY(check(driver_->create_stream(&stream_, 1), "the GPU has no stream"));
-  TENON_TRY(check(driver_->create_event(&before_, 0), "the GPU has no event"));
-  return check(driver_->create_event(&now_, 0), "the GPU has no event");
+  TENON_TRY(check(driver_->create_event(&begin_, 0), "the GPU has no event"));
+  return check(driver_->create_event(&end_, 0), "the GPU has no event");
 }
 
 Gpu::Gpu(Gpu&& other) noexcept
@@ -79,9 +79,8 @@ Gpu::Gpu(Gpu&& other) noexcept
       pooled_bytes_(std::exchange(other.pooled_bytes_, 0)),
       used_bytes_(other.used_bytes_),
       stream_(std::exchange(other.stream_, nullptr)),
-      before_(std::exchange(other.before_, nullptr)),
-      now_(std::exchange(other.now_, nullptr)),
-      has_lap_(other.has_lap_),
+      begin_(std::exchange(other.begin_, nullptr)),
+      end_(std::exchange(other.end_, nullptr)),
       pool_(std::move(other.pool_)),
       codes_(std::move(other.codes_)) {}
 
@@ -90,8 +89,8 @@ Gpu::~Gpu() {
   if (stream_) (void)driver_->synchronize(stream_);
   empty_pool();
   for (const auto& code : codes_) (void)driver_->unload_module(code->module);
-  if (before_) (void)driver_->destroy_event(before_);
-  if (now_) (void)driver_->destroy_event(now_);
+  if (begin_) (void)driver_->destroy_event(begin_);
+  if (end_) (void)driver_->destroy_event(end_);
   if (stream_) (void)driver_->destroy_stream(stream_);
   (void)driver_->release_context(device_);
 }
@@ -244,14 +243,14 @@ Status Gpu::fault_of(const Code& code) {
                is_known ? code.sites[record.site].second : name_);
 }
 
-Expected<double> Gpu::lap() {
-  TENON_TRY(check(driver_->record(now_, stream_), "the event cannot be recorded"));
-  TENON_TRY(check(driver_->synchronize(stream_), "the event does not occur"));
+Status Gpu::begin_interval() { return check(driver_->record(begin_, stream_), "the event cannot be recorded"); }
+
+Status Gpu::end_interval() { return check(driver_->record(end_, stream_), "the event cannot be recorded"); }
+
+Expected<double> Gpu::interval_seconds() {
   float milliseconds = 0;
-  if (has_lap_) TENON_TRY(check(driver_->elapsed(&milliseconds, before_, now_), "the time is unknown"));
-  has_lap_ = true;
-  std::swap(before_, now_);
-  return static_cast<double>(milliseconds);
+  TENON_TRY(check(driver_->elapsed(&milliseconds, begin_, end_), "the time is unknown"));
+  return 1e-3 * static_cast<double>(milliseconds);
 }
 
 }  // namespace tenon::runtime::cuda

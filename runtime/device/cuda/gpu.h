@@ -65,8 +65,11 @@ class Gpu {
   Status launch(GraphExec* list);
   void destroy(GraphExec* list);  // waits
 
-  // Milliseconds of the stream's work between two calls of this function; 0 for the first one.
-  Expected<double> lap();
+  // An interval of the stream's work: its begin and end are queued as launches are, and its seconds by the GPU's clock
+  // are known after the next wait.
+  Status begin_interval();
+  Status end_interval();
+  Expected<double> interval_seconds();
 
  private:
   Gpu(const Driver& driver, int device) : driver_(&driver), device_(device) {}
@@ -82,8 +85,7 @@ class Gpu {
   int capability_ = 0;
   uint64_t memory_bytes_ = 0, pooled_bytes_ = 0, used_bytes_ = 0;
   Stream* stream_ = nullptr;
-  Event *before_ = nullptr, *now_ = nullptr;
-  bool has_lap_ = false;
+  Event *begin_ = nullptr, *end_ = nullptr;  // of the last interval
   std::map<uint64_t, std::vector<Address>> pool_;  // by size class
   std::vector<std::unique_ptr<Code>> codes_;
 };

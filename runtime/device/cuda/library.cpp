@@ -65,8 +65,8 @@ bool StartedCall::is(const GpuLibrary& library, size_t kernel, std::span<const T
          std::ranges::equal(params, params_, {}, [](const Tensor& param) { return param.bytes().data(); });
 }
 
-Status GpuLibrary::call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
-                        CallMemory& memory) {
+Expected<double> GpuLibrary::call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
+                                  CallMemory& memory) {
   TENON_TRY_ASSIGN(started, start(std::unique_lock(gpu_->in_use), kernel, params));
   return finish(**started, params, results, memory);
 }
@@ -87,13 +87,15 @@ Expected<std::unique_ptr<StartedCall>> GpuLibrary::start(std::unique_lock<std::m
   return call;
 }
 
-Status GpuLibrary::finish(StartedCall& call, std::span<const Tensor> params, std::vector<Tensor>& results,
-                          CallMemory& memory) {
+Expected<double> GpuLibrary::finish(StartedCall& call, std::span<const Tensor> params, std::vector<Tensor>& results,
+                                    CallMemory& memory) {
   memory.dims = call.dims_;
   Status status = make_results(code_->kernels[call.kernel_].signature, params, memory, results);
   if (status) status = read(call, results);
   if (!status) return located(call.kernel_, std::move(status.error()));
-  return status;
+  TENON_TRY_ASSIGN(seconds, call.gpu_.interval_seconds());
+  counters_.seconds += *seconds;
+  return *seconds;
 }
 
 std::unexpected<Diagnostic> GpuLibrary::located(size_t kernel, Diagnostic diagnostic) const {
@@ -156,7 +158,9 @@ Status GpuLibrary::queue(StartedCall& call, std::span<const Tensor> params) {
     call.results_.push_back(*memory);
     addresses.push_back(memory->address);
   }
-  return launch(kernel, std::move(addresses), known);
+  TENON_TRY(gpu_->gpu.begin_interval());
+  TENON_TRY(launch(kernel, std::move(addresses), known));
+  return gpu_->gpu.end_interval();
 }
 
 // --- Lists ---
@@ -225,7 +229,9 @@ Status GpuLibrary::replay(const CommandList& list, StartedCall& call, std::span<
     if (list.constants[i] == 0) TENON_TRY(upload(*memory++, params[i]));
   }
   call.results_ = list.results;
+  TENON_TRY(gpu_->gpu.begin_interval());
   TENON_TRY(gpu_->gpu.launch(list.list));
+  TENON_TRY(gpu_->gpu.end_interval());
   counters_.launches += code_->kernels[list.kernel].launches.size();
   ++counters_.replayed_lists;
   return {};

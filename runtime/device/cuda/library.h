@@ -27,6 +27,7 @@ struct SharedGpu {
 struct GpuCounters {
   uint64_t uploads = 0, uploaded_bytes = 0, downloads = 0, downloaded_bytes = 0, launches = 0;
   uint64_t recorded_lists = 0, replayed_lists = 0;
+  double seconds = 0;  // of the launches by the GPU's clock, without the copies of parameters and results
 };
 
 using KnownDims = std::vector<std::optional<int64_t>>;
@@ -85,13 +86,16 @@ class GpuLibrary {
                                    std::span<const Tensor> constants);
 
   // Copies the parameters to the GPU, launches the kernel's grids, and copies the results into memory of the host;
-  // `results` is replaced. Errors: tensors that do not match the signature, memory, and faults of the kernel.
-  Status call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results, CallMemory& memory);
+  // `results` is replaced. The result: the seconds of its launches by the GPU's clock, without the copies. Errors:
+  // tensors that do not match the signature, memory, and faults of the kernel.
+  Expected<double> call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
+                        CallMemory& memory);
 
   // The same in two steps, between which the host does other work. The first returns nothing where the GPU belongs to
   // another call now.
   Expected<std::unique_ptr<StartedCall>> try_start(size_t kernel, std::span<const Tensor> params);
-  Status finish(StartedCall& call, std::span<const Tensor> params, std::vector<Tensor>& results, CallMemory& memory);
+  Expected<double> finish(StartedCall& call, std::span<const Tensor> params, std::vector<Tensor>& results,
+                          CallMemory& memory);
 
   const GpuCounters& counters() const { return counters_; }
 

@@ -311,7 +311,7 @@ TEST_F(CudaCode, TemporariesShareMemory) {
   const std::vector<Tensor> params{Tensor(DType::kF32, {64, 64})};
   std::vector<Tensor> results;
   runtime::CallMemory memory;
-  const Status status = library->call(0, params, results, memory);
+  const auto status = library->call(0, params, results, memory);
   ASSERT_TRUE(status) << status.error().str();
   EXPECT_EQ(results[0].data<float>()[5], 1.0f / 64);
   EXPECT_EQ(library->counters().uploads, 1u);
@@ -339,7 +339,7 @@ TEST_F(CudaCode, RecordedLaunchesHaveTheResultsOfSingleOnes) {
   const auto call = [&](runtime::cuda::GpuLibrary& library, const Tensor& x) {
     std::vector<Tensor> results;
     runtime::CallMemory memory;
-    const Status status = library.call(0, std::vector{x}, results, memory);
+    const auto status = library.call(0, std::vector{x}, results, memory);
     EXPECT_TRUE(status) << status.error().str();
     return results.empty() ? Tensor() : results[0];
   };

@@ -45,7 +45,7 @@ TEST(GpuOperators, ComputeTheResults) {
   runtime::CallMemory memory;
   for (size_t i = 0; i < kernels.size(); ++i) {
     std::vector<runtime::Tensor> found;
-    const Status status = library->call(i, kernels[i].params, found, memory);
+    const auto status = library->call(i, kernels[i].params, found, memory);
     ASSERT_TRUE(status) << kernels[i].where << ": " << status.error().str();
     ASSERT_EQ(found.size(), kernels[i].results.size()) << kernels[i].where;
     for (size_t k = 0; k < found.size(); ++k) expect_near(found[k], kernels[i].results[k], kernels[i].where);

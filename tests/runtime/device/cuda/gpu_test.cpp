@@ -51,13 +51,14 @@ TEST(CudaGpu, LaunchesKernelsInOrder) {
   const auto memory = gpu.allocate(12);
   ASSERT_TRUE(memory) << memory.error().str();
   ASSERT_TRUE(gpu.upload(*memory, std::as_bytes(std::span(values))));
-  EXPECT_EQ(*gpu.lap(), 0);
+  ASSERT_TRUE(gpu.begin_interval());
   const uint64_t arguments[] = {memory->address, 3};
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(gpu.launch(**code, "add_one", {1, 1, 1}, {32, 1, 1}, arguments));
   EXPECT_TRUE(gpu.launch(**code, "add_one", {0, 1, 1}, {32, 1, 1}, arguments)) << "no blocks";
-  EXPECT_EQ(*gpu.lap(), 1.5);
+  ASSERT_TRUE(gpu.end_interval());
   ASSERT_TRUE(gpu.download(std::as_writable_bytes(std::span(values)), *memory));
   EXPECT_EQ(values, (std::vector<int32_t>{3, 4, 5}));
+  EXPECT_EQ(*gpu.interval_seconds(), 1.5e-3);
   const Status wide = gpu.launch(**code, "add_one", {1, 70000, 1}, {32, 1, 1}, arguments);
   ASSERT_FALSE(wide);
   EXPECT_NE(wide.error().what.find("has 70000 blocks along y, at most 65535"), std::string::npos) << wide.error().str();
