@@ -1,6 +1,7 @@
 // Sessions of executables with native code.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -88,6 +89,30 @@ TEST(NativeCalls, SessionsInSeveralThreadsShareThePoolOfTheProcess) {
       }
     });
   }
+}
+
+// Runs of one session at the same time have arenas and call frames of their own.
+TEST(NativeCalls, ThreadsShareASession) {
+  const Executable e = sample::planned_executable();
+  auto session = Session::create(e, {.threads = 2});
+  ASSERT_TRUE(session) << session.error().str();
+  constexpr int kThreads = 8, kRuns = 1000;
+  std::atomic<int> right = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kRuns; ++i) {
+          Tensor x = sample::count_up(50);
+          x.data<int32_t>()[0] = 10000 * (t + 1) + i;
+          const auto results = session->run(std::vector{x});
+          right += results && (*results)[0].data<int32_t>()[0] == 10000 * (t + 1) + i + 6 &&
+                   (*results)[0].data<int32_t>()[49] == 155;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(right, kThreads * kRuns);
 }
 
 }  // namespace
