@@ -1,5 +1,6 @@
 // Removes operators without an effect and merges adjacent ones: reshapes, transposes, ReLUs and clips, padding.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -199,20 +200,25 @@ class Simplifier {
     return inner->args[0];
   }
 
-  // Whether the transform back to the plain layout drops no lane.
+  // Whether the transform drops no lane of its argument, whatever is in it.
   bool keeps_all_lanes(const Apply& apply) const {
     const int64_t channels = int_attr(apply.attrs, "channels");
-    if (channels == 0) return true;
+    const std::string& from = string_attr(apply.attrs, "from");
+    if (channels == 0 || from.find_first_of("0123456789") == std::string::npos) return true;
     const TensorType* type = builder_.tensor_type(apply.args[0]);
-    const size_t at = string_attr(apply.attrs, "from").find('C');
+    const size_t at = from.find(static_cast<char>(std::toupper(static_cast<unsigned char>(from.back()))));
     if (!type || at >= type->dims.size()) return false;
     const auto blocks = type->dims[at].constant(), lanes = type->dims.back().constant();
     return blocks && lanes && *blocks * *lanes == channels;
   }
 
-  // A layout_transform and its inverse. Padding lanes come back as zeros, so only full blocks cancel in this order.
+  // A layout_transform to the same layout, or after its inverse. Padding lanes come back as zeros, so only full blocks
+  // cancel in this order.
   Outcome layouts(const Apply& apply) const {
-    if (string_attr(apply.attrs, "from") == string_attr(apply.attrs, "to")) return apply.args[0];
+    if (string_attr(apply.attrs, "from") == string_attr(apply.attrs, "to")) {
+      if (!keeps_all_lanes(apply)) return std::nullopt;
+      return apply.args[0];
+    }
     const Apply* inner = operand_of(apply, ops::kLayoutTransform);
     if (!inner || string_attr(inner->attrs, "from") != string_attr(apply.attrs, "to") ||
         string_attr(inner->attrs, "to") != string_attr(apply.attrs, "from") || !keeps_all_lanes(*inner)) {

@@ -144,6 +144,12 @@ TEST_F(Passes, SimplifyCancelsLayoutsOnlyWhereNothingIsLost) {
                       "  layout_transform(layout_transform(%x, from=\"NCHW16c\", to=\"NCHW\", channels=2), "
                       "from=\"NCHW\", to=\"NCHW16c\")");
   EXPECT_THAT(operators(apply(simplify, std::move(lossy))), ElementsAre("layout_transform", "layout_transform"));
+  Module zeroing =
+      read("%x: " + blocked, blocked, "  layout_transform(%x, from=\"NCHW16c\", to=\"NCHW16c\", channels=2)");
+  EXPECT_THAT(operators(apply(simplify, std::move(zeroing))), ElementsAre("layout_transform"));
+  Module nothing =
+      read("%x: " + blocked, blocked, "  layout_transform(%x, from=\"NCHW16c\", to=\"NCHW16c\", channels=16)");
+  EXPECT_THAT(operators(apply(simplify, std::move(nothing))), ElementsAre());
 }
 
 TEST_F(Passes, SimplifyMakesDenseLayersOfMatrixProducts) {
