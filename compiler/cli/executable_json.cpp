@@ -60,6 +60,7 @@ void add_natives(Json& json, const Executable& e) {
       add_texts(json, "dims", texts.dims);
       add_texts(json, "params", texts.params);
       add_texts(json, "results", texts.results);
+      add_texts(json, "checks", texts.checks);
       json.end();
     }
     json.end().end();

@@ -63,6 +63,7 @@ void print_native_kernel(const runtime::NativeKernel& kernel) {
   fmt::print("  {}: ({}) -> ({})", kernel.name, fmt::join(texts.params, ", "), fmt::join(texts.results, ", "));
   if (!texts.dims.empty()) fmt::print(" for any {}", fmt::join(texts.dims, ", "));
   fmt::print("\n");
+  for (const std::string& check : texts.checks) fmt::print("    check {}\n", check);
   for (const std::string& temporary : texts.temporaries) fmt::print("    temporary {}\n", temporary);
   for (const runtime::GpuLaunch& launch : kernel.launches) {
     std::vector<std::string> grid;
@@ -109,6 +110,9 @@ KernelTexts texts_of(const runtime::NativeKernel& kernel) {
   texts.params = list(kernel.signature.params);
   texts.results = list(kernel.signature.results);
   texts.temporaries = list(kernel.temporaries);
+  for (const runtime::SizeCheck& check : kernel.signature.checks)
+    texts.checks.push_back(
+        fmt::format("{} >= 0, else \"{}\"", compiler::text_of(check.size, texts.dims), check.message));
   return texts;
 }
 

@@ -11,7 +11,7 @@ namespace tenon::cli {
 
 // The signature of a native kernel: the names of its dims, and its buffers as "f32 (n, 4)".
 struct KernelTexts {
-  std::vector<std::string> dims, params, results, temporaries;
+  std::vector<std::string> dims, params, results, temporaries, checks;
 };
 KernelTexts texts_of(const runtime::NativeKernel& kernel);
 

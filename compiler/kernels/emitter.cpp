@@ -368,6 +368,12 @@ std::set<BufferId> constants_of(const KernelFunction& kernel) {
 
 }  // namespace
 
+void Emitter::require(Dim size, std::string message) {
+  loop::SizeRequirement requirement{size, std::move(message)};
+  if (DimProver(context_).less_equal(dim(0), size) == Answer::kYes) return;
+  if (std::ranges::find(required_, requirement) == required_.end()) required_.push_back(std::move(requirement));
+}
+
 Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results, const schedules::UserSchedule* own) {
   std::vector<BufferId> buffers;
   const std::optional<BufferId> fused =
@@ -402,6 +408,7 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results,
   for (const BufferId buffer : buffers) free_from_alloc(function->body, buffer);
   if (fused) free_from_alloc(function->body, *fused);  // has no reader
   function->results = buffers;
+  function->required = std::move(required_);
   TENON_TRY(loop::verify(context_, *function));
   KernelFunction kernel{std::move(*function), std::move(operands_)};
   kernel.algorithm = kernel.function, kernel.constants = constants_of(kernel);

@@ -121,6 +121,9 @@ class Emitter {
   LazyTensor scan(std::string_view name, Dims dims, size_t axis, DType dtype,
                   const std::function<Expr(const Dims& at, const Expr& before)>& step);
 
+  // A condition on sizes, which the caller of the kernel checks: the size is at least 0.
+  void require(Dim size, std::string message);
+
   // The following knobs belong to the operator of this key; `settings` preselects options.
   void begin_operator(std::string key, KnobSettings settings);
   // The index of the selected option (knob.h); requires at least one option.
@@ -176,6 +179,7 @@ class Emitter {
   std::set<BufferId> temporaries_;
   std::map<std::shared_ptr<const Tensor>, BufferId> constants_;
   std::optional<Pending> pending_;
+  std::vector<loop::SizeRequirement> required_;
   std::vector<OperatorKnobs> operators_;
   std::vector<KnobSettings> operator_settings_;  // of each operator
   struct OperatorPattern {

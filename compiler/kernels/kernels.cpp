@@ -8,6 +8,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/lowerings.h"
 #include "compiler/kernels/short_floats.h"
+#include "compiler/kernels/size_checks.h"
 #include "compiler/kernels/user_defined.h"
 #include "support/try.h"
 
@@ -168,7 +169,9 @@ class Group {
     std::string key = key_of(apply);
     KnobSettings settings = knobs_ ? knobs_(key) : KnobSettings();
     emit_.begin_operator(std::move(key), std::move(settings));
-    auto results = lowering->lower({emit_, apply.attrs, args, types});
+    const OperatorCall call{emit_, apply.attrs, args, types};
+    require_sizes(*apply.op, call);
+    auto results = lowering->lower(call);
     if (!results) return error(fmt::format("{}: {}", apply.op->name, results.error().what));
     for (size_t i = 0; i < parts.size(); ++i) (*results)[i] = rounded(emit_, (*results)[i], parts[i].tensor()->dtype);
     bind(var, apply.op->name, std::move(*results));

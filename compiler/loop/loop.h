@@ -292,6 +292,13 @@ struct Buffer {
   size_t rank() const { return axes.size(); }
 };
 
+// A condition on the sizes of a function's parameters. The caller checks it; the text form does not have it.
+struct SizeRequirement {
+  Dim size;             // at least 0
+  std::string message;  // the error where it is less
+  bool operator==(const SizeRequirement&) const = default;
+};
+
 struct Function {
   Symbol name{};
   std::vector<Symbol> dims;  // variables that the parameters' sizes bind
@@ -300,6 +307,7 @@ struct Function {
   std::vector<Buffer> buffers;
   std::vector<Function> intrinsics;  // instructions that the body may use: of constant sizes, without intrinsics
   double inexact = 0;                // of an instruction: the bound of its relative error; 0: exact
+  std::vector<SizeRequirement> required = {};
   Body body;
 
   const Function* intrinsic(Symbol symbol) const {

@@ -113,6 +113,8 @@ runtime::NativeKernel GpuRegion::kernel(const std::vector<runtime::NativeKernel>
     const runtime::NativeKernel& made = of_steps[step.kernel];
     std::vector<uint32_t> at = step.buffers;
     sizes.enter(made.signature, at);
+    for (const runtime::SizeCheck& check : made.signature.checks)
+      kernel.signature.checks.push_back({sizes.composed(check.size), check.message});
     for (const runtime::SignatureBuffer& temporary : made.temporaries) {
       at.push_back(static_cast<uint32_t>(buffers.size()));
       buffers.push_back(sizes.composed(temporary));

@@ -196,6 +196,8 @@ NativeKernels::Entry NativeKernels::add(std::string_view name, loop::Function fu
                                         std::vector<kernels::Operand> operands, Variants variants) {
   std::string text = loop::print(context_, function);
   for (const auto& [level, variant] : variants) text += level + loop::print(context_, variant);
+  for (const loop::SizeRequirement& requirement : function.required)
+    text += fmt::format("{}: {}\n", context_.str(requirement.size), requirement.message);
   const auto [entry, is_new] = ids_.emplace(text, static_cast<uint32_t>(functions_.size()));
   if (is_new) {
     const std::string base(name);

@@ -366,6 +366,11 @@ class Reader {
         for (const file::InPlace* pair : *k.in_place())
           kernel.signature.in_place.push_back({pair->result(), pair->param()});
       }
+      if (k.checks()) {
+        kernel.signature.checks = list<SizeCheck>(k.checks(), [&](const file::NativeCheck& check) {
+          return SizeCheck{size(check.size()), text(check.message())};
+        });
+      }
       return kernel;
     });
     if (n.sites())

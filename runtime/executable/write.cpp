@@ -262,7 +262,11 @@ class Writer {
       std::vector<file::InPlace> pairs;
       for (const InPlace& pair : k.signature.in_place) pairs.emplace_back(pair.result, pair.param);
       auto in_place = pairs.empty() ? 0 : builder_.CreateVectorOfStructs(pairs);
-      return file::CreateNativeKernel(builder_, text(k.name), dims, params, results, temporaries, launches, in_place);
+      auto checks = k.signature.checks.empty() ? 0 : list(k.signature.checks, [&](const SizeCheck& check) {
+        return file::CreateNativeCheck(builder_, size(check.size), text(check.message));
+      });
+      return file::CreateNativeKernel(builder_, text(k.name), dims, params, results, temporaries, launches, in_place,
+                                      checks);
     });
     auto levels = list(n.levels, [&](const std::string& level) { return text(level); });
     auto sites = n.sites.empty() ? 0 : list(n.sites, [&](const GpuFaultSite& s) {

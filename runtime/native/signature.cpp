@@ -223,6 +223,10 @@ class Verifier {
         }
       }
     }
+    for (const SizeCheck& check : signature_.checks) {
+      if (!sound(check.size, signature_.dims.size(), 0, false))
+        return fail(fmt::format("the check '{}' has a malformed size", check.message));
+    }
     for (const auto& [result, param] : signature_.in_place) {
       if (result >= signature_.results.size() || param >= signature_.params.size())
         return fail(fmt::format("result {} is in place of parameter {}: there is none", result, param));
@@ -350,6 +354,10 @@ Status bind_dims(const Signature& signature, std::span<const Tensor> params, Cal
     if (!std::ranges::equal(shape, params[i].shape()))
       return error(fmt::format("'{}' is a {}, not a {}", signature.params[i].name, to_string(shape),
                                to_string(params[i].shape())));
+  }
+  for (const SizeCheck& check : signature.checks) {
+    TENON_TRY_ASSIGN(value, sizes.value(check.size, {}));
+    if (*value < 0) return error(check.message);
   }
   return {};
 }

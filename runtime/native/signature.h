@@ -59,10 +59,18 @@ struct InPlace {
   bool operator==(const InPlace&) const = default;
 };
 
+// A condition on the sizes of the parameters that their types do not state.
+struct SizeCheck {
+  Size size;            // of the dims; must be at least 0
+  std::string message;  // the error where it is less: "the window is larger than the padded input"
+  bool operator==(const SizeCheck&) const = default;
+};
+
 struct Signature {
   std::vector<SignatureDim> dims;
   std::vector<SignatureBuffer> params, results;
   std::vector<InPlace> in_place = {};
+  std::vector<SizeCheck> checks = {};
   bool operator==(const Signature&) const = default;
 };
 
@@ -75,7 +83,8 @@ std::optional<int64_t> evaluate(const Size& size, std::span<const std::optional<
 // Checks that all indices in the signature are valid; a signature from a file has passed this check.
 Status verify(const Signature& signature, std::string_view where);
 
-// The values of the dims for these parameters; an error if their shapes or types do not match the signature.
+// The values of the dims for these parameters; an error if their shapes or types do not match the signature, or do not
+// pass its checks.
 Expected<std::vector<int64_t>> bind_dims(const Signature& signature, std::span<const Tensor> params);
 // Tensors for the results, with unknown contents.
 Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span<const int64_t> dims,

@@ -175,6 +175,12 @@ expect 1 "nowhere.tnx" "$tenon" plan "$scratch/nowhere.tnx"
 expect 0 "function @main" "$tenon" inspect "$scratch/plan.tnx" --function @main
 expect 2 "there is no function 'mian'" "$tenon" inspect "$scratch/plan.tnx" --function @mian
 expect 2 "did you mean main?" "$tenon" inspect "$scratch/plan.tnx" --function @mian
+cat >"$scratch/window.tn" <<'END'
+#[version = "1"]
+def @main[n](%x: Tensor[(1, 2, n), f32]) { max_pool1d(%x, kernel=[3]) }
+END
+expect 0 "" "$tenon" compile "$scratch/window.tn" --cpu -o "$scratch/window.tnx"
+expect 0 'check -3 + n >= 0, else "max_pool1d: the window is larger' "$tenon" inspect "$scratch/window.tnx" --part kernels
 kernel=$("$tenon" inspect "$scratch/plan.tnx" | sed -n 's/^  \([a-z_0-9]*\): (.*) -> (.*/\1/p' | head -n 1)
 expect 0 "$kernel.x86-64-v3: " "$tenon" inspect "$scratch/plan.tnx" --kernel "$kernel"
 expect 0 "ret" "$tenon" inspect "$scratch/plan.tnx" --kernel "$kernel"

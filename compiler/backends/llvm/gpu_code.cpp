@@ -34,7 +34,8 @@ loop::Function with_launches_as_results(TypeContext& context, const loop::Functi
 Expected<runtime::NativeKernel> describe(TypeContext& context, const loop::Function& function,
                                          const std::vector<loop::Kernel>& kernels) {
   TENON_TRY_ASSIGN(all, signature_of(context, with_launches_as_results(context, function, kernels)));
-  runtime::NativeKernel described{std::string(context.name(function.name)), {all->dims, all->params, {}}};
+  runtime::NativeKernel described{std::string(context.name(function.name)),
+                                  {all->dims, all->params, {}, {}, all->checks}};
   const size_t results = function.results.size(), temporaries = all->results.size() - kernels.size();
   for (size_t i = 0; i < temporaries; ++i)
     (i < results ? described.signature.results : described.temporaries).push_back(all->results[i]);

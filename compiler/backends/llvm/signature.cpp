@@ -33,6 +33,10 @@ class SignatureBuilder {
         for (const loop::BufferAxis& axis : buffer.axes) described.axes.push_back(size(axis.extent, &buffer));
       }
     }
+    for (const loop::SizeRequirement& requirement : function_.required) {
+      TENON_TRY(determined(requirement.size));
+      signature_.checks.push_back({size(requirement.size, nullptr), requirement.message});
+    }
     return std::move(signature_);
   }
 
@@ -42,13 +46,21 @@ class SignatureBuilder {
     std::set<Symbol> open(function_.dims.begin(), function_.dims.end());
     while (!open.empty()) {
       const auto found = std::ranges::find_if(open, [&](Symbol var) { return solve(var, open); });
-      if (found == open.end()) {
-        return error(fmt::format("no parameter's size determines '{}'", context_.name(*open.begin())),
-                     fmt::format("@{}", context_.name(function_.name)));
-      }
+      if (found == open.end()) return undetermined(*open.begin());
       open.erase(found);
     }
     return {};
+  }
+  Status determined(Dim dim) const {
+    Status status;
+    for_each_variable(dim, [&](Symbol var) {
+      if (status && std::ranges::find(order_, var) == order_.end()) status = undetermined(var);
+    });
+    return status;
+  }
+  std::unexpected<Diagnostic> undetermined(Symbol var) const {
+    return error(fmt::format("no parameter's size determines '{}'", context_.name(var)),
+                 fmt::format("@{}", context_.name(function_.name)));
   }
   bool solve(Symbol var, const std::set<Symbol>& open) {
     for (size_t param = 0; param < function_.params.size(); ++param) {

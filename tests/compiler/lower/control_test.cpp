@@ -254,6 +254,48 @@ TEST_F(ControlTest, SizesAreSymbolic) {
   }
 }
 
+// Types do not state that a window fits into a map of unknown size, or that an axis has an element: a native kernel
+// fails where the reference kernel does, and where its result has no element too.
+TEST_F(ControlTest, NativeKernelsCheckSizesAsTheInterpreterDoes) {
+  struct Case {
+    std::string call;            // over %x: (2, n, m)
+    std::vector<int64_t> fails;  // n, m
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"max_pool1d(%x, kernel=[3])", {4, 2}, "max_pool1d: the window is larger than the padded input"},
+      {"relu(avg_pool1d(exp(%x), kernel=[3], strides=[2], padding=[1, 0]))",
+       {4, 1},
+       "avg_pool1d: the window is larger than the padded input"},
+      {"conv1d(%x, %w)", {4, 2}, "conv1d: the kernel is larger than the padded input"},
+      {"conv1d_transpose(%x, %t, padding=[1, 1])", {4, 0}, "conv1d_transpose: the result is empty"},
+      {"arg_max(%x, axis=1)", {0, 3}, "arg_max: the axis has no element"},
+      {"arg_min(%x, axis=1, keep=1)", {0, 0}, "arg_min: the axis has no element"},
+      {"pad_reflect(%x, before=[0, 0, 1], after=[0, 0, 0])", {4, 0}, "pad_reflect: an axis without elements"},
+      {"pad_edge(%x, before=[0, 0, 0], after=[0, 2, 0])", {0, 2}, "pad_edge: an axis without elements"},
+      {"adaptive_avg_pool(%x, size=[2])", {0, 0}, "adaptive_avg_pool: the map is empty"},
+  };
+  const auto tensor = [](runtime::Shape shape) { return Tensor(runtime::DType::kF32, std::move(shape)); };
+  for (const Case& next : cases) {
+    compile(
+        "def @main[n, m](%x: Tensor[(2, n, m), f32], %w: Tensor[(3, n, 3), f32], "
+        "%t: Tensor[(n, 3, 3), f32]) { " +
+            next.call + " }",
+        true);
+    EXPECT_FALSE(executable_.natives.empty()) << next.call;
+    const auto inputs = [&](int64_t n, int64_t m) {
+      return std::vector<RunValue>{tensor({2, n, m}), tensor({3, n, 3}), tensor({n, 3, 3})};
+    };
+    const auto fits = interpret(context_, module_, main_, inputs(4, 3));
+    EXPECT_TRUE(fits) << next.call << ": " << fits.error().str();
+    EXPECT_THAT(run(inputs(4, 3)), HasSubstr("Tensor[")) << next.call;
+    const auto expected = interpret(context_, module_, main_, inputs(next.fails[0], next.fails[1]));
+    ASSERT_FALSE(expected) << next.call;
+    EXPECT_THAT(expected.error().str(), HasSubstr(next.message));
+    EXPECT_THAT(run(inputs(next.fails[0], next.fails[1])), HasSubstr(next.message)) << next.call;
+  }
+}
+
 TEST_F(ControlTest, BoundsAndCastsAreChecked) {
   compile(R"(def @main[n in 1..4](%x: Tensor[(n,), f32], %k: Tensor[(1,), i64]) {
     let %y = concat(%x, %x, axis=0);

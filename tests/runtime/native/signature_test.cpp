@@ -44,6 +44,12 @@ TEST(Signature, BindsDimsAndMakesResults) {
   EXPECT_HAS(message({Tensor(DType::kF32, {4, 7}), params[1], params[2]}),
              "axis 0 of 'x' has 4 elements, which is the size for no 'n'");
   EXPECT_HAS(message({params[0], params[1], Tensor(DType::kI8, {5, 7})}), "'r' is a (4, 7), not a (5, 7)");
+  Signature checked = signature;
+  checked.checks = {{{{Op::kDim, 1}, {Op::kConstant, -7}, {Op::kAdd}}, "m is too small"}};
+  EXPECT_TRUE(verify(checked, "f"));
+  EXPECT_TRUE(bind_dims(checked, params));
+  checked.checks[0].size[1].operand = -8;
+  EXPECT_HAS(bind_dims(checked, params).error().str(), "m is too small");
   params[1].data<int32_t>()[0] = -3;
   EXPECT_HAS(message(params), "axis 1 of 'r' would have -3 elements");
 }
@@ -73,6 +79,10 @@ TEST(Signature, VerifyFindsMalformedSignatures) {
          s.params[2].axes[1] = {{Op::kElement, 1}};
        }},
       {"axis 0 of 'y' has a malformed size", [](Signature& s) { s.results[0].axes[0] = {}; }},
+      {"the check 'no' has a malformed size",
+       [](Signature& s) {
+         s.checks = {{{{Op::kDim, 2}}, "no"}};
+       }},
       {"result 0 is in place of parameter 3: there is none",
        [](Signature& s) {
          s.in_place = {{0, 3}};
