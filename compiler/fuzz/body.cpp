@@ -90,7 +90,34 @@ bool Body::statement() {
   return any_recursion();
 }
 
+// A long chain of elementwise operators, of which kernels are made: each link takes the last one, and maybe another.
+bool Body::chain() {
+  const Local* first = any(
+      [](const Local& next) { return next.type.tensor() && !next.fuel && next.type.tensor()->dtype != DType::kBool; });
+  if (!first) return false;
+  const Type type = first->type;
+  const bool real = is_float(type.tensor()->dtype);
+  Atoms links{first->atom};
+  for (int64_t i = random_.between(20, 80); i > 0 && !exhausted(); --i) {
+    Made made;
+    if (random_.chance(50)) {
+      // Of a slope of at most 1, so that rounding errors do not grow.
+      const OperatorId op = real ? random_.of({ops::kTanh, ops::kSigmoid, ops::kAbs, ops::kRelu, ops::kNegate})
+                                 : random_.of({ops::kAbs, ops::kRelu, ops::kNegate});
+      made = apply(op, {links.back()});
+    } else {
+      const OperatorId op = random_.of({ops::kAdd, ops::kSubtract, ops::kMaximum, ops::kMinimum});
+      const Atom other = links[static_cast<size_t>(random_.between(0, static_cast<int64_t>(links.size()) - 1))];
+      made = apply(op, {links.back(), other});
+    }
+    if (made && type_of(*made) == type) links.push_back(*made);
+  }
+  if (links.size() == 1) return false;
+  return add_result(links.back()).has_value();
+}
+
 bool Body::operation() {
+  if (random_.chance(1)) return chain();
   const auto operators = context_.operators();
   for (int attempt = 0; attempt < 4; ++attempt) {
     const Operator& op = *operators[random_.between(0, static_cast<int64_t>(operators.size()) - 1)];

@@ -91,6 +91,7 @@ class Body {
   // Forms of statements; false where none was made.
   bool statement();
   bool operation();
+  bool chain();
   bool any_call();
   bool any_match();
   bool any_if();

@@ -79,7 +79,8 @@ Expected<std::vector<RunValue>> random_inputs(Context& context, const Module& mo
     const DimRange range = bound == function.bounds.end() ? DimRange{} : bound->second;
     const int64_t lo = range.lo.value_or(0), hi = range.hi.value_or(INT64_MAX);
     const int64_t first = lo > 0 || random.chance(5) ? lo : 1;
-    sizes.emplace(name, std::min(hi, random.between(first, std::max<int64_t>(first, 4))));
+    const int64_t last = std::max<int64_t>(first, random.chance(6) ? kLargestSize : 4);
+    sizes.emplace(name, std::min(hi, random.between(first, last)));
   }
   InputMaker maker(context, module, sizes, random);
   std::vector<RunValue> inputs;

@@ -95,6 +95,7 @@ Types::Types(Context& context, Random& random, Module& module, const Options& op
   if (random_.chance(10)) dtypes_.push_back(floats_ == DType::kF32 ? DType::kF64 : DType::kF32);
   sizes_ = {1, random_.between(2, 3), random_.between(3, 5)};
   if (random_.chance(8)) sizes_.push_back(0);
+  if (random_.chance(8)) sizes_.push_back(random_.between(6, kLargestSize));
 }
 
 int64_t Types::size() { return sizes_[random_.between(0, static_cast<int64_t>(sizes_.size()) - 1)]; }

@@ -25,6 +25,9 @@ void variables(Type type, std::vector<Symbol>& dims, std::vector<Symbol>& types)
 bool is_float(DType dtype);
 inline bool is_scalar(const TensorType& tensor) { return tensor.dims.empty(); }
 
+// Tensors are small, but in some modules an axis is longer than a vector with its tail.
+inline constexpr int64_t kLargestSize = 36;
+
 class Types {
  public:
   Types(Context& context, Random& random, Module& module, const Options& options);
