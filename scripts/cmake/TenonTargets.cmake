@@ -103,12 +103,13 @@ elseif(NOT TENON_SANITIZE)
   set(TENON_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
 endif()
 
-# The runtime alone is for boards, where its size counts: functions that nothing calls are left out, equal ones are one.
+# The runtime alone is for boards, where its size counts: functions that nothing calls are left out, equal ones are one,
+# and relocations are a bitmap (DT_RELR, which glibc knows from 2.36 on).
 if(TENON_RUNTIME_ONLY)
   add_compile_options(-ffunction-sections -fdata-sections)
   add_link_options(-Wl,--gc-sections)
   if(TENON_LLD AND NOT CMAKE_CROSSCOMPILING)
-    add_link_options(-Wl,--icf=all)
+    add_link_options(-Wl,--icf=all -Wl,-z,pack-relative-relocs)
   endif()
 endif()
 
