@@ -88,8 +88,11 @@ MemoryEmitter::Address MemoryEmitter::address(BufferId id, const Dims& indices) 
   const bool ragged = is_ragged(buffer);
   Dim stride = context_.dim(1);
   for (size_t axis = buffer.rank(); axis-- > (ragged ? 1u : 0u);) {
+    const Dim extent = indices_.extent(id, axis, indices[0]);
+    // Its index is 0, however it is written, which a register needs to know. Masked lanes of a vector have others.
+    if (frames_.unit().is_gpu() && extent == context_.dim(1)) continue;
     result.offset = context_.add(result.offset, context_.multiply(indices[axis], stride));
-    stride = context_.multiply(stride, indices_.extent(id, axis, indices[0]));
+    stride = context_.multiply(stride, extent);
   }
   if (!ragged) return result;
   const ScopedValue& table = frame().tables.at(indices_.table_key(id));

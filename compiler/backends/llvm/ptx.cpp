@@ -71,7 +71,8 @@ Status check_supported(TypeContext& context, const loop::Function& function) {
   return {};
 }
 
-// Inlines the bodies, puts their memory into registers, and finds out which pointers are those of shared memory.
+// Inlines the bodies, puts their memory into registers, finds out which pointers are those of shared memory, and
+// unrolls short loops, whose loads are then together.
 void simplify(llvm::Module& module, const llvm::TargetMachine& compiler) {
   llvm::legacy::PassManager passes;
   passes.add(llvm::createTargetTransformInfoWrapperPass(compiler.getTargetIRAnalysis()));
@@ -80,6 +81,10 @@ void simplify(llvm::Module& module, const llvm::TargetMachine& compiler) {
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createCFGSimplificationPass());
   passes.add(llvm::createInferAddressSpacesPass());
+  passes.add(llvm::createLoopUnrollPass(2, false, false, -1, -1, 0, 0));
+  passes.add(llvm::createSROAPass());
+  passes.add(llvm::createEarlyCSEPass(true));
+  passes.add(llvm::createCFGSimplificationPass());
   passes.run(module);
 }
 
