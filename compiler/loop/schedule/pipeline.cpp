@@ -65,7 +65,9 @@ Status may_run_ahead(TypeContext& context, Function& function, const For& loop, 
                                    context.name(stage.name)));
     }
     for_each_access(stage, [&](const Access& access) {
-      if (own.contains(access.buffer)) return;
+      // A parameter has all its elements all the time, whatever its indices.
+      if (own.contains(access.buffer) || std::ranges::find(function.params, access.buffer) != function.params.end())
+        return;
       for (const Axis& axis : stage.axes) {
         const auto index = offset_index(access.indices, axis.var);
         if (index && index->fold != 0)

@@ -46,6 +46,8 @@ Expected<Function> store_at(TypeContext& context, Function function, Symbol stag
                             CachePlacement placement);
 Expected<Function> fold_storage(TypeContext& context, Function function, Symbol stage, Symbol buffer, Symbol loop,
                                 int64_t elements);
+Expected<Function> align_storage(TypeContext& context, Function function, Symbol buffer, int64_t axis,
+                                 int64_t multiple);
 Expected<Function> pipeline(TypeContext& context, Function function, Symbol stage, Symbol loop);
 Expected<Function> pipeline_async(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t buffers);
 

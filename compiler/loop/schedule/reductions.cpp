@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/loop/builder.h"
 #include "compiler/loop/expr.h"
@@ -286,6 +287,10 @@ Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage
   const Path::Step root = path->steps[outermost_step(*path)];
   alloc.body.push_back(std::move(root.stmt()));
   alloc.body.push_back(nest(std::move(loops), Stmt{std::move(sum)}));
+  // The statements after it too, so that the combining stage and its readers stay in one body.
+  const auto after = root.body->begin() + static_cast<ptrdiff_t>(root.index) + 1;
+  std::move(after, root.body->end(), std::back_inserter(alloc.body));
+  root.body->erase(after, root.body->end());
   root.stmt() = Stmt{std::move(alloc)};
   return function;
 }

@@ -28,12 +28,12 @@ struct Arguments {
     return names;
   }
   // A positive integer; `role` names it in messages.
-  Expected<int64_t> integer(size_t i, std::string_view role) const {
+  Expected<int64_t> integer(size_t i, std::string_view role, int64_t least = 1) const {
     int64_t value = 0;
     const auto [end, problem] = std::from_chars(tokens[i].begin(), tokens[i].end(), value);
     if (problem != std::errc{} || end != tokens[i].end())
       return error(fmt::format("the {} must be an integer, got '{}'", role, tokens[i]));
-    if (value < 1) return error(fmt::format("the {} is {}, must be at least 1", role, value));
+    if (value < least) return error(fmt::format("the {} is {}, must be at least {}", role, value, least));
     // Unknown sizes are rounded up to multiples of it, within 64 bits.
     if (value > INT32_MAX) return error(fmt::format("the {} is {}, must be at most {}", role, value, INT32_MAX));
     return value;
@@ -148,6 +148,12 @@ constexpr Primitive kPrimitives[] = {
        TENON_TRY_ASSIGN(elements, arguments.integer(3, "number of elements"));
        return fold_storage(arguments.context, std::move(function), arguments.name(0), arguments.name(1),
                            arguments.name(2), *elements);
+     }},
+    {"align_storage", "a buffer, the number of one of its axes and a number of elements", 3, 3,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       TENON_TRY_ASSIGN(axis, arguments.integer(1, "number of the axis", 0));
+       TENON_TRY_ASSIGN(multiple, arguments.integer(2, "number of elements"));
+       return align_storage(arguments.context, std::move(function), arguments.name(0), *axis, *multiple);
      }},
     {"pipeline", "a stage and a loop, optionally a number of buffers and async", 2, 4,
      [](const Arguments& arguments, Function function) -> Expected<Function> {

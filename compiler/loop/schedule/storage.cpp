@@ -1,4 +1,4 @@
-// Primitives that place and shrink buffers: store_at, fold_storage.
+// Primitives that place, shrink and pad buffers: store_at, fold_storage, align_storage.
 #include "compiler/loop/schedule/storage.h"
 
 #include <fmt/format.h>
@@ -313,6 +313,28 @@ Expected<Function> fold_storage(TypeContext& context, Function function, Symbol 
   }
   TENON_TRY(status);
   function.buffers[index(*id)].axes[window->axis].extent = context.dim(elements);
+  return function;
+}
+
+// The padding is after the elements of the axis, so indices stay as they are.
+Expected<Function> align_storage(TypeContext& context, Function function, Symbol buffer, int64_t axis,
+                                 int64_t multiple) {
+  TENON_TRY_ASSIGN(id, find_buffer(context, function, buffer));
+  const std::string shown = local(context, function, *id);
+  if (!find_alloc(function.body, *id)) return error(fmt::format("{} is a parameter or a result", shown));
+  if (axis >= static_cast<int64_t>(function.buffer(*id).rank()))
+    return error(fmt::format("{} has {} axes, so none has the number {}", shown, function.buffer(*id).rank(), axis), {},
+                 "axes are numbered from 0");
+  BufferAxis& padded = function.buffers[index(*id)].axes[static_cast<size_t>(axis)];
+  const auto size = padded.extent.constant();
+  if (!size) return error(fmt::format("the size {} of {} is not a constant", context.str(padded.extent), shown));
+  if (*size % multiple == 0)
+    return error(fmt::format("the size {} of {} is already a multiple of {}", *size, shown, multiple));
+  for (const Use& use : uses_of(context, function.body, *id)) {
+    if (!use.stage || !use.sizes.empty())
+      return error(fmt::format("{} is used by an if, a let, a library or an instruction", shown));
+  }
+  padded.extent = context.dim((*size / multiple + 1) * multiple);
   return function;
 }
 

@@ -320,6 +320,22 @@ TEST(Primitives, CloneGivesEachReaderItsOwnSums) {
   EXPECT_NE(text.find("%dot_y[i, j] = %dot_y[i, j] + %x[i, k] * %w[j, k];"), std::string::npos) << text;
 }
 
+// The combining stage and the reader of its results stay neighbours.
+TEST(Primitives, RfactorLeavesReadersInOneBody) {
+  const std::string text = scheduled(
+      kLinear, {"split(dot, k, 2)", "rfactor(dot, k0)", "compute_at(dot, y, j)", "store_at(y, d, j, registers)"},
+      linear_params());
+  EXPECT_NE(text.find("alloc %dot_rf: Tensor[(3, n, 24), i32] {"), std::string::npos) << text;
+  EXPECT_NE(text.find("alloc %d: Tensor[(1, 1), i32] in registers {"), std::string::npos) << text;
+}
+
+TEST(Primitives, AlignStorageChangesStridesAlone) {
+  const std::string text = scheduled(
+      kLinear, {"cache_read(dot, w)", "align_storage(w_dot, 1, 4)", "align_storage(w_dot, 0, 9)"}, linear_params());
+  EXPECT_NE(text.find("alloc %w_dot: Tensor[(27, 8), i32] {"), std::string::npos) << text;
+  EXPECT_NE(text.find("%w_dot[j, k]"), std::string::npos) << text;
+}
+
 TEST(Primitives, LayoutPacksPanels) {
   const std::string text = scheduled(
       kLinear, {"cache_read(dot, w)", "pad(w_dot, c0, 16)", "layout(w_dot, j k -> j/16 k j%16)"}, linear_params());
@@ -514,6 +530,16 @@ TEST(Primitives, RefuseWithTheReason) {
       {kLinear, {}, "layout(d, i j -> i j/4)", "the new axes do not determine the axis 'j' once"},
       {kLinear, {}, "layout(d, i j -> i j/4 j%8)", "the new axes do not determine the axis 'j' once"},
       {kLinear, {}, "layout(d, i j -> i/2 j i%2)", "2 does not divide the size n of %d"},
+      {kLinear, {}, "align_storage(y, 1, 5)", "%y is a parameter or a result"},
+      {kLinear, {}, "align_storage(z, 1, 5)", "there is no buffer %z"},
+      {kLinear, {}, "align_storage(d, 2, 5)", "%d has 2 axes, so none has the number 2"},
+      {kLinear, {}, "align_storage(d, 0, 5)", "the size n of %d is not a constant"},
+      {kLinear, {}, "align_storage(d, 1, 8)", "the size 24 of %d is already a multiple of 8"},
+      {kLinear, {}, "align_storage(d, -1, 8)", "the number of the axis is -1, must be at least 0"},
+      {kInt8,
+       {"cache_write(dot)", "split(dot, j, 16)", "split_init(dot, k)", "tensorize(dot, j1, vnni_dot_16)"},
+       "align_storage(dot_cache, 1, 48)",
+       "%dot_cache is used by an if, a let, a library or an instruction"},
       {kLinear, {}, "at_load(dot)", "the stage 'dot' reads %x, which is not a constant operand"},
       {kLinear, {}, "at_load(y)", "%y is a result of the function"},
       {kLinear, {"compute_at(dot, y, i)"}, "at_load(dot)", "the stage 'dot' is in a loop with other statements"},

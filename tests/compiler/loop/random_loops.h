@@ -131,7 +131,7 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
   if (names.loops.empty() || next.loops.empty()) return {"inline(" + names.stage + ")"};
   const std::string &stage = names.stage, &loop = random.one_of(names.loops), &buffer = random.one_of(names.buffers);
   const std::string scope = random.one_of<std::string>({"heap", "stack", "registers"});
-  switch (random.below(23)) {
+  switch (random.below(24)) {
     case 0:
       return {fmt::format("split({}, {}, {}{})", stage, loop, 1 + random.below(5),
                           random.below(3) == 0 ? ", overlap" : "")};
@@ -167,6 +167,7 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
               fmt::format("partition({}, {}{})", stage, loop, random.below(2) == 0 ? "0" : "")};
     case 14: return {fmt::format("hfuse({}, {}, {}, {})", stage, names.loops[0], next.stage, next.loops[0])};
     case 15: return {fmt::format("fold_storage({}, {}, {}, {})", stage, buffer, loop, 1 + random.below(4))};
+    case 22: return {fmt::format("align_storage({}, {}, {})", buffer, random.below(2), 2 + random.below(4))};
     case 16:
       return {fmt::format("compute_at({}, {}, {})", stage, next.stage, next.loops[0]),
               fmt::format("pipeline({}, {})", stage, next.loops[0]), fmt::format("pipeline({}, {})", stage, loop)};
