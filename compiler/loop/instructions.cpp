@@ -40,7 +40,7 @@ std::string text_of(const MatrixProduct& product) {
       for h in (2) {{
         for k in ({1}) {{
           stage dot(r in (2) at (r), c in (2) at (c), reduce h in (2) at (h), reduce k in ({1}) at (k)) {{
-            %z[r, c] = %z[r, c] + {3}(%x[h, r, k]) * {3}(%y[h, c, k]);
+            %z[r, c] = %z[r, c] + {3}(%x[r, h, k]) * {3}(%y[c, h, k]);
           }}
         }}
       }}

@@ -22,7 +22,7 @@ constexpr int64_t kTileRows = 2 * kPairs, kTileColumns = 2 * kColumnPairs;
 constexpr int64_t kBlockWarps = 4;     // of a block
 constexpr int64_t kTileWords = 2;      // of 16 bytes: the terms of a tile
 constexpr int64_t kMostSums = 128;     // of a thread, in registers
-constexpr int64_t kQuarterLanes = 8;   // threads of a warp that access shared memory at a time, by 16 bytes each
+constexpr int64_t kWarpLanes = 8;      // of a panel, that a warp copies at a time: a thread along y for each
 constexpr double kTileCycles = 2;      // of a multiprocessor's tensor cores
 constexpr double kBytesOfCycle = 128;  // of shared memory
 constexpr double kWordBytes = 16;
@@ -38,11 +38,11 @@ class MatrixProductTemplate : ProductBlocks {
     const int64_t block_rows = kBlockWarps * warp_rows(), block_columns = kTileColumns * column_tiles_;
     TENON_TRY(make_panels(block_rows, block_columns, depth_, Innermost::kTerm));
     TENON_TRY(make_blocks(block_rows, block_columns));
-    TENON_TRY(put_sums_into_registers(rows_layout(), columns_layout()));
+    TENON_TRY(put_sums_into_registers(rows_of_tile() + " " + row_in_tile(), columns_of_tile() + " " + column_in_tile()));
     TENON_TRY(bind_results());
     TENON_TRY(bind_sums());
     for (const Panel& panel : panels()) TENON_TRY(copy_by_threads(panel));
-    TENON_TRY(copy_ahead());
+    if (terms() > depth_) TENON_TRY(copy_ahead(terms_loop_));
     TENON_TRY(bind_blocks());
     return step("tensorize({}, {}, {}{})", product_.sums, tile_loop_, std::string(instruction_.instruction),
                 std::string(instruction_.inexact ? ", inexact" : ""));
@@ -63,8 +63,8 @@ class MatrixProductTemplate : ProductBlocks {
         const double loads = kBlockWarps * static_cast<double>(kTileRows * r + block_columns) * words,
                      copies = static_cast<double>(block_rows + block_columns) * words,
                      products = static_cast<double>(kBlockWarps * r * c) * kTileCycles;
-        const double cycles = static_cast<double>(waves(block_rows, block_columns)) *
-                              (std::max(products, loads) + copies / machine_.loads);
+        const double cycles =
+            time_of(block_rows, block_columns) * (std::max(products, loads) + copies / machine_.loads);
         tiles.emplace_back(r, c);
         options.push_back({fmt::format("{}x{}", block_rows, block_columns), cycles});
       }
@@ -72,12 +72,14 @@ class MatrixProductTemplate : ProductBlocks {
     std::tie(row_tiles_, column_tiles_) = tiles[choose_("tile", std::move(options))];
   }
 
-  // The digits of a row: warp, tile, row of the pair, pair; of a column: tile, pair, column of the pair.
-  std::string rows_layout() const {
-    const std::string tile = row_tiles_ > 1 ? fmt::format("#/{}%{} ", kTileRows, row_tiles_) : std::string();
-    return fmt::format("#/{} {}#%2 #/2%{}", warp_rows(), tile, kPairs);
+  // The digits of a row: warp, tile, row of the pair, pair; of a column: tile, pair, column of the pair. In panels the
+  // words of the terms are between the digits of the tile and those inside of it.
+  std::string rows_of_tile() const {
+    return fmt::format("#/{}{}", warp_rows(), row_tiles_ > 1 ? fmt::format(" #/{}%{}", kTileRows, row_tiles_) : "");
   }
-  static std::string columns_layout() { return fmt::format("#/{} #/2%{} #%2", kTileColumns, kColumnPairs); }
+  static std::string row_in_tile() { return fmt::format("#%2 #/2%{}", kPairs); }
+  static std::string columns_of_tile() { return fmt::format("#/{}", kTileColumns); }
+  static std::string column_in_tile() { return fmt::format("#/2%{} #%2", kColumnPairs); }
 
   struct Tile {
     std::vector<Symbol> threads;  // z, y, x
@@ -137,46 +139,45 @@ class MatrixProductTemplate : ProductBlocks {
     return bind_threads(*init, tile->threads, unrolled);
   }
 
-  // A word of 16 bytes a thread and step. A quarter of a warp copies one word of 8 lanes that are adjacent in shared
-  // memory, every other row or neighbouring columns; the whole warp further words of them.
+  // A word of 16 bytes a thread and step: the threads along x copy the words of a row or column, which are contiguous
+  // in memory, those along y neighbouring columns, or every other row.
   Status copy_by_threads(const Panel& panel) {
     TENON_TRY_ASSIGN(loops, share(panel, terms_loop_));
     const auto [lane, term] = *loops;
-    TENON_TRY(lay_out(panel, panel.of_rows ? rows_layout() : columns_layout(), Innermost::kTerm, instruction_.word));
+    TENON_TRY(lay_out(panel, panel.of_rows ? rows_of_tile() : columns_of_tile(), Innermost::kTerm,
+                      {tile_terms(), instruction_.word, panel.of_rows ? row_in_tile() : column_in_tile()}));
+    const int64_t step_of_y = panel.of_rows ? 2 : 1, lanes_of_x = kColumnPairs * instruction_.word / depth_;
+    if (lanes_of_x == 1) TENON_TRY(separate_banks(panel));
     TENON_TRY_ASSIGN(terms, split(panel.stage, term, {instruction_.word}));
-    const int64_t step_of_x = panel.of_rows ? 2 : 1, quarter = kQuarterLanes * step_of_x;
-    std::vector<int64_t> factors{kBlockWarps * quarter, quarter, kColumnPairs * step_of_x};
-    if (panel.of_rows) factors.push_back(2);
+    const int64_t in_x = lanes_of_x * step_of_y;
+    std::vector<int64_t> factors{kBlockWarps * kWarpLanes * in_x, kWarpLanes * in_x};
+    if (in_x > 1) factors.push_back(in_x);
+    if (lanes_of_x > 1 && step_of_y > 1) factors.push_back(step_of_y);
     TENON_TRY_ASSIGN(lanes, split(panel.stage, lane, factors));
-    const Symbol warp = (*lanes)[1], half = (*lanes)[2], x = (*lanes)[3], word = terms->front();
-    std::vector<Symbol> own{lanes->front()};
-    own.insert(own.end(), lanes->begin() + 4, lanes->end());
+    std::vector<Symbol> own{lanes->front()}, order{(*lanes)[1], (*lanes)[2]};
+    if (step_of_y > 1) own.push_back(lanes->back());
     own.push_back(terms->back());
-    std::vector<Symbol> order{warp, word, half, x};
+    if (lanes_of_x > 1) order.push_back((*lanes)[3]);
+    order.push_back(terms->front());
     order.insert(order.end(), own.begin(), own.end());
     TENON_TRY(step("reorder({}, {})", panel.stage, steps_.joined(order)));
-    TENON_TRY(step("fuse({}, {}, {})", panel.stage, word, half));
-    const std::vector<Symbol> fused = steps_.loops_of(panel.stage);
-    const Symbol y = fused[fused.size() - own.size() - 2];
-    return bind_threads(panel.stage, {warp, y, x}, own);
+    Symbol x = terms->front();
+    if (lanes_of_x > 1) {
+      TENON_TRY(step("fuse({}, {}, {})", panel.stage, (*lanes)[3], x));
+      const std::vector<Symbol> fused = steps_.loops_of(panel.stage);
+      x = fused[fused.size() - own.size() - 1];
+    }
+    return bind_threads(panel.stage, {(*lanes)[1], (*lanes)[2], x}, own);
   }
 
-  // The panels of the next iteration are copied while this one is computed, where they are copies and no conversions.
-  Status copy_ahead() {
-    if (terms() <= depth_) return {};
-    loop::Function& function = steps_.function();
-    std::vector<Symbol> in_order;
-    bool are_copies = true;
-    for_each_statement(function.body, [&](const loop::Stmt& stmt) {
-      const auto* stage = std::get_if<loop::Stage>(&stmt.form);
-      if (!stage || std::ranges::find(panels(), stage->name, &Panel::stage) == panels().end()) return;
-      in_order.push_back(stage->name);
-      are_copies &= loop::copied_element(std::get<loop::Store>(stage->body.front().form).value).has_value();
-    });
-    if (!are_copies) return {};
-    for (const Symbol stage : in_order) TENON_TRY(step("pipeline({}, {}, 2, async)", stage, terms_loop_));
-    return {};
+  // Padding between the words of neighbouring terms, as much as two lanes: a quarter of a warp writes four words of two
+  // lanes, and ldmatrix reads one word of eight, each to or from all banks.
+  Status separate_banks(const Panel& panel) {
+    const size_t of_tile = panel.of_rows && row_tiles_ > 1 ? 2 : 1, last = panel.rank - 2 + of_tile + 1;
+    return panel.of_rows ? step("align_storage({}, {}, {})", panel.stage, last + 1, kPairs + 1)
+                         : step("align_storage({}, {}, {})", panel.stage, last, kColumnPairs + 1);
   }
+
   const MatrixProduct instruction_;
   int64_t row_tiles_ = 1, column_tiles_ = 2;  // of a warp
   int64_t depth_ = 0;                         // terms of a panel

@@ -10,8 +10,9 @@
 //   pipeline                                 the panels of the next iteration are copied asynchronously (cp.async)
 //   tensorize                                two rows, two columns and two halves of the terms of a thread
 //
-// A panel in shared memory has words of 16 bytes of terms around the lanes: the 8 words that a quarter of a warp
-// writes, and those that ldmatrix reads at a time, are 128 contiguous bytes, which are in different banks.
+// A panel in shared memory has words of 16 bytes of terms around the lanes of a tile: ldmatrix reads 8 neighbouring
+// words, which are 128 contiguous bytes, in different banks. A quarter of a warp copies 4 words of 2 lanes, which are 64
+// contiguous bytes of each lane in memory; padding between words puts those into different banks too.
 #pragma once
 
 #include <optional>

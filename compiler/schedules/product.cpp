@@ -13,6 +13,7 @@
 #include "compiler/loop/schedule/region.h"
 #include "compiler/loop/tree.h"
 #include "compiler/schedules/mma_product.h"
+#include "compiler/schedules/partial_sums.h"
 #include "compiler/schedules/product_steps.h"
 #include "compiler/schedules/thread_product.h"
 #include "support/try.h"
@@ -274,10 +275,11 @@ class ProductTemplate {
 Status schedule_product(TypeContext& context, loop::Schedule& schedule, const ProductStages& product,
                         const Machine& machine, const ChooseOption& choose) {
   if (machine.threads > 0) {
-    if (const auto instruction = matrix_product(context, schedule, product, machine))
-      return schedule_matrix_product(context, schedule, product, *instruction, machine, choose);
+    TENON_TRY_ASSIGN(parts, split_terms(context, schedule, product, machine, choose));
+    if (const auto instruction = matrix_product(context, schedule, *parts, machine))
+      return schedule_matrix_product(context, schedule, *parts, *instruction, machine, choose);
+    return schedule_product_of_threads(context, schedule, *parts, machine, choose);
   }
-  if (machine.threads > 0) return schedule_product_of_threads(context, schedule, product, machine, choose);
   return ProductTemplate(context, schedule, product, machine, choose).run();
 }
 

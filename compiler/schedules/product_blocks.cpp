@@ -34,9 +34,14 @@ int64_t ProductBlocks::batch() const {
   for (const loop::Axis& axis : axes_.batch) result *= axis.extent.constant().value_or(1);
   return result;
 }
+int64_t ProductBlocks::blocks_of(int64_t block_rows, int64_t block_columns) const {
+  return batch() * ceil_divide(rows(), block_rows) * ceil_divide(columns(), block_columns);
+}
 int64_t ProductBlocks::waves(int64_t block_rows, int64_t block_columns) const {
-  return ceil_divide(batch() * ceil_divide(rows(), block_rows) * ceil_divide(columns(), block_columns),
-                     machine_.multiprocessors);
+  return ceil_divide(blocks_of(block_rows, block_columns), machine_.multiprocessors);
+}
+double ProductBlocks::time_of(int64_t block_rows, int64_t block_columns) const {
+  return time_of_blocks(blocks_of(block_rows, block_columns), machine_);
 }
 
 Status ProductBlocks::pad(Symbol stage, Symbol axis, Dim size, int64_t multiple) {
@@ -101,7 +106,9 @@ Expected<ProductBlocks::Panel> ProductBlocks::panel_of(Symbol operand) {
       const auto var = access.indices[i].variable();
       if (var == axes_.rows.var) rows = i;
       if (var == axes_.columns.var) columns = i;
-      if (var == axes_.terms.back().var) term = i;
+      // A part of the terms is read at its first one plus the term.
+      const Dim first = context_.subtract(access.indices[i], context_.dim(axes_.terms.back().var));
+      if (!loop::mentions({&first, 1}, axes_.terms.back().var)) term = i;
     }
   });
   if (!term || rows.has_value() == columns.has_value())
@@ -119,6 +126,13 @@ std::optional<loop::Axis> ProductBlocks::axis_at(Symbol stage, size_t position) 
   return axis == path->stage().axes.end() ? std::nullopt : std::optional(*axis);
 }
 
+bool ProductBlocks::reads_adjacent_terms(const Panel& panel) {
+  const auto term = axis_at(panel.stage, panel.term);
+  const auto path = loop::find_stage(context_, steps_.function(), panel.stage);
+  const auto copied = loop::copied_element(std::get<loop::Store>(path->stage().body[0].form).value);
+  return copied && term && !copied->element->indices.empty() && copied->element->indices.back().variable() == term->var;
+}
+
 Status ProductBlocks::copy(Symbol operand, int64_t block_rows, int64_t block_columns, int64_t depth) {
   TENON_TRY_ASSIGN(panel, panel_of(operand));
   const loop::BufferId from = buffer_of(operand);
@@ -130,6 +144,7 @@ Status ProductBlocks::copy(Symbol operand, int64_t block_rows, int64_t block_col
     producer = *copied;
   }
   panel->stage = *producer;
+  panel->has_adjacent_terms = !panel->is_constant && reads_adjacent_terms(*panel);
   const loop::Axis lanes = *axis_at(panel->stage, panel->lanes);
   TENON_TRY(pad(panel->stage, lanes.var, lanes.extent, panel->of_rows ? block_rows : block_columns));
   const loop::Axis term = *axis_at(panel->stage, panel->term);  // last, so that its points are seen to be zero
@@ -156,13 +171,16 @@ ProductBlocks::Panel ProductBlocks::laid_out(Panel panel, Innermost innermost) {
   return panel;
 }
 
-Status ProductBlocks::lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost, int64_t word) {
+Status ProductBlocks::lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost,
+                              const Words& words) {
   const std::string lanes = with_axis(lanes_layout, ProductSteps::axis(panel.lanes)),
                     term = ProductSteps::axis(panel.term);
   std::string order;
   for (size_t i = 0; i < panel.rank; ++i)
     if (i != panel.lanes && i != panel.term) order += ProductSteps::axis(i) + " ";
-  if (word > 0) order += fmt::format("{0}/{1} {2} {0}%{1}", term, word, lanes);
+  if (words.terms > 0)
+    order += fmt::format("{0} {1}/{2} {3} {1}/{4}%{5} {1}%{4}", lanes, term, words.group,
+                         with_axis(words.lanes, ProductSteps::axis(panel.lanes)), words.terms, words.group / words.terms);
   else order += innermost == Innermost::kLanes ? term + " " + lanes : lanes + " " + term;
   if (order == ProductSteps::axes(panel.rank)) return {};
   return step("layout({}, {} -> {})", panel.stage, ProductSteps::axes(panel.rank), order);
@@ -223,6 +241,22 @@ Expected<std::vector<Symbol>> ProductBlocks::split(Symbol stage, Symbol loop, co
   }
   result.push_back(loop);
   return result;
+}
+
+Status ProductBlocks::copy_ahead(Symbol terms_loop) {
+  const loop::Function& function = steps_.function();
+  std::vector<Symbol> in_order;
+  bool are_copies = true;
+  for_each_statement(function.body, [&](const loop::Stmt& stmt) {
+    const auto* stage = std::get_if<loop::Stage>(&stmt.form);
+    if (!stage || std::ranges::find(panels(), stage->name, &Panel::stage) == panels().end()) return;
+    in_order.push_back(stage->name);
+    are_copies &= loop::copied_element(std::get<loop::Store>(stage->body.front().form).value).has_value();
+  });
+  if (!are_copies) return {};
+  for (const Symbol stage : in_order)
+    if (!step("pipeline({}, {}, 2, async)", stage, terms_loop)) break;  // it and those after it wait for their copies
+  return {};
 }
 
 Status ProductBlocks::bind_threads(Symbol stage, const std::vector<Symbol>& loops,

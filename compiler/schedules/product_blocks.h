@@ -11,6 +11,13 @@
 
 namespace tenon::compiler::schedules {
 
+// The terms of a panel in groups and these in words: their numbers of terms, and the digits of lanes between the digit of
+// groups and those of words.
+struct Words {
+  int64_t group = 0, terms = 0;
+  std::string lanes;
+};
+
 class ProductBlocks {
  public:
   ProductBlocks(TypeContext& context, loop::Schedule& schedule, const ProductStages& product, const Machine& machine,
@@ -31,6 +38,7 @@ class ProductBlocks {
     size_t lanes = 0, term = 0;  // positions of its axes; term: of the innermost one
     size_t rank = 0;
     bool is_constant = false;
+    bool has_adjacent_terms = false;  // whether it is a copy of memory in which neighbouring terms are adjacent
   };
   // The axis that is contiguous in panels; the other one is next to it.
   enum class Innermost : uint8_t { kLanes, kTerm };
@@ -46,6 +54,8 @@ class ProductBlocks {
   int64_t batch() const;
   // The number of blocks that a multiprocessor computes one after another.
   int64_t waves(int64_t block_rows, int64_t block_columns) const;
+  // The estimated time of all blocks, in that of one, where two of a multiprocessor overlap.
+  double time_of(int64_t block_rows, int64_t block_columns) const;
 
   // Copies each operand so that panels are whole, constants when the function is loaded, and pads the sums likewise:
   // zeros follow the operands' elements.
@@ -62,10 +72,12 @@ class ProductBlocks {
   Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, const std::vector<int64_t>& factors);
   // Moves a panel into the loop over the terms of the sums, in shared memory; returns its loops of lanes and the term.
   Expected<std::pair<Symbol, Symbol>> share(const Panel& panel, Symbol terms_loop);
-  // The order that makes `lanes_layout`, '#' for the axis of lanes, and the term the innermost axes. With a number of
-  // terms in a `word`, only those of a word are inside, and the words are around the lanes: threads that read one word
-  // of neighbouring lanes each read contiguous memory.
-  Status lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost, int64_t word = 0);
+  // The order that makes `lanes_layout`, '#' for the axis of lanes, and the term the innermost axes. With words, only
+  // the terms of a group are innermost, the groups around some lanes.
+  Status lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost, const Words& words = {});
+  // The panels of the next iteration of the loop over the terms are copied while this one is computed, where all panels
+  // are copies and no conversions.
+  Status copy_ahead(Symbol terms_loop);
   // Reorders and binds the loops of threads, thread_z or thread_y first, and unrolls others.
   Status bind_threads(Symbol stage, const std::vector<Symbol>& loops, const std::vector<Symbol>& unrolled);
   Status bind_blocks();
@@ -82,11 +94,13 @@ class ProductBlocks {
   const ProductAxes axes_;
 
  private:
+  int64_t blocks_of(int64_t block_rows, int64_t block_columns) const;
   Status pad(Symbol stage, Symbol axis, Dim size, int64_t multiple);
   std::vector<Symbol> operands();
   loop::BufferId buffer_of(Symbol operand) const;
   Expected<Panel> panel_of(Symbol operand);
   std::optional<loop::Axis> axis_at(Symbol stage, size_t position);
+  bool reads_adjacent_terms(const Panel& panel);
   Status copy(Symbol operand, int64_t block_rows, int64_t block_columns, int64_t depth);
   Status load_constants(Innermost innermost);
   static Panel laid_out(Panel panel, Innermost innermost);

@@ -33,6 +33,7 @@ class ThreadProductTemplate : ProductBlocks {
     TENON_TRY(bind_results());
     TENON_TRY(bind_sums());
     for (const Panel& panel : panels()) TENON_TRY(copy_by_threads(panel));
+    if (terms() > depth_) TENON_TRY(copy_ahead(terms_loop_));
     return bind_blocks();
   }
 
@@ -92,14 +93,22 @@ class ThreadProductTemplate : ProductBlocks {
     return bind_threads(sums, threads, tile);
   }
 
-  // The panel of one iteration over the terms: a thread for each term, and for each of 16 rows or columns.
+  // The panel of one iteration over the terms: a thread for each term, and for each of 16 rows or columns. Neighbouring
+  // threads copy neighbouring elements of memory; where those are terms, padding between the terms of shared memory
+  // puts them into different banks.
   Status copy_by_threads(const Panel& panel) {
     TENON_TRY_ASSIGN(loops, share(panel, terms_loop_));
     const auto [lane, term] = *loops;
     TENON_TRY(lay_out(panel, "#", Innermost::kLanes));
+    if (panel.has_adjacent_terms) {
+      const int64_t count = kSide * (panel.of_rows ? tile_rows_ : tile_columns_);
+      TENON_TRY(step("align_storage({}, {}, {})", panel.stage, panel.rank - 1, count + kWords));
+    }
     TENON_TRY_ASSIGN(lanes, split(panel.stage, lane, {kSide}));
-    TENON_TRY(step("reorder({}, {})", panel.stage, steps_.joined({term, lanes->back(), lanes->front()})));
-    return bind_threads(panel.stage, {term, lanes->back()}, {lanes->front()});
+    std::vector<Symbol> threads{term, lanes->back()};
+    if (panel.has_adjacent_terms) std::swap(threads[0], threads[1]);
+    TENON_TRY(step("reorder({}, {})", panel.stage, steps_.joined({threads[0], threads[1], lanes->front()})));
+    return bind_threads(panel.stage, threads, {lanes->front()});
   }
 
   int64_t tile_rows_ = 2, tile_columns_ = 2, depth_ = kSide;  // depth_: terms of a panel

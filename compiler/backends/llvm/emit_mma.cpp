@@ -56,7 +56,7 @@ std::optional<IntrinsicEmitter::Fragment> IntrinsicEmitter::fragment_of(const lo
     across = fragment.begin.size() - 1;
   }
   if (!across || axes.size() != 3 || axes.back() + 1 != operand.parts.size()) return std::nullopt;
-  fragment.across = *across, fragment.halves = axes[0], fragment.rows = axes[1], fragment.terms = axes[2];
+  fragment.across = *across, fragment.rows = axes[0], fragment.halves = axes[1], fragment.terms = axes[2];
   return fragment;
 }
 

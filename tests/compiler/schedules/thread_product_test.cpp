@@ -81,7 +81,8 @@ loop::Schedule bound_product(TypeContext& context, const loop::Function& algorit
 
 // The evaluator also finds races between the threads of a phase.
 void expect_equal(TypeContext& context, const loop::Function& algorithm, const loop::Schedule& schedule,
-                  std::vector<Tensor> params, std::array<int64_t, 3> threads = {16, 16, 1}) {
+                  std::vector<Tensor> params, std::array<int64_t, 3> threads = {16, 16, 1},
+                  size_t launch_count = 1) {
   const auto expected = loop::evaluate(context, algorithm, params);
   for (const loop::LoadStep& load : schedule.loads()) {
     std::vector<Tensor> inputs;
@@ -96,7 +97,7 @@ void expect_equal(TypeContext& context, const loop::Function& algorithm, const l
   const loop::Function bound = loop::with_barriers(context, schedule.function());
   const auto launches = loop::launches_of(context, bound);
   ASSERT_TRUE(launches) << launches.error().str() << loop::print(context, bound);
-  EXPECT_EQ(launches->size(), 1u);
+  EXPECT_EQ(launches->size(), launch_count);
   EXPECT_EQ(launches->front().threads, threads);
   const auto results = loop::evaluate(context, bound, params);
   ASSERT_TRUE(expected && results) << results.error().str() << loop::print(context, bound);
@@ -231,6 +232,32 @@ loop::Function dense(TypeContext& context, int64_t rows, const std::string& term
                            "for i in ({0}) {{ for j in (20) {{ stage y(i in ({0}) at (i), j in (20) at (j)) {{ "
                            "%y[i, j] = %d[i, j]; }} }} }} }} }}",
                            rows, term));
+}
+
+// A product of few rows and columns and many terms: the parts' sums are one launch, the results another one.
+TEST(ThreadProduct, ManyTermsHaveParts) {
+  constexpr std::string_view kManyTerms =
+      "loop @long(%x: Tensor[(16, 640), f32], %w: Tensor[(20, 640), f32]) -> (%y: Tensor[(16, 20), f32]) {\n"
+      "  alloc %d: Tensor[(16, 20), f32] {\n"
+      "    for i in (16) { for j in (20) { for k in (640) {\n"
+      "      stage dot(i in (16) at (i), j in (20) at (j), reduce k in (640) at (k)) {\n"
+      "        init { %d[i, j] = f32(0); } %d[i, j] = %d[i, j] + %x[i, k] * %w[j, k]; } } } }\n"
+      "    for i in (16) { for j in (20) { stage y(i in (16) at (i), j in (20) at (j)) {\n"
+      "      %y[i, j] = max(%d[i, j], f32(0)); } } } } }\n";
+  for (const bool is_constant : {false, true}) {
+    TypeContext context;
+    const loop::Function algorithm = must_parse(context, kManyTerms);
+    const auto choose = [](std::string_view knob, const std::vector<Option>& options) {
+      if (knob != "parts") return size_t{0};
+      EXPECT_EQ(options.size(), 4u) << "1, 2, 5, 10";
+      return size_t{2};
+    };
+    const loop::Schedule schedule =
+        bound_product(context, algorithm, is_constant ? std::set<size_t>{1} : std::set<size_t>{}, choose);
+    EXPECT_EQ(schedule.steps()[0], "split(dot, k, 128)");
+    EXPECT_EQ(schedule.steps()[1], "rfactor(dot, k0)");
+    expect_equal(context, algorithm, schedule, {small_integers({16, 640}), small_integers({20, 640})}, {16, 16, 1}, 2);
+  }
 }
 
 // Threads of neighbouring columns read neighbouring weights.
