@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler/kernels/bytes.h"
+#include "compiler/kernels/indices.h"
 #include "compiler/kernels/product.h"
 #include "compiler/kernels/short_floats.h"
 #include "compiler/schedules/thread_product.h"
@@ -10,25 +11,7 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-// The product of all sizes; nullopt where one is not constant.
-std::optional<int64_t> product_of(const Dims& sizes) {
-  int64_t result = 1;
-  for (const Dim size : sizes) {
-    const auto constant = size.constant();
-    if (!constant || __builtin_mul_overflow(result, *constant, &result)) return std::nullopt;
-  }
-  return result;
-}
-
-// The indices of the element at this position of a dense tensor of these sizes.
-Dims unravel(Context& context, Dim position, const Dims& sizes) {
-  Dims indices(sizes.size());
-  for (size_t d = sizes.size(); d-- > 0;) {
-    indices[d] = d == 0 ? position : context.modulo(position, sizes[d]);
-    position = context.floor_divide(position, sizes[d]);
-  }
-  return indices;
-}
+constexpr int64_t kFewPixels = 1024;
 
 struct Factors {
   LazyTensor x, w;
@@ -64,7 +47,21 @@ std::optional<LazyTensor> implicit_product(const OperatorCall& op, const Windows
   if (emit.machine().threads == 0 || !terms || !pixels || !product_of(windows.in) || *terms == 0) return std::nullopt;
   if (outputs.constant().value_or(0) < schedules::kBlockSide || *pixels < schedules::kBlockSide) return std::nullopt;
 
-  const Dim term_count = context.dim(*terms), pixel_count = context.dim(*pixels);
+  // Pixels of several images are columns of one product, where each image has few; else each image has one product,
+  // whose indices cost less.
+  const bool is_joined = x.dims[0].constant().value_or(1) > 1 && *pixels <= kFewPixels;
+  Dims matrices{groups}, columns_of_matrix = windows.out;
+  if (is_joined) columns_of_matrix.insert(columns_of_matrix.begin(), x.dims[0]);
+  else matrices.insert(matrices.begin(), x.dims[0]);
+  const auto column_count = product_of(columns_of_matrix);
+  if (!column_count) return std::nullopt;
+  const Dim term_count = context.dim(*terms), all_columns = context.dim(*column_count);
+  // The image, and the pixel in it, of a column.
+  const auto pixel_of = [=, &context](const Dims& matrix, Dim column) {
+    Dims pixel = unravel(context, column, columns_of_matrix);
+    if (!is_joined) pixel.insert(pixel.begin(), matrix[0]);
+    return pixel;
+  };
   // [groups, outputs, terms]
   const LazyTensor weights =
       w.constant ? emit.constant(w.constant->reshaped({*groups.constant(), *outputs.constant(), *terms}))
@@ -75,32 +72,38 @@ std::optional<LazyTensor> implicit_product(const OperatorCall& op, const Windows
                                  return w.at(from);
                                }));
   const LazyTensor padded = padded_elements(op, windows, x, pad);
-  // [batch, groups, terms, pixels]
-  const LazyTensor columns = emit.stored(
-      "columns", emit.expression({x.dims[0], groups, term_count, pixel_count}, x.dtype, [=, &context](const Dims& at) {
-        const Dims term = unravel(context, at[2], filter), pixel = unravel(context, at[3], windows.out);
-        Dims from{at[0], context.add(context.multiply(at[1], inputs), term[0])};
+  // [images, groups, terms, columns], without the images where they are joined.
+  Dims columns_dims = matrices;
+  columns_dims.push_back(term_count), columns_dims.push_back(all_columns);
+  const LazyTensor columns =
+      emit.stored("columns", emit.expression(columns_dims, x.dtype, [=, &context](const Dims& at) {
+        const auto [matrix, element] = split_at(at, matrices.size());
+        const Dims term = unravel(context, element[0], filter), pixel = pixel_of(matrix, element[1]);
+        Dims from{pixel[0], context.add(context.multiply(matrix.back(), inputs), term[0])};
         for (size_t d = 0; d < windows.rank(); ++d)
-          from.push_back(windows.input_index(context, d, pixel[d], term[1 + d]));
+          from.push_back(windows.input_index(context, d, pixel[1 + d], term[1 + d]));
         return padded.at(from);
       }));
-  return multiply(
-      op, "conv",
-      {.batch = {x.dims[0], groups},
-       .rows = outputs,
-       .columns = pixel_count,
-       .terms = {term_count},
-       .term =
-           [=](const Dims& batch, Dim i, const Dims& k, Dim j) {
-             return factor(weights.at({batch[1], i, k[0]})) * factor(columns.at({batch[0], batch[1], k[0], j}));
-           },
-       .dims = op.dims(),
-       .result_index =
-           [=, &context, out = windows.out](const Dims& at) {
-             Dims index{at[0], context.add(context.multiply(at[1], outputs), at[2])};
-             std::ranges::copy(unravel(context, at[3], out), std::back_inserter(index));
-             return index;
-           }});
+  return multiply(op, "conv",
+                  {.batch = matrices,
+                   .rows = outputs,
+                   .columns = all_columns,
+                   .terms = {term_count},
+                   .term =
+                       [=](const Dims& matrix, Dim i, const Dims& k, Dim j) {
+                         Dims from = matrix;
+                         from.push_back(k[0]), from.push_back(j);
+                         return factor(weights.at({matrix.back(), i, k[0]})) * factor(columns.at(from));
+                       },
+                   .dims = op.dims(),
+                   .result_index =
+                       [=, &context](const Dims& at) {
+                         const auto [matrix, element] = split_at(at, matrices.size());
+                         Dims index = pixel_of(matrix, element[1]);
+                         index.insert(index.begin() + 1,
+                                      context.add(context.multiply(matrix.back(), outputs), element[0]));
+                         return index;
+                       }});
 }
 
 }  // namespace tenon::compiler::kernels

@@ -1,9 +1,10 @@
 // Operations on lists of indices.
 #pragma once
 
+#include <optional>
 #include <utility>
 
-#include "compiler/base/dim.h"
+#include "compiler/ir/context.h"
 
 namespace tenon::compiler::kernels {
 
@@ -19,6 +20,25 @@ inline Dims without(Dims at, size_t axis) {
 inline std::pair<Dims, Dims> split_at(const Dims& at, size_t count) {
   const auto middle = at.begin() + static_cast<ptrdiff_t>(count);
   return {{at.begin(), middle}, {middle, at.end()}};
+}
+
+// The product of all sizes; nullopt where one is not constant.
+inline std::optional<int64_t> product_of(const Dims& sizes) {
+  int64_t result = 1;
+  for (const Dim size : sizes) {
+    const auto constant = size.constant();
+    if (!constant || __builtin_mul_overflow(result, *constant, &result)) return std::nullopt;
+  }
+  return result;
+}
+// The indices of the element at this position of a dense tensor of these sizes.
+inline Dims unravel(Context& context, Dim position, const Dims& sizes) {
+  Dims indices(sizes.size());
+  for (size_t d = sizes.size(); d-- > 0;) {
+    indices[d] = d == 0 ? position : context.modulo(position, sizes[d]);
+    position = context.floor_divide(position, sizes[d]);
+  }
+  return indices;
 }
 
 }  // namespace tenon::compiler::kernels

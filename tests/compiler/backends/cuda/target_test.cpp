@@ -260,6 +260,8 @@ TEST_F(CudaProducts, HaveTheirTemplate) {
       {{{40, 24}, {70, 24}}, DType::kF32, "Tensor[(40, 70), f32]", "dense(%a, %b)"},
       {{{40, 24}, {24, 70}}, DType::kF32, "Tensor[(40, 70), f32]", "gelu(matmul(%a, %b))"},
       {{{2, 3, 33, 20}, {3, 20, 50}}, DType::kF32, "Tensor[(2, 3, 33, 50), f32]", "matmul(%a, %b)"},
+      {{{2, 33, 20}, {20, 50}}, DType::kF32, "Tensor[(2, 33, 50), f32]", "relu(matmul(%a, %b))"},
+      {{{20, 640}, {30, 640}}, DType::kF32, "Tensor[(20, 30), f32]", "relu(dense(%a, %b))"},
       {{{2, 33, 20}, {2, 17, 20}},
        DType::kF32,
        "Tensor[(2, 33, 17), f32]",
