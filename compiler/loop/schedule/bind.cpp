@@ -166,19 +166,95 @@ class Binder {
     if (count == 0) {  // one block
       const Symbol var = fresh(context_, function_, "block");
       function.body = {Stmt{For{.var = var, .extent = context_.dim(1), .kind = LoopKind::kBlockX, .body = *body}}};
-      body = &std::get<For>(function.body[0].form).body;
+      count = 1;
+    } else if (auto distributed = points_in_threads(function, count)) {
+      function = std::move(*distributed);
     }
     // The innermost block loop has the smallest stride, as x has.
-    Stmt* outer = &function.body[0];
-    for (size_t i = 0; i < std::max<size_t>(count, 1); ++i) {
-      auto& loop = std::get<For>(outer->form);
-      loop.kind = kBlocks[std::max<size_t>(count, 1) - 1 - i];
-      outer = &loop.body[0];
+    body = &function.body;
+    for (size_t i = 0; i < count; ++i) {
+      auto& loop = std::get<For>(body->front().form);
+      loop.kind = kBlocks[count - 1 - i];
+      body = &loop.body;
     }
     shared_bytes_ = 0;
     if (!threads(*body)) return std::nullopt;
     Stmt result = std::move(function.body[0]);
     return is_valid(result) ? std::optional(std::move(result)) : std::nullopt;
+  }
+
+  // The function with the points of each stage in the block as lanes, whatever its loops are now: those whose iterations
+  // are independent are outermost, and as many lanes as a block has threads. nullopt where stages share loops in the
+  // block. The block's loops are the outermost ones.
+  std::optional<Function> points_in_threads(Function function, size_t block_loops) {
+    Body* body = &function.body;
+    for (size_t i = 0; i < block_loops; ++i) {
+      auto& loop = std::get<For>(body->front().form);
+      loop.kind = LoopKind::kSerial;
+      body = &loop.body;
+    }
+    while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form))
+      body = &std::get<Alloc>(body->front().form).body;
+    std::vector<Symbol> stages;
+    for (Stmt& nest : *body) {
+      Stmt* inner = &nest;
+      while (auto* loop = std::get_if<For>(&inner->form)) {
+        if (loop->body.size() != 1) return std::nullopt;
+        loop->kind = LoopKind::kSerial;
+        inner = &loop->body.front();
+      }
+      const auto* stage = std::get_if<Stage>(&inner->form);
+      if (!stage) return std::nullopt;
+      stages.push_back(stage->name);
+    }
+    for (const Symbol stage : stages) {
+      auto distributed = points_in_threads(function, block_loops, stage);
+      if (!distributed) return std::nullopt;
+      function = std::move(*distributed);
+    }
+    return function;
+  }
+  std::optional<Function> points_in_threads(Function function, size_t block_loops, Symbol stage) {
+    const auto loops_of = [&] {
+      const auto path = find_stage(context_, function, stage);
+      std::vector<const For*> loops = all_loops(*path);
+      loops.erase(loops.begin(), loops.begin() + static_cast<ptrdiff_t>(block_loops));
+      return loops;
+    };
+    std::vector<Symbol> independent, ordered;
+    for (const For* loop : loops_of()) {
+      const bool is_free = annotate(context_, function, stage, loop->var, LoopKind::kParallel).has_value();
+      (is_free ? independent : ordered).push_back(loop->var);
+    }
+    if (independent.empty()) return function;
+    std::vector<Symbol> order = independent;
+    order.insert(order.end(), ordered.begin(), ordered.end());
+    if (order.size() > 1) {
+      auto reordered = reorder(context_, function, stage, order);
+      if (!reordered) return std::nullopt;
+      function = std::move(*reordered);
+    }
+    for (size_t i = 1; i < independent.size(); ++i) {
+      auto fused = fuse(context_, function, stage, loops_of()[0]->var, loops_of()[1]->var);
+      if (!fused) return std::nullopt;
+      function = std::move(*fused);
+    }
+    const auto points = loops_of()[0]->extent.constant();
+    if (!points) return std::nullopt;
+    size_t lanes = 0;
+    if (*points > options_.threads) {
+      int64_t threads = options_.threads;  // so many that no thread of the last step is idle, where they are not few
+      while (threads > options_.threads / 2 && *points % threads != 0) --threads;
+      const int64_t factors[] = {*points % threads == 0 ? threads : options_.threads};
+      auto cut = split(context_, function, stage, loops_of()[0]->var, factors);
+      if (!cut) return std::nullopt;
+      function = std::move(*cut);
+      lanes = 1;
+    }
+    const auto path = find_stage(context_, function, stage);
+    const Symbol var = loops_of()[lanes]->var;
+    path->loop_at(*path->loop(var)).kind = LoopKind::kVectorized;
+    return function;
   }
 
   static bool has_lanes(const Body& body) {

@@ -9,6 +9,7 @@
 #include "compiler/loop/bindings.h"
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/bind.h"
+#include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/tree.h"
 #include "tests/compiler/loop/must_parse.h"
@@ -64,6 +65,26 @@ TEST(Merge, RowsBecomeOneNestWithItsOwnBuffers) {
   const std::vector<Tensor> params{x};
   EXPECT_EQ(evaluate(context, merged_rows, params).value(), evaluate(context, function, params).value());
   EXPECT_EQ(evaluate(context, *bound_rows, params).value(), evaluate(context, function, params).value());
+}
+
+// The points of each of a block's nests are its threads, as many as there are, in equal steps.
+TEST(Merge, EachNestOfABlockHasItsThreads) {
+  for (const auto& [columns, steps] : {std::pair<std::string, std::string>("40", "for j in (40) thread_x"),
+                                       {"384", "for j1 in (192) thread_x"},
+                                       {"331", "for j1 in (256) thread_x"}}) {
+    TypeContext context;
+    const Function function = must_parse(context, centered("i", "[n]", columns));
+    Schedule schedule(context, merged(context, function));
+    ASSERT_TRUE(schedule.apply("mark(double, j, vector)"));  // rows are blocks where one has lanes
+    const auto bound_rows = bound(context, schedule.function());
+    ASSERT_TRUE(bound_rows) << bound_rows.error().str();
+    const std::string text = print(context, *bound_rows);
+    EXPECT_NE(text.find(steps), std::string::npos) << text;
+    Tensor x(DType::kI32, {2, std::stoi(columns)});
+    for (int64_t i = 0; i < x.size(); ++i) x.data<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(i * i % 97);
+    const std::vector<Tensor> params{x};
+    EXPECT_EQ(evaluate(context, *bound_rows, params).value(), evaluate(context, function, params).value());
+  }
 }
 
 TEST(Merge, NestsThatNeedOtherIterationsStaySeparate) {
