@@ -107,6 +107,8 @@ fake=$(dirname "$tenon")/../lib/fake_cuda_driver.so
 if [[ -e $fake ]]; then
   TENON_CUDA_DRIVER=$fake expect 0 "operators on the GPU                   0 of 1" "$tenon" bench gpu "$scratch/s.tn"
   TENON_CUDA_DRIVER=$fake expect 0 '"gpu": "Fake GPU"' "$tenon" bench gpu "$scratch/s.tn" --json
+  TENON_CUDA_DRIVER=$fake expect 0 '"kernel_seconds":' "$tenon" bench gpu "$scratch/s.tn" --alone --json --results "$scratch/s.npz"
+  TENON_CUDA_DRIVER=$fake expect 1 "no_such.npz: error: cannot open the file" "$tenon" bench gpu "$scratch/s.tn" --inputs no_such.npz
   TENON_CUDA_DRIVER=$fake expect 1 "the code has no kernel k0_cuda_0_0: CUDA_ERROR_NOT_FOUND" "$tenon" bench gpu "$scratch/g.tn"
 fi
 expect 2 "--rounds is at least 1" "$tenon" bench gpu tests/models/tiny_digits.onnx --rounds 0
