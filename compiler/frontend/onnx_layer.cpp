@@ -103,6 +103,15 @@ runtime::Tensor window_indices(const Ints& sizes, const Ints& counts, const Wind
   return indices;
 }
 
+// Whether a constant of these sizes is larger than a module should hold.
+bool has_many_elements(const Ints& sizes) {
+  constexpr int64_t kMany = 1 << 24;
+  if (std::ranges::find(sizes, 0) != sizes.end()) return false;
+  int64_t elements = 1;
+  return std::ranges::any_of(
+      sizes, [&](int64_t size) { return __builtin_mul_overflow(elements, size, &elements) || elements > kMany; });
+}
+
 // Output 1 of MaxPool: the index of each maximum in x as a flat tensor, by rows or (storage_order 1) by columns.
 Status max_pool_indices(NodeImport& node, const Windows& w, const OnnxTerm& y) {
   TENON_TRY_ASSIGN(by_columns, node.integer("storage_order", 0));
@@ -117,9 +126,10 @@ Status max_pool_indices(NodeImport& node, const Windows& w, const OnnxTerm& y) {
   }
   if (!f.ok()) return f.status();
   const int64_t elements = runtime::element_count(sizes);
-  if (runtime::element_count(counts) * runtime::element_count(w.kernel) > 1 << 24) {
-    return node.fail("the indices of so many windows are not supported");
-  }
+  Ints elements_of_all = counts;
+  elements_of_all.insert(elements_of_all.end(), w.kernel.begin(), w.kernel.end());
+  if (has_many_elements(elements_of_all)) return node.fail("the indices of so many windows are not supported");
+  if (has_many_elements({batch, channels})) return node.fail("the indices of so many maps are not supported");
   const runtime::Tensor elements_of_windows = window_indices(sizes, counts, w);
   const OnnxTerm values = gather(x.reshape({batch, channels, elements}), f.constant(elements_of_windows), 2);
   const OnnxTerm best = f.apply(ops::kArgMax, {values}, {{"axis", int64_t{3}}});  // [N, C, windows]

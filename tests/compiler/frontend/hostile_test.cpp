@@ -165,6 +165,19 @@ INSTANTIATE_TEST_SUITE_P(
                "output 'input' has the name of another tensor"},
         Broken{"missing_attribute", [](auto& m) { node_of(m, "MaxPool")->clear_attribute(); },
                "m.onnx: MaxPool '/f/f.1/MaxPool': error: the attribute 'kernel_shape' is missing"},
+        Broken{"indices_of_maps",
+               [](auto& m) {
+                 input_dim(m, 0)->set_dim_value(1 << 24);
+                 node_of(m, "MaxPool")->add_output("indices");
+               },
+               "the indices of so many maps are not supported"},
+        Broken{"indices_of_windows",
+               [](auto& m) {
+                 for (const int axis : {2, 3}) input_dim(m, axis)->set_dim_value(1 << 14);
+                 input_dim(m, 0)->set_dim_value(1);
+                 node_of(m, "MaxPool")->add_output("indices");
+               },
+               "the indices of so many windows are not supported"},
         Broken{"attribute_kind",
                [](auto& m) { attribute_of(node_of(m, "Flatten"), "axis")->set_type(onnx::AttributeProto::FLOAT); },
                "m.onnx: Flatten '/Flatten': error: the attribute 'axis' must be an integer"},
