@@ -73,7 +73,7 @@ class MatrixProductTemplate : ProductBlocks {
   }
 
   // The digits of a row: warp, tile, row of the pair, pair; of a column: tile, pair, column of the pair. In panels the
-  // words of the terms are between the digits of the tile and those inside of it.
+  // digit of the groups of terms is between those of the tile and those inside of it.
   std::string rows_of_tile() const {
     return fmt::format("#/{}{}", warp_rows(), row_tiles_ > 1 ? fmt::format(" #/{}%{}", kTileRows, row_tiles_) : "");
   }
@@ -170,8 +170,8 @@ class MatrixProductTemplate : ProductBlocks {
     return bind_threads(panel.stage, {(*lanes)[1], (*lanes)[2], x}, own);
   }
 
-  // Padding between the words of neighbouring terms, as much as two lanes: a quarter of a warp writes four words of two
-  // lanes, and ldmatrix reads one word of eight, each to or from all banks.
+  // Padding between the groups of 32 bytes of a tile's lanes: a quarter of a warp writes two groups of two lanes, which
+  // are in all banks then.
   Status separate_banks(const Panel& panel) {
     const size_t of_tile = panel.of_rows && row_tiles_ > 1 ? 2 : 1, last = panel.rank - 2 + of_tile + 1;
     return panel.of_rows ? step("align_storage({}, {}, {})", panel.stage, last + 1, kPairs + 1)

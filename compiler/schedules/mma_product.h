@@ -10,9 +10,9 @@
 //   pipeline                                 the panels of the next iteration are copied asynchronously (cp.async)
 //   tensorize                                two rows, two columns and two halves of the terms of a thread
 //
-// A panel in shared memory has words of 16 bytes of terms around the lanes of a tile: ldmatrix reads 8 neighbouring
-// words, which are 128 contiguous bytes, in different banks. A quarter of a warp copies 4 words of 2 lanes, which are 64
-// contiguous bytes of each lane in memory; padding between words puts those into different banks too.
+// A panel in shared memory has groups of 32 bytes of terms around the lanes of a tile, as cp.async reads a sector of 32
+// bytes once only where its two words of 16 bytes stay together. ldmatrix reads one word of 8 lanes, 32 bytes apart: half
+// of the banks. A quarter of a warp copies 64 contiguous bytes of two lanes, by padding to all banks.
 #pragma once
 
 #include <optional>
