@@ -42,8 +42,10 @@ LazyTensor joined_rows(const OperatorCall& op, const LazyTensor& a, const LazyTe
                    .rows = count,
                    .columns = columns,
                    .terms = {terms},
-                   .term = [=](const Dims&, Dim i, const Dims& k,
-                               Dim j) { return factor(rows.at({i, k[0]})) * factor(b.at({k[0], j})); },
+                   .term =
+                       [=](const Dims&, Dim i, const Dims& k, Dim j) {
+                         return factor(rows.at({i, k[0]})) * factor(b.at({k[0], j}));
+                       },
                    .panels = packed ? std::optional(b) : std::nullopt,
                    .dims = op.dims(),
                    .result_index = [=](const Dims& at) { return element(at[0], at[1]); }});

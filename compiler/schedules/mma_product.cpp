@@ -38,7 +38,8 @@ class MatrixProductTemplate : ProductBlocks {
     const int64_t block_rows = kBlockWarps * warp_rows(), block_columns = kTileColumns * column_tiles_;
     TENON_TRY(make_panels(block_rows, block_columns, depth_, Innermost::kTerm));
     TENON_TRY(make_blocks(block_rows, block_columns));
-    TENON_TRY(put_sums_into_registers(rows_of_tile() + " " + row_in_tile(), columns_of_tile() + " " + column_in_tile()));
+    TENON_TRY(
+        put_sums_into_registers(rows_of_tile() + " " + row_in_tile(), columns_of_tile() + " " + column_in_tile()));
     TENON_TRY(bind_results());
     TENON_TRY(bind_sums());
     for (const Panel& panel : panels()) TENON_TRY(copy_by_threads(panel));

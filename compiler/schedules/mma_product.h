@@ -11,8 +11,8 @@
 //   tensorize                                two rows, two columns and two halves of the terms of a thread
 //
 // A panel in shared memory has groups of 32 bytes of terms around the lanes of a tile, as cp.async reads a sector of 32
-// bytes once only where its two words of 16 bytes stay together. ldmatrix reads one word of 8 lanes, 32 bytes apart: half
-// of the banks. A quarter of a warp copies 64 contiguous bytes of two lanes, by padding to all banks.
+// bytes once only where its two words of 16 bytes stay together. ldmatrix reads one word of 8 lanes, whose stride is 32
+// bytes: half of the banks. A quarter of a warp copies 64 contiguous bytes of two lanes, by padding to all banks.
 #pragma once
 
 #include <optional>

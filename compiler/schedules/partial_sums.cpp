@@ -12,12 +12,11 @@ namespace tenon::compiler::schedules {
 namespace {
 
 constexpr int64_t kTypicalSide = 64;  // rows and columns of a block, for the estimate
-constexpr int64_t kPanelTerms = 64;  // a multiple of the terms of each template's panels
+constexpr int64_t kPanelTerms = 64;   // a multiple of the terms of each template's panels
 constexpr int64_t kMostParts = 36;
 constexpr int64_t kAddingThreads = 256;  // of a block that adds
 // In cycles of a block for the terms of one step: a launch, and the addition of one sum.
 constexpr double kLaunch = 110, kAddition = 1e-4;
-
 
 int64_t blocks_of(int64_t size, int64_t side) { return (size + side - 1) / side; }
 

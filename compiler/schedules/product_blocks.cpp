@@ -179,8 +179,9 @@ Status ProductBlocks::lay_out(const Panel& panel, const std::string& lanes_layou
   for (size_t i = 0; i < panel.rank; ++i)
     if (i != panel.lanes && i != panel.term) order += ProductSteps::axis(i) + " ";
   if (words.terms > 0)
-    order += fmt::format("{0} {1}/{2} {3} {1}/{4}%{5} {1}%{4}", lanes, term, words.group,
-                         with_axis(words.lanes, ProductSteps::axis(panel.lanes)), words.terms, words.group / words.terms);
+    order +=
+        fmt::format("{0} {1}/{2} {3} {1}/{4}%{5} {1}%{4}", lanes, term, words.group,
+                    with_axis(words.lanes, ProductSteps::axis(panel.lanes)), words.terms, words.group / words.terms);
   else order += innermost == Innermost::kLanes ? term + " " + lanes : lanes + " " + term;
   if (order == ProductSteps::axes(panel.rank)) return {};
   return step("layout({}, {} -> {})", panel.stage, ProductSteps::axes(panel.rank), order);

@@ -11,8 +11,8 @@
 
 namespace tenon::compiler::schedules {
 
-// The terms of a panel in groups and these in words: their numbers of terms, and the digits of lanes between the digit of
-// groups and those of words.
+// The terms of a panel in groups and these in words: their numbers of terms, and the digits of lanes between the digit
+// of groups and those of words.
 struct Words {
   int64_t group = 0, terms = 0;
   std::string lanes;

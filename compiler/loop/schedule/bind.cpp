@@ -183,9 +183,9 @@ class Binder {
     return is_valid(result) ? std::optional(std::move(result)) : std::nullopt;
   }
 
-  // The function with the points of each stage in the block as lanes, whatever its loops are now: those whose iterations
-  // are independent are outermost, and as many lanes as a block has threads. nullopt where stages share loops in the
-  // block. The block's loops are the outermost ones.
+  // The function with the points of each stage in the block as lanes, whatever its loops are now: those whose
+  // iterations are independent are outermost, and as many lanes as a block has threads. nullopt where stages share
+  // loops in the block. The block's loops are the outermost ones.
   std::optional<Function> points_in_threads(Function function, size_t block_loops) {
     Body* body = &function.body;
     for (size_t i = 0; i < block_loops; ++i) {

@@ -36,7 +36,8 @@
 //                               and S_tail (and S_head before them). Ranges without iterations are left out.
 //   hfuse(S, I, T, J)           the consecutive loops I and J become one loop I_J that runs I's iterations, then J's.
 //   fold_storage(S, B, I, 3)    B holds only the last 3 elements along the axis that the loop I of S traverses.
-//   align_storage(B, 1, 9)      the size of the axis 1 of B, which are numbered from 0, is rounded up to a multiple of 9
+//   align_storage(B, 1, 9)      the size of the axis 1 of B, which are numbered from 0, is rounded up to a multiple of
+//   9
 //                               by elements that nothing uses: other strides, for banks of memory.
 //   pipeline(S, I)              S, the first statement in the loop I, runs one iteration ahead of the remaining ones;
 //                               its buffer is doubled.
@@ -55,8 +56,8 @@
 //                               that it declares (loop.h).
 //
 // (The primitives are those of Halide and TVM: Ragan-Kelley et al., "Halide", PLDI 2013; Chen et al., "TVM", OSDI 2018;
-// align_storage is Halide's; stages as units of rewriting: Feng et al., "TensorIR", ASPLOS 2023; hfuse and partition as operation splitting:
-// Fegade et al., "CoRa", MLSys 2022.)
+// align_storage is Halide's; stages as units of rewriting: Feng et al., "TensorIR", ASPLOS 2023; hfuse and partition as
+// operation splitting: Fegade et al., "CoRa", MLSys 2022.)
 #pragma once
 
 #include <set>

@@ -85,7 +85,7 @@ class Gpu {
   int capability_ = 0;
   uint64_t memory_bytes_ = 0, pooled_bytes_ = 0, used_bytes_ = 0;
   Stream* stream_ = nullptr;
-  Event *begin_ = nullptr, *end_ = nullptr;  // of the last interval
+  Event *begin_ = nullptr, *end_ = nullptr;        // of the last interval
   std::map<uint64_t, std::vector<Address>> pool_;  // by size class
   std::vector<std::unique_ptr<Code>> codes_;
 };

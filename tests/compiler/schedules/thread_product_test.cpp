@@ -81,8 +81,7 @@ loop::Schedule bound_product(TypeContext& context, const loop::Function& algorit
 
 // The evaluator also finds races between the threads of a phase.
 void expect_equal(TypeContext& context, const loop::Function& algorithm, const loop::Schedule& schedule,
-                  std::vector<Tensor> params, std::array<int64_t, 3> threads = {16, 16, 1},
-                  size_t launch_count = 1) {
+                  std::vector<Tensor> params, std::array<int64_t, 3> threads = {16, 16, 1}, size_t launch_count = 1) {
   const auto expected = loop::evaluate(context, algorithm, params);
   for (const loop::LoadStep& load : schedule.loads()) {
     std::vector<Tensor> inputs;
