@@ -10,8 +10,6 @@
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/random_inputs.h"
 #include "runtime/device/cuda/gpu.h"
-#include "runtime/npy.h"
-#include "runtime/run/inputs.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
 #include "support/json.h"
@@ -61,9 +59,9 @@ struct BenchGpu {
     TENON_TRY_ASSIGN(loaded, load(model));
     model.targets = "cuda";
     TENON_TRY_ASSIGN(on_gpu, cli::compile(*loaded, model, nullptr));
-    TENON_TRY_ASSIGN(values, read_inputs(on_gpu->executable));
+    TENON_TRY_ASSIGN(values, bench_inputs(on_gpu->executable, inputs));
     TENON_TRY_ASSIGN(found, measure(on_gpu->executable, *values));
-    if (!results.empty()) TENON_TRY(write_results(on_gpu->executable, found->results));
+    if (!results.empty()) TENON_TRY(save_results(results, on_gpu->executable, found->results));
     if (alone) {
       print(*on_gpu, gpu->name(), *found, {}, 0);
       return {};
@@ -82,18 +80,6 @@ struct BenchGpu {
   }
 
  private:
-  Expected<std::vector<Tensor>> read_inputs(const runtime::Executable& executable) const {
-    if (inputs.empty()) return random_inputs(executable);
-    return runtime::read_inputs(runtime::input_slots(executable.main().params), std::span(&inputs, 1),
-                                {.where = executable.name});
-  }
-
-  Status write_results(const runtime::Executable& executable, const std::vector<Tensor>& values) const {
-    runtime::NamedTensors named;
-    for (size_t i = 0; i < values.size(); ++i) named.emplace(executable.main().results[i].name, values[i]);
-    return runtime::save_npz(results, named);
-  }
-
   Expected<ModelTimes> measure(const runtime::Executable& executable, const std::vector<Tensor>& values) const {
     TENON_TRY_ASSIGN(session, runtime::Session::create(
                                   executable, {.threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));

@@ -8,8 +8,6 @@
 
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/random_inputs.h"
-#include "runtime/npy.h"
-#include "runtime/run/inputs.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
 #include "support/json.h"
@@ -47,30 +45,18 @@ struct BenchModel {
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, nullptr));
     executable = std::move(compiled->executable);
     compile_seconds = cpu_seconds() - begin;
-    TENON_TRY_ASSIGN(values, read_inputs());
+    TENON_TRY_ASSIGN(values, bench_inputs(executable, inputs));
     begin = cpu_seconds();
     TENON_TRY_ASSIGN(session, runtime::Session::create(
                                   executable, {.profile = !serve,
                                                .threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
     load_seconds = cpu_seconds() - begin;
     TENON_TRY_ASSIGN(first, session->run(*values));
-    if (!results.empty()) TENON_TRY(write_results(*first));
+    if (!results.empty()) TENON_TRY(save_results(results, executable, *first));
     return serve ? answer(*session, *values) : measure(*session, *values);
   }
 
  private:
-  Expected<std::vector<Tensor>> read_inputs() const {
-    if (inputs.empty()) return random_inputs(executable);
-    const auto& params = executable.main().params;
-    return runtime::read_inputs(runtime::input_slots(params), std::span(&inputs, 1), {.where = executable.name});
-  }
-
-  Status write_results(const std::vector<Tensor>& values) const {
-    runtime::NamedTensors named;
-    for (size_t i = 0; i < values.size(); ++i) named.emplace(executable.main().results[i].name, values[i]);
-    return runtime::save_npz(results, named);
-  }
-
   // Seconds of CPU a run.
   static Expected<double> time(runtime::Session& session, const std::vector<Tensor>& values, int64_t calls) {
     session.clear_profile();

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <span>
 
 #include "runtime/dtype.h"
+#include "runtime/npy.h"
+#include "runtime/run/inputs.h"
 
 namespace tenon::cli {
 namespace {
@@ -36,6 +39,19 @@ Expected<std::vector<Tensor>> random_inputs(const runtime::Executable& executabl
     values.push_back(random_input(port, random));
   }
   return values;
+}
+
+Expected<std::vector<Tensor>> bench_inputs(const runtime::Executable& executable, const std::string& file) {
+  if (file.empty()) return random_inputs(executable);
+  return runtime::read_inputs(runtime::input_slots(executable.main().params), std::span(&file, 1),
+                              {.where = executable.name});
+}
+
+Status save_results(const std::string& file, const runtime::Executable& executable,
+                    const std::vector<Tensor>& results) {
+  runtime::NamedTensors named;
+  for (size_t i = 0; i < results.size(); ++i) named.emplace(executable.main().results[i].name, results[i]);
+  return runtime::save_npz(file, named);
 }
 
 }  // namespace tenon::cli

@@ -103,13 +103,11 @@ runtime::Tensor window_indices(const Ints& sizes, const Ints& counts, const Wind
   return indices;
 }
 
-// Whether a constant of these sizes is larger than a module should hold.
+// Whether a constant of these sizes, of i64, is larger than a module should hold.
 bool has_many_elements(const Ints& sizes) {
-  constexpr int64_t kMany = 1 << 24;
-  if (std::ranges::find(sizes, 0) != sizes.end()) return false;
-  int64_t elements = 1;
-  return std::ranges::any_of(
-      sizes, [&](int64_t size) { return __builtin_mul_overflow(elements, size, &elements) || elements > kMany; });
+  constexpr int64_t kMostBytes = 128 << 20;
+  const auto bytes = runtime::checked_bytes(DType::kI64, sizes);
+  return !bytes || *bytes > kMostBytes;
 }
 
 // Output 1 of MaxPool: the index of each maximum in x as a flat tensor, by rows or (storage_order 1) by columns.

@@ -18,8 +18,6 @@ constexpr int64_t kAddingThreads = 256;  // of a block that adds
 // In cycles of a block for the terms of one step: a launch, and the addition of one sum.
 constexpr double kLaunch = 110, kAddition = 1e-4;
 
-int64_t blocks_of(int64_t size, int64_t side) { return (size + side - 1) / side; }
-
 class PartialSums {
  public:
   PartialSums(TypeContext& context, loop::Schedule& schedule, const ProductStages& product, ProductAxes axes)
@@ -32,7 +30,7 @@ class PartialSums {
     int64_t batch = 1;
     for (const loop::Axis& axis : axes_.batch) batch *= axis.extent.constant().value_or(0);
     if (axes_.terms.size() != 1 || !terms || !rows || !columns || batch < 1) return 1;
-    const int64_t blocks = batch * blocks_of(*rows, kTypicalSide) * blocks_of(*columns, kTypicalSide);
+    const int64_t blocks = batch * ceil_divide(*rows, kTypicalSide) * ceil_divide(*columns, kTypicalSide);
     std::vector<int64_t> parts;
     std::vector<Option> options;
     for (int64_t count = 1; count <= kMostParts; ++count) {

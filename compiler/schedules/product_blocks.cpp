@@ -16,8 +16,6 @@ namespace {
 
 constexpr int64_t kMany = 1024;  // assumed where a number is not constant
 
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 std::string with_axis(std::string layout, const std::string& axis) {
   for (size_t at = layout.find('#'); at != std::string::npos; at = layout.find('#', at + axis.size()))
     layout.replace(at, 1, axis);

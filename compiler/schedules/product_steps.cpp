@@ -32,8 +32,7 @@ constexpr double kTwoBlocks = 1.3;  // the time of two blocks by that of one
 
 double time_of_blocks(int64_t blocks, const Machine& machine) {
   if (blocks <= machine.multiprocessors) return 1;
-  const int64_t at_a_time = 2 * machine.multiprocessors;
-  return kTwoBlocks * static_cast<double>((blocks + at_a_time - 1) / at_a_time);
+  return kTwoBlocks * static_cast<double>(ceil_divide(blocks, 2 * machine.multiprocessors));
 }
 
 std::vector<Symbol> ProductSteps::loops_of(Symbol stage) {

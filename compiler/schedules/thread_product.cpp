@@ -53,7 +53,6 @@ class ThreadProductTemplate : ProductBlocks {
 
   // Cycles for one term of all sums.
   double cycles(int64_t r, int64_t c) const {
-    const auto ceil_divide = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
     // A warp has two rows of threads: it loads two broadcast words for each of its rows, and 16 words of columns.
     const auto loads = static_cast<double>(ceil_divide(r, kWords)) + static_cast<double>(ceil_divide(kSide * c, kWarp));
     const double copies = kCopyCycles * static_cast<double>(r + c) / static_cast<double>(kSide),

@@ -274,15 +274,11 @@ Status Run::execute(const CallNative& call) {
   if (auto* gpu = std::get_if<cuda::GpuLibrary>(&library)) {
     return compute(call.args, call.results, name, "cuda", [&]() -> Status {
       result_memory_.slots = call.slots;
-      if (started_on_gpu_ && !started_on_gpu_->is(*gpu, call.kernel, args_)) started_on_gpu_.reset();
-      if (!started_on_gpu_) {
-        TENON_TRY_ASSIGN(seconds, gpu->call(call.kernel, args_, made_, result_memory_));
-        gpu_ns_ = std::llround(1e9 * *seconds);
-        return {};
-      }
-      call_begin_ = gpu_begin_;
-      const auto started = std::move(started_on_gpu_);
-      TENON_TRY_ASSIGN(seconds, gpu->finish(*started, args_, made_, result_memory_));
+      auto started = std::move(started_on_gpu_);
+      if (started && !started->is(*gpu, call.kernel, args_)) started.reset();
+      if (started) call_begin_ = gpu_begin_;
+      TENON_TRY_ASSIGN(seconds, started ? gpu->finish(*started, args_, made_, result_memory_)
+                                        : gpu->call(call.kernel, args_, made_, result_memory_));
       gpu_ns_ = std::llround(1e9 * *seconds);
       return {};
     });
