@@ -1,7 +1,5 @@
 #include "compiler/frontend/onnx_expression.h"
 
-#include "compiler/frontend/onnx_sizes.h"
-
 #include <fmt/format.h>
 
 namespace tenon::compiler {
@@ -119,6 +117,13 @@ OnnxTerm OnnxFormula::apply(OperatorId op, const std::vector<OnnxTerm>& args, At
   return term(node_.apply(op, atoms, std::move(attrs)));
 }
 
+OnnxTerm OnnxFormula::apply_computed(OperatorId op, const std::vector<OnnxTerm>& args, const OnnxAttributes& attrs) {
+  if (!ok()) return {*this, Atom()};
+  Atoms atoms;
+  for (const OnnxTerm& arg : args) atoms.push_back(arg.atom());
+  return term(attrs.apply(node_, op, atoms));
+}
+
 OnnxTerm OnnxFormula::field(const OnnxTerm& tuple, uint32_t index) {
   return ok() ? term(node_.builder().project(tuple.atom(), index)) : tuple;
 }
@@ -135,10 +140,18 @@ OnnxTerm OnnxFormula::positions(const OnnxTerm& x, int64_t axis) {
   if (!type || axis < 0 || axis >= type->rank()) return x;
   Ints shape(static_cast<size_t>(type->rank()), 1);
   shape[static_cast<size_t>(axis)] = -1;
-  if (const auto size = x.size(axis)) return apply(ops::kArange, {}, {{"count", *size}}).reshape(std::move(shape));
-  OnnxAttributes count;
-  count.set("count", OnnxInts(1, Dims{type->dims[static_cast<size_t>(axis)]}, std::nullopt));
-  return term(count.apply(node_, ops::kArange, {})).reshape(std::move(shape));
+  return range(OnnxInts(1, Dims{type->dims[static_cast<size_t>(axis)]}, std::nullopt)).reshape(std::move(shape));
+}
+
+OnnxTerm OnnxFormula::range(const OnnxInts& count) {
+  OnnxAttributes attrs;
+  if (const auto problem = attrs.set_scalar(node_, "count", count); !problem) return term(std::unexpected(problem.error()));
+  return apply_computed(ops::kArange, {}, attrs);
+}
+
+OnnxInts OnnxFormula::integers(const OnnxTerm& vector) {
+  const auto count = static_cast<size_t>(known_size(vector, 0, "a number of integers"));
+  return {count, ok() ? node_.import().sizes(vector.atom()) : std::nullopt, vector.atom()};
 }
 
 Status OnnxFormula::results(const std::vector<std::optional<OnnxTerm>>& terms) {

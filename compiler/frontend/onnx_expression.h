@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_sizes.h"
 
 namespace tenon::compiler {
 
@@ -65,11 +65,17 @@ class OnnxFormula {
   OnnxTerm scalar(double value, DType dtype) { return {*this, node_.scalar(value, dtype)}; }
   OnnxTerm apply(OperatorId op, std::initializer_list<OnnxTerm> args, Attrs attrs = {});
   OnnxTerm apply(OperatorId op, const std::vector<OnnxTerm>& args, Attrs attrs = {});
+  OnnxTerm apply_computed(OperatorId op, const std::vector<OnnxTerm>& args, const OnnxAttributes& attrs);
   OnnxTerm field(const OnnxTerm& tuple, uint32_t index);
   // The constant size of an axis; an error that names `what` where it is symbolic.
   int64_t known_size(const OnnxTerm& x, int64_t axis, std::string_view what);
   // 0, 1, 2, ... along an axis of x, as i64; all other sizes are 1.
   OnnxTerm positions(const OnnxTerm& x, int64_t axis);
+  // 0, 1, 2, ... of a number of elements, a vector of i64.
+  OnnxTerm range(const OnnxInts& count);
+  // A list of integers as a vector of i64, and back.
+  OnnxTerm vector(const OnnxInts& values) { return term(values.vector(node_)); }
+  OnnxInts integers(const OnnxTerm& vector);
 
   // The status of the formula, after the outputs that the node has are bound to the terms, in order.
   Status result(const OnnxTerm& term) { return results({term}); }

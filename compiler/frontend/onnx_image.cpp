@@ -101,6 +101,68 @@ Expected<Atom> computed_sizes(NodeImport& node, Atom x, const Attrs& common, con
   return attrs.apply(node, ops::kResize, {x});
 }
 
+// The index of the element that is nearest to each coordinate, by the node's rounding.
+OnnxTerm nearest_elements(OnnxFormula& f, const OnnxTerm& at, const std::string& rounding) {
+  if (rounding == "floor" || rounding == "round_prefer_ceil")
+    return f.apply(ops::kFloor, {rounding == "floor" ? at : at + 0.5});
+  f.expect(rounding == "ceil" || rounding == "round_prefer_floor",
+           fmt::format("nearest_mode '{}' is not supported", rounding));
+  return f.apply(ops::kCeil, {rounding == "ceil" ? at : at - 0.5});
+}
+
+// The part of an axis from `begin` to `end` (1: the size of the axis), resampled at `count` coordinates, of which those
+// outside of the axis give `outside`.
+OnnxTerm crop_and_resize_axis(const OnnxTerm& x, int64_t axis, const OnnxTerm& begin, const OnnxTerm& end,
+                              const OnnxInts& count, const Attrs& attrs, double outside) {
+  OnnxFormula& f = x.formula();
+  const OnnxTerm one = f.scalar(1, DType::kF64), zero = f.scalar(0, DType::kF64);
+  const OnnxTerm size = f.apply(ops::kShapeOf, {x}).slice(0, axis, axis + 1).cast(DType::kF64), last = size - 1;
+  const OnnxTerm results = f.vector(count).cast(DType::kF64);
+  const OnnxTerm share = f.range(count).cast(DType::kF64) / f.apply(ops::kMaximum, {results - 1, one});
+  const OnnxTerm half = share + 0.5;  // a single result is in the middle
+  const OnnxTerm part = compiler::select(f.apply(ops::kEqual, {results, one}), half, share);
+  const OnnxTerm at = begin * last + part * (end - begin) * last;
+  const auto elements = [&](const OnnxTerm& index) {
+    return gather(x, f.apply(ops::kMinimum, {f.apply(ops::kMaximum, {index, zero}), last}).cast(DType::kI64), axis);
+  };
+  Ints shape(static_cast<size_t>(x.rank()), 1);
+  shape[static_cast<size_t>(axis)] = -1;
+  const OnnxTerm inside = f.apply(ops::kLogicalAnd, {f.apply(ops::kLessEqual, {zero, at}), f.apply(ops::kLessEqual, {at, last})});
+  const OnnxTerm first = f.apply(ops::kFloor, {at}), weight = (at - first).cast(x.dtype()).reshape(shape);
+  const OnnxTerm samples = string_attr(attrs, "mode") == "nearest"
+                               ? elements(nearest_elements(f, at, string_attr(attrs, "nearest")))
+                               : elements(first) * (1 - weight) + elements(first + 1) * weight;
+  return compiler::select(inside.reshape(shape), samples, f.scalar(outside, x.dtype()));
+}
+
+// Resize with regions of interest (tf_crop_and_resize), one axis after the other; `x` has the shape of input 0.
+Expected<Atom> crop_and_resize(NodeImport& node, Atom x, const Attrs& attrs, const Ints& axes) {
+  TENON_TRY_ASSIGN(outside, node.real("extrapolation_value", 0.0));
+  const std::string& mode = string_attr(attrs, "mode");
+  if (mode != "nearest" && mode != "linear")
+    return node.fail(fmt::format("the mode {} of tf_crop_and_resize is not supported", mode), "use linear or nearest");
+  const auto count = static_cast<int64_t>(axes.size());
+  OnnxFormula f(node);
+  const OnnxTerm roi = f.input(1).cast(DType::kF64);
+  f.expect(roi.rank() == 1 && roi.size(0) == 2 * count, "roi must have the begin and the end of each axis");
+  std::optional<OnnxInts> sizes;
+  if (node.has_input(3)) {
+    TENON_TRY_ASSIGN(given, OnnxInts::input(node, 3, "the sizes"));
+    sizes = *given;
+  } else {
+    const OnnxTerm own = gather(f.apply(ops::kShapeOf, {f.input(0)}), f.vector(OnnxInts::of(node.context(), axes)), 0);
+    sizes = f.integers(f.apply(ops::kFloor, {own.cast(DType::kF64) * f.input(2).cast(DType::kF64)}).cast(DType::kI64));
+  }
+  f.expect(sizes->size() == axes.size(), "requires a size for each axis");
+  OnnxTerm y = f.term(x);
+  for (int64_t i = 0; i < count && f.ok(); ++i) {
+    TENON_TRY_ASSIGN(size, sizes->part(node, static_cast<size_t>(i), static_cast<size_t>(i) + 1));
+    y = crop_and_resize_axis(y, axes[static_cast<size_t>(i)], roi.slice(0, i, i + 1), roi.slice(0, count + i, count + i + 1), *size, attrs, *outside);
+  }
+  TENON_TRY(f.status());
+  return y.atom();
+}
+
 // `x` has the shape of input 0.
 Expected<Atom> resized(NodeImport& node, Atom x) {
   TENON_TRY_ASSIGN(type, node.type(0));
@@ -111,8 +173,6 @@ Expected<Atom> resized(NodeImport& node, Atom x) {
   TENON_TRY_ASSIGN(exclude, node.integer("exclude_outside", 0));
   TENON_TRY_ASSIGN(antialias, node.integer("antialias", 0));
   TENON_TRY_ASSIGN(policy, node.string("keep_aspect_ratio_policy", "stretch"));
-  TENON_TRY_ASSIGN(outside, node.real("extrapolation_value", 0.0));
-  (void)outside;  // only for tf_crop_and_resize, which the operator does not support
   if (*policy != "stretch" && *policy != "not_larger" && *policy != "not_smaller") {
     return node.fail(fmt::format("keep_aspect_ratio_policy '{}' is not supported", *policy));
   }
@@ -127,6 +187,15 @@ Expected<Atom> resized(NodeImport& node, Atom x) {
   };
   Attrs attrs{{"mode", *mode},   {"coordinates", *coordinates}, {"nearest", *nearest},
               {"cubic", *cubic}, {"exclude_outside", *exclude}, {"antialias", *antialias}};
+  if (*coordinates == "tf_crop_and_resize") {
+    Ints resized_axes;
+    for (size_t i = 0; i < axes->size(); ++i) {
+      TENON_TRY_ASSIGN(axis, axis_of_size(i));
+      resized_axes.push_back(static_cast<int64_t>(*axis));
+    }
+    return crop_and_resize(node, x, attrs, resized_axes);
+  }
+  TENON_TRY(node.real("extrapolation_value", 0.0));  // of tf_crop_and_resize alone
   bool by_sizes = node.has_input(3);
   if (by_sizes && node.has_input(2)) {  // an empty tensor is equivalent to an omitted input
     TENON_TRY_ASSIGN(scales, node.type(2));

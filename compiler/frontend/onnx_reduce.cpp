@@ -10,10 +10,9 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Axes are an input from opset 13 (ReduceSum) or 18 on.
+// The reduction of x, which has the shape of input 0. Axes are an input from opset 13 (ReduceSum) or 18 on.
 template <OperatorId op>
-Status reduce(NodeImport& node) {
-  TENON_TRY_ASSIGN(x, node.input(0));
+Expected<Atom> reduced(NodeImport& node, Atom x) {
   TENON_TRY_ASSIGN(type, node.type(0));
   TENON_TRY_ASSIGN(keep, node.integer("keepdims", 1));
   TENON_TRY_ASSIGN(noop, node.integer("noop_with_empty_axes", 0));
@@ -30,7 +29,7 @@ Status reduce(NodeImport& node) {
   if (!axes) {
     OnnxAttributes attrs({{"keep", *keep}});
     attrs.set("axes", given);
-    return node.result(attrs.apply(node, op, {*x}));
+    return attrs.apply(node, op, {x});
   }
   if (axes->empty() && *noop) {
     constexpr bool kChangesElements = op == ops::kSumSquare || op == ops::kNormL1 || op == ops::kNormL2 ||
@@ -38,17 +37,28 @@ Status reduce(NodeImport& node) {
     if (kChangesElements) {
       return node.fail("noop_with_empty_axes is not supported for this operator");
     }
-    return node.result(node.apply(ops::kIdentity, {*x}));
+    return node.apply(ops::kIdentity, {x});
   }
   // A mean over whole maps becomes global_avg_pool, which later passes support.
   Ints sorted = *axes;
   for (int64_t& axis : sorted) axis += axis < 0 ? type->rank() : 0;
   std::ranges::sort(sorted);
   if (op == ops::kMean && type->rank() == 4 && sorted == Ints{2, 3}) {
-    TENON_TRY_ASSIGN(mean, node.apply(ops::kGlobalAvgPool, {*x}));
-    return node.result(*keep ? mean : node.apply(ops::kReshape, {*mean}, {{"shape", Ints{0, 0}}}));
+    TENON_TRY_ASSIGN(mean, node.apply(ops::kGlobalAvgPool, {x}));
+    return *keep ? mean : node.apply(ops::kReshape, {*mean}, {{"shape", Ints{0, 0}}});
   }
-  return node.result(node.apply(op, {*x}, {{"axes", *axes}, {"keep", *keep}}));
+  return node.apply(op, {x}, {{"axes", *axes}, {"keep", *keep}});
+}
+
+// The largest of bools is that of the same numbers as bytes.
+template <OperatorId op>
+Status reduce(NodeImport& node) {
+  TENON_TRY_ASSIGN(x, node.input(0));
+  TENON_TRY_ASSIGN(type, node.type(0));
+  if (type->dtype != DType::kBool || (op != ops::kMax && op != ops::kMin)) return node.result(reduced<op>(node, *x));
+  TENON_TRY_ASSIGN(bytes, node.apply(ops::kCast, {*x}, {{"dtype", std::string("u8")}}));
+  TENON_TRY_ASSIGN(result, reduced<op>(node, *bytes));
+  return node.result(node.apply(ops::kCast, {*result}, {{"dtype", std::string("bool")}}));
 }
 
 template <OperatorId op>

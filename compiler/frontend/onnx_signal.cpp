@@ -116,7 +116,7 @@ Status dft(NodeImport& node) {
 // times the window.
 Status stft(NodeImport& node) {
   TENON_TRY_ASSIGN(onesided, node.integer("onesided", 1));
-  TENON_TRY_ASSIGN(step, integer_or(node, 1, "the step of the frames", 1));
+  TENON_TRY_ASSIGN(step, OnnxInts::input(node, 1, "the step of the frames"));
   OnnxFormula f(node);
   OnnxTerm x = f.input(0);
   const DType dtype = x.dtype();
@@ -145,7 +145,17 @@ Status stft(NodeImport& node) {
   }
   OnnxTerm kernel = f.real_constant({bins * 2, parts, *length}, weights, exact);
   if (node.has_input(2)) kernel = kernel * f.input(2).cast(exact);
-  const OnnxTerm y = f.apply(ops::kConv1d, {x.cast(exact).transpose({0, 2, 1}), kernel}, {{"strides", Ints{*step}}});
+  x = x.cast(exact).transpose({0, 2, 1});
+  int64_t stride = *length;  // of frames that are copied one after the other, where the step is computed
+  if (const auto known = step->constants()) {
+    stride = known->size() == 1 ? (*known)[0] : 0;
+  } else {
+    const OnnxTerm every = f.vector(*step), last = f.apply(ops::kShapeOf, {x}).slice(0, 2, 3) - static_cast<double>(*length);
+    const OnnxTerm begin = f.range(f.integers(f.apply(ops::kFloorDivide, {last, every}) + 1)) * every;
+    const OnnxTerm element = f.range(OnnxInts::of(node.context(), {*length})).expand_dims({0});
+    x = gather(x, (begin.expand_dims({1}) + element).reshape({-1}), 2);
+  }
+  const OnnxTerm y = f.apply(ops::kConv1d, {x, kernel}, {{"strides", Ints{stride}}});
   return f.result(y.transpose({0, 2, 1}).reshape({0, 0, bins, 2}).cast(dtype));
 }
 

@@ -28,85 +28,114 @@ Status check_sizes(NodeImport& node, const Ints& sizes, std::string_view what) {
   return {};
 }
 
+// The coordinates in -1 .. 1 of a number of elements: of their centers, or from corner to corner.
+OnnxTerm grid_coordinates(OnnxFormula& f, const OnnxInts& count, bool corners) {
+  const OnnxTerm i = f.range(count).cast(DType::kF64), n = f.vector(count).cast(DType::kF64);
+  if (!corners) return (i * 2 + 1) / n - 1;
+  return i * 2 / f.apply(ops::kMaximum, {n - 1, f.scalar(1, DType::kF64)}) - 1;  // a single element is at -1
+}
+
 // The points of a regular grid over -1 .. 1, moved by theta [N, dims, dims + 1]: [N, ..., dims].
 Status affine_grid(NodeImport& node) {
   TENON_TRY_ASSIGN(align, node.integer("align_corners", 0));
-  TENON_TRY_ASSIGN(size, node.integers(1, "the size of the images"));
+  TENON_TRY_ASSIGN(size, OnnxInts::input(node, 1, "the size of the images"));
   if (size->size() != 4 && size->size() != 5) return node.fail("the size must have four or five elements");
-  const Ints spatial(size->begin() + 2, size->end());
-  TENON_TRY(check_sizes(node, spatial, "the size"));
+  const size_t dims = size->size() - 2;
+  if (const auto known = size->constants()) {
+    TENON_TRY(check_sizes(node, Ints(known->begin() + 2, known->end()), "the size"));
+  }
   OnnxFormula f(node);
   const OnnxTerm theta = f.input(0);
-  const auto dims = static_cast<int64_t>(spatial.size());
-  const int64_t points = product(spatial);
-  std::vector<double> grid(static_cast<size_t>((dims + 1) * points), 1.0);  // [dims + 1, points]: x, y, ..., 1
-  for (int64_t point = 0; point < points; ++point) {
-    int64_t remaining = point;
-    for (int64_t d = dims - 1; d >= 0; --d) {
-      const int64_t n = spatial[static_cast<size_t>(d)], at = remaining % n;
-      remaining /= n;
-      const double value = *align ? (n == 1 ? -1.0 : 2.0 * static_cast<double>(at) / static_cast<double>(n - 1) - 1)
-                                  : (2.0 * static_cast<double>(at) + 1) / static_cast<double>(n) - 1;
-      grid[static_cast<size_t>((dims - 1 - d) * points + point)] = value;
-    }
+  f.expect(theta.rank() == 3, "theta must be [N, dims, dims + 1]");
+  Ints spatial;
+  for (size_t d = 0; d < dims; ++d) spatial.push_back(static_cast<int64_t>(d) + 1);
+  const auto column = [&](size_t i) {
+    return theta.slice(2, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1).squeeze({2}).expand_dims(spatial);
+  };
+  OnnxTerm points = column(dims);  // x, which is the last axis of the images, comes first
+  for (size_t i = 0; i < dims && f.ok(); ++i) {
+    TENON_TRY_ASSIGN(count, size->part(node, size->size() - 1 - i, size->size() - i));
+    Ints shape(dims + 2, 1);
+    shape[dims - i] = -1;
+    points = points + column(i) * grid_coordinates(f, *count, *align != 0).cast(theta.dtype()).reshape(shape);
   }
-  const OnnxTerm moved = matmul(theta, f.real_constant({dims + 1, points}, grid, theta.dtype()));
-  Ints shape{0};
-  shape.insert(shape.end(), spatial.begin(), spatial.end());
-  shape.push_back(dims);
-  return f.result(moved.transpose({0, 2, 1}).reshape(shape));
+  return f.result(points);
 }
 
+// x cut around its center, or padded evenly, to sizes at axes.
 Status center_crop_pad(NodeImport& node) {
-  TENON_TRY_ASSIGN(sizes, node.integers(1, "the sizes"));
+  TENON_TRY_ASSIGN(sizes, OnnxInts::input(node, 1, "the sizes"));
   OnnxFormula f(node);
   OnnxTerm x = f.input(0);
+  const int64_t rank = x.rank();
   Ints all;
-  for (int64_t i = 0; i < x.rank(); ++i) all.push_back(i);
-  TENON_TRY_ASSIGN(axes, node.list("axes", all));
-  f.expect(axes->size() == sizes->size(), fmt::format("{} sizes for {} axes", sizes->size(), axes->size()));
-  for (size_t i = 0; i < sizes->size() && f.ok(); ++i) {
-    const int64_t axis = (*axes)[i], wanted = (*sizes)[i], given = f.known_size(x, axis, "a size of x");
-    f.expect(wanted >= 0 && wanted <= kMaxPoints, fmt::format("the size {} is impossible", wanted));
-    const int64_t less = (given - wanted) / 2, more = (wanted - given) / 2;
-    if (wanted < given) x = x.slice(axis, less, less + wanted);
-    if (wanted > given) x = x.pad(axis, more, wanted - given - more);
-  }
-  return f.result(x);
+  for (int64_t i = 0; i < rank; ++i) all.push_back(i);
+  TENON_TRY_ASSIGN(given_axes, node.list("axes", all));
+  const OnnxInts axes = OnnxInts::of(node.context(), *given_axes);
+  f.expect(axes.size() == sizes->size(), fmt::format("{} sizes for {} axes", sizes->size(), axes.size()));
+  for (const int64_t size : sizes->constants().value_or(Ints{}))
+    f.expect(size >= 0 && size <= kMaxPoints, fmt::format("the size {} is impossible", size));
+  if (!f.ok()) return f.status();
+  const OnnxTerm own = gather(f.apply(ops::kShapeOf, {x}), f.vector(axes), 0), wanted = f.vector(*sizes);
+  const OnnxTerm zero = f.scalar(0, DType::kI64), two = f.scalar(2, DType::kI64);
+  const OnnxTerm missing = f.apply(ops::kMaximum, {wanted - own, zero});
+  const OnnxTerm begin = f.apply(ops::kFloorDivide, {f.apply(ops::kMaximum, {own - wanted, zero}), two});
+  const OnnxTerm before = f.apply(ops::kFloorDivide, {missing, two});
+  const auto attribute = [&](OnnxAttributes& attrs, const char* name, const OnnxTerm& values, int64_t other) -> Status {
+    TENON_TRY(f.status());
+    TENON_TRY_ASSIGN(list, f.integers(values).at_axes(node, axes, rank, other));
+    attrs.set(name, *list);
+    return {};
+  };
+  OnnxAttributes cut(Attrs{{"step", Ints(static_cast<size_t>(rank), 1)}}), padded;
+  TENON_TRY(attribute(cut, "begin", begin, 0));
+  TENON_TRY(attribute(cut, "end", begin + f.apply(ops::kMinimum, {own, wanted}), INT64_MAX));
+  TENON_TRY(attribute(padded, "before", before, 0));
+  TENON_TRY(attribute(padded, "after", missing - before, 0));
+  return f.result(f.apply_computed(ops::kPad, {f.apply_computed(ops::kSlice, {x}, cut)}, padded));
 }
 
-// Blocks [N, C * block, windows], each window's block added to an image: a transposed convolution of each channel whose
-// weights copy every element of the block to its position.
-Status col2im(NodeImport& node) {
-  TENON_TRY_ASSIGN(image, node.integers(1, "the size of the image"));
-  TENON_TRY_ASSIGN(block, node.integers(2, "the size of a block"));
-  const size_t dims = block->size();
-  if (dims < 1 || dims > 3 || image->size() != dims) return node.fail("one to three spatial dims are supported");
+// The attributes of Col2Im: blocks of an image with `dims` spatial dims.
+struct ImageBlocks {
+  Ints strides, dilations, pads;
+};
+
+Expected<ImageBlocks> image_blocks_of(NodeImport& node, size_t dims) {
   TENON_TRY_ASSIGN(strides, node.list("strides", Ints(dims, 1)));
   TENON_TRY_ASSIGN(dilations, node.list("dilations", Ints(dims, 1)));
   TENON_TRY_ASSIGN(pads, node.list("pads", Ints(2 * dims, 0)));
   if (strides->size() != dims || dilations->size() != dims || pads->size() != 2 * dims) {
     return node.fail(fmt::format("strides and dilations require {} values and pads {}", dims, 2 * dims));
   }
-  TENON_TRY(check_sizes(node, *image, "the image"));
-  TENON_TRY(check_sizes(node, *block, "the block"));
+  for (size_t d = 0; d < dims; ++d) {
+    const auto is_window = [](int64_t value, int64_t least) { return value >= least && value <= kMaxWindow; };
+    if (!is_window((*strides)[d], 1) || !is_window((*dilations)[d], 1) || !is_window((*pads)[d], 0) ||
+        !is_window((*pads)[dims + d], 0)) {
+      return node.fail("strides, dilations and pads must be in 0 .. 2^20");
+    }
+  }
+  return ImageBlocks{*strides, *dilations, *pads};
+}
+
+// ImageBlocks of known sizes: a transposed convolution of each channel whose weights copy every element of the block to its
+// position.
+Status col2im_by_convolution(NodeImport& node, const ImageBlocks& blocks, const Ints& image, const Ints& block) {
+  const size_t dims = block.size();
+  TENON_TRY(check_sizes(node, image, "the image"));
+  TENON_TRY(check_sizes(node, block, "the block"));
   OnnxFormula f(node);
   const OnnxTerm x = f.input(0);
-  const int64_t elements = product(*block), rows = f.known_size(x, 1, "the number of rows");
+  const int64_t elements = product(block), rows = f.known_size(x, 1, "the number of rows");
   f.expect(rows % elements == 0, fmt::format("{} rows are no multiple of a block of {}", rows, elements));
   Ints shape{0, 0}, kernel{rows, 1}, missing;
   for (size_t d = 0; d < dims && f.ok(); ++d) {
-    const int64_t step = (*strides)[d], dilation = (*dilations)[d], before = (*pads)[d], after = (*pads)[dims + d];
-    f.expect(step >= 1 && step <= kMaxWindow && dilation >= 1 && dilation <= kMaxWindow && before >= 0 &&
-                 before <= kMaxWindow && after >= 0 && after <= kMaxWindow,
-             "strides, dilations and pads must be in 0 .. 2^20");
-    if (!f.ok()) break;
-    const int64_t extent = (*block)[d] + ((*block)[d] - 1) * (dilation - 1);
-    const int64_t windows = ((*image)[d] + before + after - extent) / step + 1;
-    f.expect((*image)[d] + before + after >= extent, "a block is larger than the image");
+    const int64_t step = blocks.strides[d], padded = image[d] + blocks.pads[d] + blocks.pads[dims + d];
+    const int64_t extent = block[d] + (block[d] - 1) * (blocks.dilations[d] - 1);
+    f.expect(padded >= extent, "a block is larger than the image");
+    const int64_t windows = (padded - extent) / step + 1;
     shape.push_back(windows);
-    kernel.push_back((*block)[d]);
-    missing.push_back((*image)[d] + before + after - (windows - 1) * step - extent);
+    kernel.push_back(block[d]);
+    missing.push_back(padded - (windows - 1) * step - extent);
   }
   if (!f.ok()) return f.status();
   TENON_TRY(check_sizes(node, kernel, "the weights of all channels"));
@@ -116,11 +145,72 @@ Status col2im(NodeImport& node) {
   }
   constexpr std::array kTransposed{ops::kConv1dTranspose, ops::kConv2dTranspose, ops::kConv3dTranspose};
   return f.result(f.apply(kTransposed[dims - 1], {x.reshape(shape), f.constant(weights).cast(x.dtype())},
-                          {{"strides", *strides},
-                           {"padding", *pads},
-                           {"dilation", *dilations},
+                          {{"strides", blocks.strides},
+                           {"padding", blocks.pads},
+                           {"dilation", blocks.dilations},
                            {"output_padding", missing},
                            {"groups", rows / elements}}));
+}
+
+// ImageBlocks of sizes that are computed: each element is added to its index in the padded image.
+Status col2im_by_scatter(NodeImport& node, const ImageBlocks& blocks, const OnnxInts& image, const OnnxInts& block) {
+  const auto dims = static_cast<int64_t>(block.size());
+  OnnxFormula f(node);
+  const OnnxTerm x = f.input(0);
+  const auto constant = [&](const Ints& values) { return f.vector(OnnxInts::of(node.context(), values)); };
+  const auto at = [](const OnnxTerm& vector, int64_t d) { return vector.slice(0, d, d + 1); };
+  const OnnxTerm one = constant({1}), sizes = f.vector(image), sides = f.vector(block);
+  const OnnxTerm before = constant(Ints(blocks.pads.begin(), blocks.pads.begin() + dims));
+  const OnnxTerm padded = sizes + before + constant(Ints(blocks.pads.begin() + dims, blocks.pads.end()));
+  const OnnxTerm strides = constant(blocks.strides), dilations = constant(blocks.dilations);
+  const OnnxTerm extent = (sides - 1) * dilations + 1;
+  const OnnxTerm windows = f.apply(ops::kFloorDivide, {padded - extent, strides}) + 1;
+  const OnnxTerm elements = sides.reduce(ops::kProd, {0}, true), count = windows.reduce(ops::kProd, {0}, true);
+  // The index of each element [block, windows] in the padded image, from the last dim to the first.
+  OnnxTerm element = f.range(f.integers(elements)).expand_dims({1}), window = f.range(f.integers(count)).expand_dims({0});
+  OnnxTerm index = f.scalar(0, DType::kI64), factor = one;
+  for (int64_t d = dims - 1; d >= 0; --d) {
+    const auto digit = [&](OnnxTerm& value, const OnnxTerm& radix) {
+      const OnnxTerm quotient = f.apply(ops::kFloorDivide, {value, radix}), result = value - quotient * radix;
+      value = quotient;
+      return result;
+    };
+    const OnnxTerm position =
+        digit(element, at(sides, d)) * at(dilations, d) + digit(window, at(windows, d)) * at(strides, d);
+    index = index + position * factor;
+    factor = factor * at(padded, d);
+  }
+  const OnnxTerm outer = f.apply(ops::kShapeOf, {x}).slice(0, 0, 1), any = constant({-1});
+  const auto reshaped = [&](const OnnxTerm& y, const std::vector<OnnxTerm>& shape) {
+    OnnxAttributes attrs;
+    attrs.set("shape", f.integers(compiler::concat(shape, 0)));
+    return f.apply_computed(ops::kReshape, {y}, attrs);
+  };
+  // The updates [block * windows, N, C] are added to zeros [image, N, C].
+  const OnnxTerm updates = reshaped(reshaped(x, {outer, any, elements, count}).transpose({2, 3, 0, 1}),
+                                    {elements * count, outer, any});
+  const OnnxTerm channels = f.apply(ops::kShapeOf, {updates}).slice(0, 2, 3);
+  OnnxAttributes zeros;
+  zeros.set("shape", f.integers(compiler::concat({factor, outer, channels}, 0)));
+  const OnnxTerm base = f.apply_computed(ops::kBroadcastTo, {f.scalar(0, x.dtype())}, zeros);
+  const OnnxTerm sums = f.apply(ops::kScatterNd, {base, index.reshape({-1, 1}), updates}, {{"reduction", std::string("add")}});
+  const OnnxTerm y = reshaped(sums.transpose({1, 2, 0}), {outer, channels, padded});
+  OnnxAttributes inner(Attrs{{"step", Ints(static_cast<size_t>(dims) + 2, 1)}});
+  inner.set("begin", f.integers(compiler::concat({constant({0, 0}), before}, 0)));
+  inner.set("end", f.integers(compiler::concat({outer, channels, before + sizes}, 0)));
+  return f.result(f.apply_computed(ops::kSlice, {y}, inner));
+}
+
+// ImageBlocks [N, C * block, windows], each window's block added to an image.
+Status col2im(NodeImport& node) {
+  TENON_TRY_ASSIGN(image, OnnxInts::input(node, 1, "the size of the image"));
+  TENON_TRY_ASSIGN(block, OnnxInts::input(node, 2, "the size of a block"));
+  const size_t dims = block->size();
+  if (dims < 1 || dims > 3 || image->size() != dims) return node.fail("one to three spatial dims are supported");
+  TENON_TRY_ASSIGN(blocks, image_blocks_of(node, dims));
+  const auto image_size = image->constants(), block_size = block->constants();
+  if (image_size && block_size) return col2im_by_convolution(node, *blocks, *image_size, *block_size);
+  return col2im_by_scatter(node, *blocks, *image, *block);
 }
 
 // A convolution each of whose elements reads x at its own offset, by grid_sample: [N, C, kernel, H', W'] of samples,
@@ -156,13 +246,13 @@ Status deformed_convolution(NodeImport& node) {
   }
   const runtime::Shape shape{1, elements, out_height, out_width, 1};
   const OnnxTerm moves = offset.reshape({-1, elements, 2, out_height, out_width}).transpose({0, 1, 3, 4, 2});
-  const auto coordinate = [&](int64_t part, const std::vector<double>& base, int64_t size) {
-    const OnnxTerm at = moves.slice(4, part, part + 1) + f.real_constant(shape, base, x.dtype());
-    return (at * 2 + 1) / static_cast<double>(size) - 1;
+  const auto coordinate = [&](int64_t part, const std::vector<double>& base) {
+    return moves.slice(4, part, part + 1) + f.real_constant(shape, base, x.dtype());
   };
-  const OnnxTerm grid = compiler::concat({coordinate(1, xs, width), coordinate(0, ys, height)}, 4);
+  const OnnxTerm grid = compiler::concat({coordinate(1, xs), coordinate(0, ys)}, 4);
   const OnnxTerm maps = x.reshape({-1, channels / *fields, height, width});
-  OnnxTerm samples = f.apply(ops::kGridSample, {maps, grid.reshape({-1, elements * out_height, out_width, 2})});
+  OnnxTerm samples = f.apply(ops::kGridSample, {maps, grid.reshape({-1, elements * out_height, out_width, 2})},
+                             {{"normalized", int64_t{0}}});
   if (node.has_input(4)) samples = samples * f.input(4).reshape({-1, 1, elements * out_height, out_width});
   const OnnxTerm result = matmul(w.reshape({*groups, outputs / *groups, channels / *groups * elements}),
                                  samples.reshape({-1, *groups, channels / *groups * elements, points}))
@@ -195,14 +285,17 @@ Status max_unpool(NodeImport& node) {
   const OnnxTerm zeros = f.zeros(x.dtype(), {product(shape)});
   OnnxTerm y = f.apply(ops::kScatterElements, {zeros, f.input(1).reshape({-1}), x.reshape({-1})}).reshape(shape);
   if (node.has_input(2)) {  // a larger result, padded at the end
-    TENON_TRY_ASSIGN(sizes, node.integers(2, "the shape of the result"));
-    TENON_TRY(check_sizes(node, *sizes, "the shape of the result"));
+    TENON_TRY_ASSIGN(sizes, OnnxInts::input(node, 2, "the shape of the result"));
     f.expect(sizes->size() == shape.size(), "the shape of the result must have the rank of x");
-    for (size_t d = 0; d < shape.size() && f.ok(); ++d) {
-      f.expect((*sizes)[d] >= shape[d],
-               fmt::format("the shape [{}] of the result is too small", fmt::join(*sizes, ", ")));
-      y = y.pad(static_cast<int64_t>(d), 0, (*sizes)[d] - shape[d]);
+    if (const auto known = sizes->constants(); known && f.ok()) {
+      TENON_TRY(check_sizes(node, *known, "the shape of the result"));
+      for (size_t d = 0; d < shape.size(); ++d)
+        f.expect((*known)[d] >= shape[d], fmt::format("the shape [{}] of the result is too small", fmt::join(*known, ", ")));
     }
+    if (!f.ok()) return f.status();
+    OnnxAttributes attrs(Attrs{{"before", Ints(shape.size(), 0)}});
+    attrs.set("after", f.integers(f.vector(*sizes) - f.vector(OnnxInts::of(node.context(), shape))));
+    y = f.apply_computed(ops::kPad, {y}, attrs);
   }
   return f.result(y);
 }

@@ -71,7 +71,7 @@ LoweredResults grid_sample(const OperatorCall& op) {
   if (op.arg(0).rank() != 4) return error("maps of three dims are not supported");
   Emitter& emit = op.emit;
   const std::string &mode = op.text("mode"), &padding = op.text("padding");
-  const bool align = op.integer("align_corners") == 1;
+  const bool align = op.integer("align_corners") == 1, normalized = op.integer("normalized") == 1;
   const LazyTensor& x = op.arg(0);
   const LazyTensor grid = emit.stored("grid", op.arg(1));
   const int64_t count = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4, before = mode == "cubic" ? 1 : 0;
@@ -82,6 +82,7 @@ LoweredResults grid_sample(const OperatorCall& op) {
     const Expr n = loop::index_value(size);
     const auto coordinate = [=, dtype = op.dtype(), &emit](const Dims& at) {
       const Expr value = grid.at({at[0], at[1], at[2], emit.dim(axis == 0 ? 1 : 0)}), length = loop::convert(dtype, n);
+      if (!normalized) return value;
       return align ? (value + 1.0) / 2.0 * (length - 1.0) : ((value + 1.0) * length - 1.0) / 2.0;
     };
     const auto first = [=](const Expr& at) {

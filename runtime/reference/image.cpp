@@ -140,7 +140,7 @@ Result grid_sample(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect_rank(0, static_cast<int64_t>(dims) + 2);
   call.expect_rank(1, static_cast<int64_t>(dims) + 2);
   const std::string mode = call.string("mode"), padding = call.string("padding");
-  const bool align = call.integer("align_corners", 0, 1) == 1;
+  const bool align = call.integer("align_corners", 0, 1) == 1, normalized = call.integer("normalized", 0, 1) == 1;
   call.expect(is_one_of(mode, kResizeModes) && (!volume || mode != "cubic"), "mode is not supported");
   call.expect(padding == "zeros" || padding == "border" || padding == "reflection", "padding is not supported");
   call.expect(call.dim(1, 0) == call.dim(0, 0) && call.dim(1, dims + 1) == static_cast<int64_t>(dims),
@@ -159,6 +159,7 @@ Result grid_sample(const Attrs& attrs, std::span<const Tensor> inputs) {
   with_arithmetic<kReals>(out.dtype(), [&]<class T>(T) {
     auto coordinate = [&](T value, int64_t size) {
       const T n = static_cast<T>(size);
+      if (!normalized) return value;
       return align ? (value + 1) / 2 * (n - 1) : ((value + 1) * n - 1) / 2;
     };
     for (int64_t i = 0; i < out.size(); ++i) {

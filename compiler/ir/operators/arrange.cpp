@@ -177,8 +177,8 @@ Operator padding(std::string name, std::string documentation) {
   return {std::move(name),
           std::move(documentation),
           {"x"},
-          {{"before", AttrKind::kInts, std::nullopt, "elements before each dim"},
-           {"after", AttrKind::kInts, std::nullopt, "elements after each dim"}},
+          {{"before", AttrKind::kInts, std::nullopt, "elements before each dim", true},
+           {"after", AttrKind::kInts, std::nullopt, "elements after each dim", true}},
           pad_with_elements,
           OpPattern::kInjective,
           may_be_small};

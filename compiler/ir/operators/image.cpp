@@ -72,6 +72,7 @@ Expected<Type> grid_sample(const RuleInput& in) {
   TENON_TRY(check_string(in, "mode", runtime::reference::kResizeModes));
   TENON_TRY(check_string(in, "padding", {"zeros", "border", "reflection"}));
   TENON_TRY(check_int(in, "align_corners", 0, 1));
+  TENON_TRY(check_int(in, "normalized", 0, 1));
   if (volume && string_attr(in.attrs, "mode") == "cubic") return error("volumes have no cubic interpolation");
   const Dims &x = in.arg(0).dims, &grid = in.arg(1).dims;
   const std::string what = volume ? "grid must be [N, D, H, W, 3]" : "grid must be [N, H, W, 2]";
@@ -131,7 +132,8 @@ std::vector<Operator> image_operators() {
        {{"mode", AttrKind::kString, std::string("linear"), "nearest, linear or cubic"},
         {"padding", AttrKind::kString, std::string("zeros"), "values outside of x: zeros, border or reflection"},
         {"align_corners", AttrKind::kInt, int64_t{0},
-         "1: -1 and 1 are the centres of the outer elements, 0: their edges"}},
+         "1: -1 and 1 are the centres of the outer elements, 0: their edges"},
+        {"normalized", AttrKind::kInt, int64_t{1}, "0: the coordinates are indices of elements instead of -1 .. 1"}},
        grid_sample,
        OpPattern::kOpaque,
        may_have_small_map},
