@@ -114,9 +114,9 @@ constexpr int kMaxNesting = 16;  // of graphs and of calls of functions
 // Nodes that graphs and functions inside the graph expand to: each level may double them.
 constexpr size_t kMaxNestedNodes = size_t{1} << 18;
 
-class Importer : public OnnxImport {
+class ModelImporter : public OnnxImport {
  public:
-  Importer(Context& context, const OnnxModel& model, const ImportOptions& options)
+  ModelImporter(Context& context, const OnnxModel& model, const ImportOptions& options)
       : OnnxImport(builder_),
         context_(context),
         model_(model),
@@ -401,9 +401,11 @@ class Importer : public OnnxImport {
   // An output has the model's name, also where it is an input, a constant, or a value with another name: a copy then.
   Expected<Atom> named(Atom value, const std::string& name, std::set<VarId>& taken) {
     auto* var = std::get_if<VarId>(&value);
-    const bool own = var && context_.name(function_.info(*var).name) == name && !taken.contains(*var) &&
-                     std::ranges::find(function_.params, *var) == function_.params.end();
-    if (!own && builder_.tensor_type(value)) {
+    const bool free =
+        var && !taken.contains(*var) && std::ranges::find(function_.params, *var) == function_.params.end();
+    const bool is_tensor = builder_.tensor_type(value) != nullptr;
+    if (free && !is_tensor) function_.vars[index(*var)].name = context_.symbol(name);
+    if (is_tensor && !(free && context_.name(function_.info(*var).name) == name)) {
       TENON_TRY_ASSIGN(copy, builder_.apply(ops::kIdentity, {value}, {}, name));
       value = *copy;
     }
@@ -472,19 +474,19 @@ class Importer : public OnnxImport {
 
 Expected<Module> import_onnx(Context& context, std::span<const std::byte> bytes, const ImportOptions& options) {
   TENON_TRY_ASSIGN(model, read_onnx(bytes, options.file, options.folder));
-  return Importer(context, *model, options).run();
+  return ModelImporter(context, *model, options).run();
 }
 
 Expected<Module> load_onnx(Context& context, const std::filesystem::path& path,
                            const std::map<std::string, int64_t>& shapes) {
   TENON_TRY_ASSIGN(model, read_onnx(path));
-  return Importer(context, *model, {path.filename().string(), shapes}).run();
+  return ModelImporter(context, *model, {path.filename().string(), shapes}).run();
 }
 
 Expected<OnnxCheck> check_onnx(Context& context, const std::filesystem::path& path,
                                const std::map<std::string, int64_t>& shapes) {
   TENON_TRY_ASSIGN(model, read_onnx(path));
-  return Importer(context, *model, {path.filename().string(), shapes}).check();
+  return ModelImporter(context, *model, {path.filename().string(), shapes}).check();
 }
 
 Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text) {

@@ -4,7 +4,7 @@
 // there are several). Unknown sizes become dim variables, unless they are bound. Every variable has a span that names
 // its node. Shape arithmetic on constants is folded; all other nodes are imported unchanged, including QuantizeLinear
 // and DequantizeLinear. Functions of the model are inlined. If becomes `if`, Loop and Scan become recursive closures,
-// a sequence is a List, an optional value an Option.
+// a sequence of a known length is a tuple and any other a list, an optional value is the value itself.
 #pragma once
 
 #include <cstddef>

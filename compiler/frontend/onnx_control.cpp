@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "compiler/frontend/onnx_node.h"
+#include "compiler/frontend/onnx_sequence.h"
 
 namespace tenon::compiler {
 namespace {
@@ -29,14 +29,21 @@ Expected<std::vector<Type>> types_of(Builder& builder, const Atoms& atoms) {
 }
 
 // Ends the block with its results as values of `types`, in a tuple where they are several.
-Block finish(Builder& builder, OpenBlock open, const std::vector<Type>& types) {
+Expected<Block> finish(NodeImport& node, OpenBlock open, const std::vector<Type>& types) {
+  Builder& builder = node.builder();
   Block& block = open.block;
+  const auto append = [&](Value value, Type type) -> Expected<Atom> {
+    const VarId var = builder.declare(type, "");
+    block.bindings.push_back({var, std::move(value)});
+    return var;
+  };
   for (size_t i = 0; i < types.size(); ++i) {
-    const auto found = builder.type_of(open.results[i]);
-    if (found && *found == types[i]) continue;
-    const VarId cast = builder.declare(types[i], "");
-    block.bindings.push_back({cast, Cast{open.results[i], types[i], {}}});
-    open.results[i] = cast;
+    Atom& result = open.results[i];
+    TENON_TRY_ASSIGN(found, builder.type_of(result));
+    if (*found == types[i]) continue;
+    TENON_TRY_ASSIGN(as_wanted, types[i].tensor() ? append(Cast{result, types[i], {}}, types[i])
+                                                  : as_list(node, result, *found, types[i], append));
+    result = *as_wanted;
   }
   block.result = open.results.size() == 1 ? open.results[0] : Atom{};
   if (open.results.size() == 1) return std::move(block);
@@ -47,15 +54,16 @@ Block finish(Builder& builder, OpenBlock open, const std::vector<Type>& types) {
 }
 
 // The type that a value has whether it is `a` or `b`: sizes that differ are erased, and so are sizes with a variable
-// that is not among `visible`. Nothing where ranks or dtypes differ.
-std::optional<Type> joined(Context& context, Type a, Type b, const std::set<Symbol>& visible) {
+// that is not among `visible`; sequences of different lengths are lists. Nothing where ranks or dtypes differ.
+std::optional<Type> joined(NodeImport& node, Type a, Type b, const std::set<Symbol>& visible) {
+  Context& context = node.context();
   const auto kept = [&](Dim dim) {
     bool inside = false;
     for_each_variable(dim, [&](Symbol name) { inside |= !visible.contains(name); });
     return inside ? context.erased() : dim;
   };
   const TensorType *x = a.tensor(), *y = b.tensor();
-  if (!x || !y) return a == b ? std::optional(a) : std::nullopt;
+  if (!x || !y) return a == b ? std::optional(a) : joined_list(node, a, b);
   if (x->dtype != y->dtype || x->rank() != y->rank()) return std::nullopt;
   Dims dims;
   for (size_t i = 0; i < x->dims.size(); ++i) {
@@ -64,12 +72,14 @@ std::optional<Type> joined(Context& context, Type a, Type b, const std::set<Symb
   return context.tensor(std::move(dims), x->dtype);
 }
 
-// The fields of what a block resulted in, with names for erased sizes.
+// The fields of what a block resulted in, named as the node's outputs, with names for erased sizes.
 Expected<Atoms> fields_of(NodeImport& node, Atom value, size_t count) {
   Atoms fields;
+  const std::vector<std::string>& names = node.node().outputs;
   for (uint32_t i = 0; i < count; ++i) {
-    Expected<Atom> field = count == 1 ? value : node.builder().project(value, i);
-    if (field) field = node.import().open_sizes(*field);
+    const std::string name = i < names.size() ? names[i] : "";
+    Expected<Atom> field = count == 1 ? value : node.builder().project(value, i, name);
+    if (field) field = node.import().open_sizes(*field, name);
     if (!field) return std::unexpected(std::move(field.error()));
     fields.push_back(*field);
   }
@@ -119,7 +129,7 @@ Status convert_if(NodeImport& node) {
   TENON_TRY_ASSIGN(types, types_of(node.builder(), arms[0].results));
   TENON_TRY_ASSIGN(others, types_of(node.builder(), arms[1].results));
   for (size_t i = 0; i < count; ++i) {
-    const auto type = joined(node.context(), (*types)[i], (*others)[i], visible);
+    const auto type = joined(node, (*types)[i], (*others)[i], visible);
     if (!type) {
       return node.fail(fmt::format("output {} is {} in one branch and {} in the other", i,
                                    node.context().str((*types)[i]), node.context().str((*others)[i])));
@@ -127,7 +137,10 @@ Status convert_if(NodeImport& node) {
     (*types)[i] = *type;
   }
   If branch{*condition, {}};
-  for (OpenBlock& arm : arms) branch.arms.push_back(finish(node.builder(), std::move(arm), *types));
+  for (OpenBlock& arm : arms) {
+    TENON_TRY_ASSIGN(block, finish(node, std::move(arm), *types));
+    branch.arms.push_back(std::move(*block));
+  }
   TENON_TRY_ASSIGN(value, node.builder().bind(std::move(branch), node.context().symbol(node.node().outputs[0])));
   TENON_TRY_ASSIGN(fields, fields_of(node, *value, count));
   return results(node, *fields);
@@ -149,6 +162,9 @@ class Iteration {
         count_(count),
         condition_(condition),
         inputs_(std::move(inputs)) {}
+
+  // Collects the elements of the iterations as lists.
+  void collect_lists() { lists_ = true; }
 
   // The carried values after the last iteration, then the elements of all iterations along a new first axis, which
   // `backward` fills from its end.
@@ -195,23 +211,21 @@ class Iteration {
   Status find_types(const std::set<Symbol>& visible) {
     for (bool changed = true; changed;) {
       changed = false;
-      const size_t vars = builder_.function().vars.size(), constants = builder_.module().constants.size();
+      const size_t vars = builder_.function().vars.size(), constants = builder_.module().constants.size(),
+                   globals = builder_.module().globals.size();
       const Atoms i = declare({scalar(DType::kI64), scalar(DType::kBool)});
       TENON_TRY_ASSIGN(trial, body(i[0], i[1], declare(carried_)));
       TENON_TRY_ASSIGN(types, types_of(builder_, trial->results));
       (void)builder_.close({});
       builder_.function().vars.resize(vars);
       node_.import().forget(vars);
-      builder_.module().constants.resize(constants);
+      // Functions on lists that the trial has defined stay, with the constants of the trial.
+      if (builder_.module().globals.size() == globals) builder_.module().constants.resize(constants);
       for (size_t k = 0; k < carried_.size(); ++k) {
-        const auto type = joined(node_.context(), carried_[k], (*types)[k + 1], visible);
+        const auto type = joined(node_, carried_[k], (*types)[k + 1], visible);
         if (!type) {
           return node_.fail(fmt::format("the carried value {} is {} first and {} after an iteration", k,
-                                        node_.context().str(carried_[k]), node_.context().str((*types)[k + 1])),
-                            carried_[k].tuple()
-                                ? "a sequence has the same length in each iteration: collect its elements "
-                                  "as an output of the loop instead"
-                                : "");
+                                        node_.context().str(carried_[k]), node_.context().str((*types)[k + 1])));
         }
         changed |= *type != carried_[k];
         carried_[k] = *type;
@@ -220,6 +234,11 @@ class Iteration {
     }
     collected_.clear();
     for (Type element : elements_) {
+      if (lists_) {
+        TENON_TRY_ASSIGN(list, list_type(node_, element));
+        collected_.push_back(*list);
+        continue;
+      }
       const TensorType* type = element.tensor();
       if (!type) return node_.fail("an output that collects sequences is not supported");
       Dims dims{node_.context().erased()};
@@ -230,7 +249,8 @@ class Iteration {
   }
 
   // No element yet; sizes that are not known are 0.
-  Atom nothing(Type collected) {
+  Expected<Atom> nothing(Type collected) {
+    if (lists_) return list_empty(node_, collected);
     runtime::Shape shape{0};
     const TensorType& type = *collected.tensor();
     for (size_t i = 1; i < type.dims.size(); ++i) shape.push_back(type.dims[i].constant().value_or(0));
@@ -239,6 +259,7 @@ class Iteration {
 
   // `so_far` and one more element. The first element determines the sizes that are not known before.
   Expected<Atom> collect(Atom i, Atom so_far, Atom element, Type type, bool backward) {
+    if (lists_) return list_append(node_, so_far, element);
     TENON_TRY_ASSIGN(row, node_.apply(ops::kExpandDims, {element}, {{"axes", Ints{0}}}));
     const bool open = std::ranges::any_of(type.tensor()->dims.begin() + 1, type.tensor()->dims.end(),
                                           [](Dim dim) { return dim.erased(); });
@@ -250,10 +271,12 @@ class Iteration {
     TENON_TRY_ASSIGN(first, node_.apply(ops::kEqual, {i, integer(0)}));
     If branch{*first, {}};
     builder_.open();
-    branch.arms.push_back(finish(builder_, {builder_.close({}), {*row}}, {type}));
+    TENON_TRY_ASSIGN(one, finish(node_, {builder_.close({}), {*row}}, {type}));
     builder_.open();
     TENON_TRY_ASSIGN(more, longer());
-    branch.arms.push_back(finish(builder_, {builder_.close({}), {*more}}, {type}));
+    TENON_TRY_ASSIGN(several, finish(node_, {builder_.close({}), {*more}}, {type}));
+    branch.arms.push_back(std::move(*one));
+    branch.arms.push_back(std::move(*several));
     return builder_.bind(std::move(branch), Symbol{});
   }
 
@@ -273,15 +296,29 @@ class Iteration {
     TENON_TRY_ASSIGN(step, this->step(self, given[0], given[1], state));
     branch.arms.push_back(std::move(*step));
     builder_.open();
-    branch.arms.push_back(finish(builder_, {builder_.close({}), state}, results));
+    TENON_TRY_ASSIGN(last_state, finish(node_, {builder_.close({}), state}, results));
+    branch.arms.push_back(std::move(*last_state));
     TENON_TRY_ASSIGN(value, builder_.bind(std::move(branch), Symbol{}));
     lambda.body.push_back(builder_.close(*value));
     TENON_TRY(builder_.bind_to(self, std::move(lambda)));
     Atoms args{integer(0), condition};
-    args.insert(args.end(), initial.begin(), initial.end());
-    for (Type type : collected_) args.push_back(nothing(type));
+    TENON_TRY(append_carried(args, initial));
+    for (Type type : collected_) {
+      TENON_TRY_ASSIGN(none, nothing(type));
+      args.push_back(*none);
+    }
     TENON_TRY_ASSIGN(last, builder_.bind(Call{self, std::move(args)}, Symbol{}));
     return fields_of(node_, *last, results.size());
+  }
+
+  // The carried values as arguments; sequences as lists where they are carried so.
+  Status append_carried(Atoms& args, std::span<const Atom> values) {
+    for (size_t k = 0; k < carried_.size(); ++k) {
+      const bool is_list = list_element(node_.context(), carried_[k]).has_value();
+      TENON_TRY_ASSIGN(value, is_list ? as_list(node_, values[k], carried_[k]) : Expected<Atom>(values[k]));
+      args.push_back(*value);
+    }
+    return {};
   }
 
   Expected<Atom> continues(Atom i, Atom condition) {
@@ -297,7 +334,7 @@ class Iteration {
                      this->body(i, condition, Atoms(state.begin(), state.begin() + static_cast<ptrdiff_t>(count))));
     TENON_TRY_ASSIGN(next, node_.apply(ops::kAdd, {i, integer(1)}));
     Atoms args{*next, body->results[0]};
-    args.insert(args.end(), body->results.begin() + 1, body->results.begin() + 1 + static_cast<ptrdiff_t>(count));
+    TENON_TRY(append_carried(args, std::span(body->results).subspan(1, count)));
     for (size_t k = 0; k < collected_.size(); ++k) {
       TENON_TRY_ASSIGN(more, collect(i, state[count + k], body->results[1 + count + k], collected_[k], backward_[k]));
       args.push_back(*more);
@@ -313,6 +350,7 @@ class Iteration {
   bool condition_;
   Inputs inputs_;
   std::vector<bool> backward_;
+  bool lists_ = false;
   std::vector<Type> carried_, elements_, collected_;
 };
 
@@ -434,6 +472,13 @@ Status convert_scan(NodeImport& node) {
 }
 
 }  // namespace
+
+Expected<Atoms> list_map(NodeImport& node, const OnnxGraph& body, Atom length, const ListInputs& inputs) {
+  const Atom always = node.builder().constant(runtime::Tensor::of<bool>({}, std::array{true}));
+  Iteration map(node, body, length, false, [&](Atom i, Atom, const Atoms&) { return inputs(i); });
+  map.collect_lists();
+  return map.run(always, {}, std::vector<bool>(body.outputs.size(), false));
+}
 
 std::span<const OnnxConverter> onnx_control_converters() {
   static constexpr OnnxConverter kTable[] = {

@@ -177,6 +177,13 @@ Status dropout(NodeImport& node) {
   return f.results({select(kept, scaled, f.scalar(0, x.dtype())), kept});
 }
 
+// A sequence is not copied.
+Status identity(NodeImport& node) {
+  TENON_TRY_ASSIGN(x, node.input(0));
+  if (!node.builder().tensor_type(*x)) return node.result(0, *x);
+  return node.result(node.apply(ops::kIdentity, {*x}));
+}
+
 }  // namespace
 
 std::optional<DType> onnx_dtype(int64_t number) {
@@ -229,7 +236,7 @@ std::span<const OnnxConverter> onnx_elementwise_converters() {
       {"GreaterOrEqual", 2, 2, convert_plain<ops::kGreaterEqual, 2>},
       {"HardSigmoid", 1, 1, activation<ops::kHardSigmoid, "alpha", "beta">},
       {"HardSwish", 1, 1, convert_plain<ops::kHardSwish>},
-      {"Identity", 1, 1, convert_plain<ops::kIdentity>},
+      {"Identity", 1, 1, identity},
       {"IsInf", 1, 1, is_inf},
       {"IsNaN", 1, 1, convert_plain<ops::kIsNan>},
       {"LeakyRelu", 1, 1, activation<ops::kLeakyRelu, "alpha">},

@@ -145,7 +145,8 @@ OnnxTerm OnnxFormula::positions(const OnnxTerm& x, int64_t axis) {
 
 OnnxTerm OnnxFormula::range(const OnnxInts& count) {
   OnnxAttributes attrs;
-  if (const auto problem = attrs.set_scalar(node_, "count", count); !problem) return term(std::unexpected(problem.error()));
+  if (const auto problem = attrs.set_scalar(node_, "count", count); !problem)
+    return term(std::unexpected(problem.error()));
   return apply_computed(ops::kArange, {}, attrs);
 }
 

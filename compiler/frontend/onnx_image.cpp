@@ -127,7 +127,8 @@ OnnxTerm crop_and_resize_axis(const OnnxTerm& x, int64_t axis, const OnnxTerm& b
   };
   Ints shape(static_cast<size_t>(x.rank()), 1);
   shape[static_cast<size_t>(axis)] = -1;
-  const OnnxTerm inside = f.apply(ops::kLogicalAnd, {f.apply(ops::kLessEqual, {zero, at}), f.apply(ops::kLessEqual, {at, last})});
+  const OnnxTerm inside =
+      f.apply(ops::kLogicalAnd, {f.apply(ops::kLessEqual, {zero, at}), f.apply(ops::kLessEqual, {at, last})});
   const OnnxTerm first = f.apply(ops::kFloor, {at}), weight = (at - first).cast(x.dtype()).reshape(shape);
   const OnnxTerm samples = string_attr(attrs, "mode") == "nearest"
                                ? elements(nearest_elements(f, at, string_attr(attrs, "nearest")))
@@ -157,7 +158,8 @@ Expected<Atom> crop_and_resize(NodeImport& node, Atom x, const Attrs& attrs, con
   OnnxTerm y = f.term(x);
   for (int64_t i = 0; i < count && f.ok(); ++i) {
     TENON_TRY_ASSIGN(size, sizes->part(node, static_cast<size_t>(i), static_cast<size_t>(i) + 1));
-    y = crop_and_resize_axis(y, axes[static_cast<size_t>(i)], roi.slice(0, i, i + 1), roi.slice(0, count + i, count + i + 1), *size, attrs, *outside);
+    y = crop_and_resize_axis(y, axes[static_cast<size_t>(i)], roi.slice(0, i, i + 1),
+                             roi.slice(0, count + i, count + i + 1), *size, attrs, *outside);
   }
   TENON_TRY(f.status());
   return y.atom();

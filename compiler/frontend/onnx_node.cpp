@@ -164,7 +164,8 @@ Status NodeImport::no_other_attributes() const {
 
 Expected<Atom> OnnxImport::open_sizes(Atom value, std::string_view name) {
   TENON_TRY_ASSIGN(type, builder_.type_of(value));
-  if (!has_erased(*type)) return value;
+  const bool has_fixed_parts = type->tensor() || type->tuple();  // the elements of a list differ in their sizes
+  if (!has_erased(*type) || !has_fixed_parts) return value;
   Cast cast{value, {}, {}};
   cast.type = context().map_sizes(*type, [&](Dim dim) {
     if (!dim.erased()) return dim;

@@ -1,16 +1,22 @@
-// Converters of ONNX's sequences and optional values, as far as their lengths are known when the model is imported: a
-// sequence is a tuple, and an optional value is the value itself, or omitted.
+// Converters of ONNX's sequences and optional values. A sequence is a tuple where its length is known when the model is
+// imported, otherwise a list; an optional value is the value itself, or omitted.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "compiler/frontend/onnx_sizes.h"
+#include "compiler/frontend/onnx_expression.h"
+#include "compiler/frontend/onnx_sequence.h"
 
 namespace tenon::compiler {
 namespace {
 
 using Ints = std::vector<int64_t>;
+
+bool is_list(NodeImport& node, const Atom& value) {
+  const auto type = node.builder().type_of(value);
+  return type && list_element(node.context(), *type);
+}
 
 Expected<Atoms> sequence_elements(NodeImport& node, const Atom& sequence) {
   Builder& builder = node.builder();
@@ -27,9 +33,28 @@ Expected<Atoms> sequence_elements(NodeImport& node, const Atom& sequence) {
   }
   return elements;
 }
-Expected<Atoms> sequence_input(NodeImport& node, size_t i) {
-  TENON_TRY_ASSIGN(sequence, node.input(i));
-  return sequence_elements(node, *sequence);
+
+// An input that is a sequence: its elements where they are known, otherwise a list.
+struct Sequence {
+  Atom value;
+  std::optional<Atoms> elements;
+};
+Expected<Sequence> sequence_input(NodeImport& node, size_t i) {
+  TENON_TRY_ASSIGN(value, node.input(i));
+  if (is_list(node, *value)) return Sequence{*value, std::nullopt};
+  TENON_TRY_ASSIGN(elements, sequence_elements(node, *value));
+  return Sequence{*value, std::move(*elements)};
+}
+
+// The sequence as a list, of which `element` is to be an element too; of an empty sequence, nothing else is known.
+Expected<Atom> list_of(NodeImport& node, const Sequence& sequence, std::optional<Atom> element = {}) {
+  if (!sequence.elements) return sequence.value;
+  if (sequence.elements->empty() && !element) return node.fail("the sequence is empty");
+  TENON_TRY_ASSIGN(of, node.builder().type_of(element ? *element : sequence.elements->front()));
+  TENON_TRY_ASSIGN(list, list_type(node, *of));
+  TENON_TRY_ASSIGN(from, node.builder().type_of(sequence.value));
+  if (!joined_list(node, *from, *list)) return node.fail("the elements of the sequence have different ranks or types");
+  return as_list(node, sequence.value, *list);
 }
 
 Status sequence_result(NodeImport& node, Atoms elements, size_t output = 0) {
@@ -38,7 +63,7 @@ Status sequence_result(NodeImport& node, Atoms elements, size_t output = 0) {
   return node.result(output, *tuple);
 }
 
-// A position among `count` elements, or after the last where `end` is true, from input i.
+// A position that is a constant, among `count` elements, or after the last where `end` is true.
 Expected<size_t> position(NodeImport& node, size_t i, size_t count, bool end) {
   TENON_TRY_ASSIGN(given, node.integers(i, "the position in a sequence"));
   if (given->size() != 1) return node.fail(fmt::format("{} positions, must be one", given->size()));
@@ -47,6 +72,12 @@ Expected<size_t> position(NodeImport& node, size_t i, size_t count, bool end) {
   if (at < 0 || at >= size + (end ? 1 : 0))
     return node.fail(fmt::format("the position {} is outside of a sequence of {}", (*given)[0], count));
   return static_cast<size_t>(at);
+}
+bool is_known(NodeImport& node, size_t i) { return !node.has_input(i) || node.constant(i, "the position").has_value(); }
+// A position that is computed, a scalar i64.
+Expected<Atom> computed_position(NodeImport& node, size_t i) {
+  TENON_TRY_ASSIGN(given, OnnxInts::input(node, i, "the position in a sequence"));
+  return given->scalar(node);
 }
 
 Status sequence_construct(NodeImport& node) {
@@ -60,46 +91,90 @@ Status sequence_empty(NodeImport& node) {
 }
 
 Status sequence_at(NodeImport& node) {
-  TENON_TRY_ASSIGN(elements, sequence_input(node, 0));
-  TENON_TRY_ASSIGN(at, position(node, 1, elements->size(), false));
-  return node.result(0, (*elements)[*at]);
+  TENON_TRY_ASSIGN(sequence, sequence_input(node, 0));
+  if (!sequence->elements || !is_known(node, 1)) {
+    TENON_TRY_ASSIGN(list, list_of(node, *sequence));
+    TENON_TRY_ASSIGN(at, computed_position(node, 1));
+    return node.result(list_at(node, *list, *at));
+  }
+  TENON_TRY_ASSIGN(at, position(node, 1, sequence->elements->size(), false));
+  return node.result(0, (*sequence->elements)[*at]);
 }
 
 Status sequence_erase(NodeImport& node) {
-  TENON_TRY_ASSIGN(elements, sequence_input(node, 0));
-  if (elements->empty()) return node.fail("the sequence is empty");
-  size_t at = elements->size() - 1;
+  TENON_TRY_ASSIGN(sequence, sequence_input(node, 0));
+  if (!sequence->elements || !is_known(node, 1)) {
+    TENON_TRY_ASSIGN(list, list_of(node, *sequence));
+    TENON_TRY_ASSIGN(at, node.has_input(1) ? computed_position(node, 1)
+                                           : Expected<Atom>(node.builder().constant<int64_t>({}, {-1})));
+    return node.result(list_erase(node, *list, *at));
+  }
+  Atoms elements = std::move(*sequence->elements);
+  if (elements.empty()) return node.fail("the sequence is empty");
+  size_t at = elements.size() - 1;
   if (node.has_input(1)) {
-    TENON_TRY_ASSIGN(given, position(node, 1, elements->size(), false));
+    TENON_TRY_ASSIGN(given, position(node, 1, elements.size(), false));
     at = *given;
   }
-  elements->erase(elements->begin() + static_cast<std::ptrdiff_t>(at));
-  return sequence_result(node, std::move(*elements));
+  elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(at));
+  return sequence_result(node, std::move(elements));
 }
 
 Status sequence_insert(NodeImport& node) {
-  TENON_TRY_ASSIGN(elements, sequence_input(node, 0));
+  TENON_TRY_ASSIGN(sequence, sequence_input(node, 0));
   TENON_TRY_ASSIGN(element, node.input(1));
-  size_t at = elements->size();
+  if (!sequence->elements || !is_known(node, 2)) {
+    TENON_TRY_ASSIGN(list, list_of(node, *sequence, *element));
+    if (!node.has_input(2)) return node.result(list_append(node, *list, *element));
+    TENON_TRY_ASSIGN(at, computed_position(node, 2));
+    return node.result(list_insert(node, *list, *element, *at));
+  }
+  Atoms elements = std::move(*sequence->elements);
+  size_t at = elements.size();
   if (node.has_input(2)) {
-    TENON_TRY_ASSIGN(given, position(node, 2, elements->size(), true));
+    TENON_TRY_ASSIGN(given, position(node, 2, elements.size(), true));
     at = *given;
   }
-  elements->insert(elements->begin() + static_cast<std::ptrdiff_t>(at), *element);
-  return sequence_result(node, std::move(*elements));
+  elements.insert(elements.begin() + static_cast<std::ptrdiff_t>(at), *element);
+  return sequence_result(node, std::move(elements));
+}
+
+Expected<Atom> length_of(NodeImport& node, const Sequence& sequence) {
+  if (!sequence.elements) return list_length(node, sequence.value);
+  return node.builder().constant<int64_t>({}, {static_cast<int64_t>(sequence.elements->size())});
 }
 
 Status sequence_length(NodeImport& node) {
-  TENON_TRY_ASSIGN(elements, sequence_input(node, 0));
-  return node.result(0, node.builder().constant<int64_t>({}, {static_cast<int64_t>(elements->size())}));
+  TENON_TRY_ASSIGN(sequence, sequence_input(node, 0));
+  return node.result(length_of(node, *sequence));
 }
 
 Status concat_from_sequence(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis"));
   TENON_TRY_ASSIGN(is_new, node.integer("new_axis", 0));
-  TENON_TRY_ASSIGN(elements, sequence_input(node, 0));
-  if (elements->empty()) return node.fail("the sequence is empty");
-  return node.result(node.apply(*is_new ? ops::kStack : ops::kConcat, *elements, {{"axis", *axis}}));
+  TENON_TRY_ASSIGN(sequence, sequence_input(node, 0));
+  if (!sequence->elements) return node.result(list_concat(node, sequence->value, *axis, *is_new != 0));
+  if (sequence->elements->empty()) return node.fail("the sequence is empty");
+  return node.result(node.apply(*is_new ? ops::kStack : ops::kConcat, *sequence->elements, {{"axis", *axis}}));
+}
+
+// The sizes of the parts of an axis whose size, or whose parts, are computed: a vector of i64.
+Expected<Atom> computed_parts(NodeImport& node, int64_t axis) {
+  OnnxFormula f(node);
+  const OnnxTerm size = f.apply(ops::kShapeOf, {f.input(0)}).slice(0, axis, axis + 1);
+  if (!node.has_input(1)) {
+    const OnnxTerm ones = f.range(f.integers(size)) * 0 + 1;
+    TENON_TRY(f.status());
+    return ones.atom();
+  }
+  OnnxTerm split = f.input(1).cast(DType::kI64);
+  if (split.rank() == 0) {  // equal parts, of which the last may be smaller
+    split = split.reshape({1});
+    const OnnxTerm count = f.apply(ops::kFloorDivide, {size + split - 1, split});
+    split = f.apply(ops::kMinimum, {split, size - f.range(f.integers(count)) * split});
+  }
+  TENON_TRY(f.status());
+  return split.atom();
 }
 
 // Parts of given sizes; without sizes, elements whose axis is left out unless it is kept.
@@ -111,9 +186,9 @@ Status split_to_sequence(NodeImport& node) {
   const int64_t axis = *given_axis < 0 ? *given_axis + type->rank() : *given_axis;
   if (axis < 0 || axis >= type->rank()) return node.fail(fmt::format("there is no axis {}", *given_axis));
   const auto size = type->dims[static_cast<size_t>(axis)].constant();
-  if (!size) {
-    return node.fail(fmt::format("the size of the axis {} must be known", axis),
-                     "a sequence has a known length: fix the size with --shapes");
+  if (!size || !is_known(node, 1)) {
+    TENON_TRY_ASSIGN(sizes, computed_parts(node, axis));
+    return node.result(list_split(node, *x, *sizes, axis, *keep || node.has_input(1)));
   }
   constexpr int64_t kMostParts = 4096;
   Ints sizes(static_cast<size_t>(std::min(*size, kMostParts + 1)), 1);
@@ -140,23 +215,50 @@ Status split_to_sequence(NodeImport& node) {
   return sequence_result(node, std::move(*elements));
 }
 
+// SequenceMap over a list; other sequences are at least as long.
+Status map_list(NodeImport& node, const OnnxGraph& body, const Sequence& first) {
+  std::vector<std::pair<Atom, bool>> columns;  // by input, its value and whether that is a list
+  for (size_t i = 0; i < node.inputs(); ++i) {
+    TENON_TRY_ASSIGN(given, node.input(i));
+    columns.emplace_back(*given, !node.builder().tensor_type(*given));
+    if (!columns.back().second) continue;
+    TENON_TRY_ASSIGN(sequence, sequence_input(node, i));
+    TENON_TRY_ASSIGN(list, list_of(node, *sequence));
+    columns.back().first = *list;
+  }
+  TENON_TRY_ASSIGN(length, length_of(node, first));
+  TENON_TRY_ASSIGN(lists, list_map(node, body, *length, [&](Atom position) -> Expected<Atoms> {
+                     Atoms inputs;
+                     for (const auto& [value, is_list] : columns) {
+                       TENON_TRY_ASSIGN(input, is_list ? list_at(node, value, position) : Expected<Atom>(value));
+                       inputs.push_back(*input);
+                     }
+                     return inputs;
+                   }));
+  for (size_t i = 0; i < lists->size(); ++i) TENON_TRY(node.result(i, (*lists)[i]));
+  return {};
+}
+
 // The body's outputs for each element of the first input; other sequences have as many, and tensors are the same.
 Status sequence_map(NodeImport& node) {
   TENON_TRY_ASSIGN(body, node.graph("body"));
-  TENON_TRY_ASSIGN(first, sequence_input(node, 0));
+  TENON_TRY_ASSIGN(sequence, sequence_input(node, 0));
+  if (!sequence->elements) return map_list(node, **body, *sequence);
+  const Atoms& first = *sequence->elements;
   std::vector<Atoms> columns;  // by input, its value for each element
   for (size_t i = 0; i < node.inputs(); ++i) {
     TENON_TRY_ASSIGN(given, node.input(i));
-    columns.emplace_back(first->size(), *given);
+    columns.emplace_back(first.size(), *given);
     if (node.builder().tensor_type(*given)) continue;
-    TENON_TRY_ASSIGN(elements, sequence_input(node, i));
-    if (elements->size() != first->size()) {
-      return node.fail(fmt::format("input {} has {} elements, the first one {}", i, elements->size(), first->size()));
+    if (is_list(node, *given)) return map_list(node, **body, *sequence);
+    TENON_TRY_ASSIGN(elements, sequence_elements(node, *given));
+    if (elements->size() != first.size()) {
+      return node.fail(fmt::format("input {} has {} elements, the first one {}", i, elements->size(), first.size()));
     }
     columns.back() = std::move(*elements);
   }
   std::vector<Atoms> results((*body)->outputs.size());
-  for (size_t k = 0; k < first->size(); ++k) {
+  for (size_t k = 0; k < first.size(); ++k) {
     Atoms inputs;
     for (const Atoms& column : columns) inputs.push_back(column[k]);
     TENON_TRY_ASSIGN(outputs, node.import().graph(**body, inputs, node.scope()));

@@ -150,7 +150,8 @@ Status stft(NodeImport& node) {
   if (const auto known = step->constants()) {
     stride = known->size() == 1 ? (*known)[0] : 0;
   } else {
-    const OnnxTerm every = f.vector(*step), last = f.apply(ops::kShapeOf, {x}).slice(0, 2, 3) - static_cast<double>(*length);
+    const OnnxTerm every = f.vector(*step),
+                   last = f.apply(ops::kShapeOf, {x}).slice(0, 2, 3) - static_cast<double>(*length);
     const OnnxTerm begin = f.range(f.integers(f.apply(ops::kFloorDivide, {last, every}) + 1)) * every;
     const OnnxTerm element = f.range(OnnxInts::of(node.context(), {*length})).expand_dims({0});
     x = gather(x, (begin.expand_dims({1}) + element).reshape({-1}), 2);

@@ -117,8 +117,8 @@ Expected<ImageBlocks> image_blocks_of(NodeImport& node, size_t dims) {
   return ImageBlocks{*strides, *dilations, *pads};
 }
 
-// ImageBlocks of known sizes: a transposed convolution of each channel whose weights copy every element of the block to its
-// position.
+// ImageBlocks of known sizes: a transposed convolution of each channel whose weights copy every element of the block to
+// its position.
 Status col2im_by_convolution(NodeImport& node, const ImageBlocks& blocks, const Ints& image, const Ints& block) {
   const size_t dims = block.size();
   TENON_TRY(check_sizes(node, image, "the image"));
@@ -167,7 +167,8 @@ Status col2im_by_scatter(NodeImport& node, const ImageBlocks& blocks, const Onnx
   const OnnxTerm windows = f.apply(ops::kFloorDivide, {padded - extent, strides}) + 1;
   const OnnxTerm elements = sides.reduce(ops::kProd, {0}, true), count = windows.reduce(ops::kProd, {0}, true);
   // The index of each element [block, windows] in the padded image, from the last dim to the first.
-  OnnxTerm element = f.range(f.integers(elements)).expand_dims({1}), window = f.range(f.integers(count)).expand_dims({0});
+  OnnxTerm element = f.range(f.integers(elements)).expand_dims({1}),
+           window = f.range(f.integers(count)).expand_dims({0});
   OnnxTerm index = f.scalar(0, DType::kI64), factor = one;
   for (int64_t d = dims - 1; d >= 0; --d) {
     const auto digit = [&](OnnxTerm& value, const OnnxTerm& radix) {
@@ -187,13 +188,14 @@ Status col2im_by_scatter(NodeImport& node, const ImageBlocks& blocks, const Onnx
     return f.apply_computed(ops::kReshape, {y}, attrs);
   };
   // The updates [block * windows, N, C] are added to zeros [image, N, C].
-  const OnnxTerm updates = reshaped(reshaped(x, {outer, any, elements, count}).transpose({2, 3, 0, 1}),
-                                    {elements * count, outer, any});
+  const OnnxTerm updates =
+      reshaped(reshaped(x, {outer, any, elements, count}).transpose({2, 3, 0, 1}), {elements * count, outer, any});
   const OnnxTerm channels = f.apply(ops::kShapeOf, {updates}).slice(0, 2, 3);
   OnnxAttributes zeros;
   zeros.set("shape", f.integers(compiler::concat({factor, outer, channels}, 0)));
   const OnnxTerm base = f.apply_computed(ops::kBroadcastTo, {f.scalar(0, x.dtype())}, zeros);
-  const OnnxTerm sums = f.apply(ops::kScatterNd, {base, index.reshape({-1, 1}), updates}, {{"reduction", std::string("add")}});
+  const OnnxTerm sums =
+      f.apply(ops::kScatterNd, {base, index.reshape({-1, 1}), updates}, {{"reduction", std::string("add")}});
   const OnnxTerm y = reshaped(sums.transpose({1, 2, 0}), {outer, channels, padded});
   OnnxAttributes inner(Attrs{{"step", Ints(static_cast<size_t>(dims) + 2, 1)}});
   inner.set("begin", f.integers(compiler::concat({constant({0, 0}), before}, 0)));
@@ -290,7 +292,8 @@ Status max_unpool(NodeImport& node) {
     if (const auto known = sizes->constants(); known && f.ok()) {
       TENON_TRY(check_sizes(node, *known, "the shape of the result"));
       for (size_t d = 0; d < shape.size(); ++d)
-        f.expect((*known)[d] >= shape[d], fmt::format("the shape [{}] of the result is too small", fmt::join(*known, ", ")));
+        f.expect((*known)[d] >= shape[d],
+                 fmt::format("the shape [{}] of the result is too small", fmt::join(*known, ", ")));
     }
     if (!f.ok()) return f.status();
     OnnxAttributes attrs(Attrs{{"before", Ints(shape.size(), 0)}});

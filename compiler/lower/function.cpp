@@ -229,7 +229,7 @@ Status FunctionLowering::returns(const Atom& result) {
   const Atoms fields = result_fields();
   if (!tuple) {
     values.push_back(word(*from));
-    if (first) add_result_port(function_->result, result);
+    if (first) add_result_port(function_->result, fields.front());
   }
   for (uint32_t i = 0; tuple && i < tuple->fields.size(); ++i) {
     values.push_back(word(field(*from, i)));

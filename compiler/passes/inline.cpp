@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "compiler/ir/result_names.h"
 #include "compiler/passes/calls.h"
 #include "compiler/passes/passes.h"
 #include "support/try.h"
@@ -109,7 +110,12 @@ class Inliner {
   using Policy = std::function<const Function*(Symbol)>;  // the function to inline; nullptr keeps the call
 
   Inliner(Context& context, const Module& module, Function& function, const Policy& policy)
-      : context_(context), module_(module), function_(function), policy_(policy), uses_(use_counts(function)) {
+      : context_(context),
+        module_(module),
+        function_(function),
+        policy_(policy),
+        uses_(use_counts(function)),
+        results_(named_results(context, function)) {
     used_dims_.insert(function.dims.begin(), function.dims.end());
     for_each_binding(function.body, [&](const Binding& binding) {
       if (auto* cast = std::get_if<Cast>(&binding.value)) used_dims_.insert(cast->fresh.begin(), cast->fresh.end());
@@ -189,7 +195,13 @@ class Inliner {
     return count_bindings(body) <= kMaxMovedBindings && (depth_ == 0 || depth_ + depth_of(body) <= kMaxBlockDepth);
   }
 
+  // A result of the function keeps its name.
   void insert(VarId var, Block body, std::vector<Binding>& out) {
+    const auto* result = std::get_if<VarId>(&body.result);
+    const bool named = index(var) < results_.size() && results_[index(var)];
+    const bool inside =
+        result && std::ranges::any_of(body.bindings, [&](const Binding& b) { return b.var == *result; });
+    if (named && inside) function_.vars[index(*result)].name = function_.info(var).name;
     std::ranges::move(body.bindings, std::back_inserter(out));
     renamed_.emplace(var, body.result);
     changed_ = true;
@@ -209,6 +221,7 @@ class Inliner {
   Function& function_;
   const Policy& policy_;
   std::vector<uint32_t> uses_;        // of the function's original variables
+  const std::vector<bool> results_;   // by variable: whether it is a named result of the function
   std::set<Symbol> used_dims_;        // names of dims
   std::map<VarId, Lambda> closures_;  // in scope, whose calls may be inlined
   std::map<VarId, Atom> renamed_;     // the results of inlined calls

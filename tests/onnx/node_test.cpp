@@ -136,12 +136,38 @@ Status compare(const std::vector<Tensor>& have, const std::vector<Tensor>& want)
   return {};
 }
 
+// Appends the tensors of a result: those of a tuple's fields, and of a list, whose last element is outermost.
+template <class Value, class IsTensor>
+void append_tensors(const Value& value, std::vector<Tensor>& tensors, const IsTensor& is_tensor) {
+  if (is_tensor(value)) return tensors.push_back(value.tensor());
+  for (const Value& field : value.fields()) append_tensors(field, tensors, is_tensor);
+}
+
 Status interpreted(const Model& model, const std::vector<DataSet>& sets) {
   for (const DataSet& set : sets) {
-    TENON_TRY_ASSIGN(results, interpret(*model.context, model.module, model.entry, set.inputs));
-    TENON_TRY(compare(*results, set.outputs));
+    const std::vector<RunValue> inputs(set.inputs.begin(), set.inputs.end());
+    TENON_TRY_ASSIGN(result, interpret(*model.context, model.module, model.entry, inputs));
+    std::vector<Tensor> tensors;
+    append_tensors(*result, tensors,
+                   [](const RunValue& value) { return value.object->kind == RunObject::Kind::kTensor; });
+    TENON_TRY(compare(tensors, set.outputs));
   }
   return {};
+}
+
+// The names of a model's outputs, and in front of a '.' the index of a sequence's element; a list is one result.
+Status check_names(const runtime::Executable& executable, const std::vector<std::string>& names) {
+  const auto whole = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
+  std::vector<std::string> found, wanted;
+  for (const runtime::Port& port : executable.functions[executable.entry].results) found.push_back(port.name);
+  for (const std::string& name : names) {
+    const bool is_list = std::ranges::find(found, whole(name)) != found.end();
+    const std::string result = is_list ? whole(name) : name;
+    if (wanted.empty() || wanted.back() != result) wanted.push_back(result);
+  }
+  if (found == wanted) return {};
+  return error(
+      fmt::format("the results are named [{}], the outputs [{}]", fmt::join(found, ", "), fmt::join(names, ", ")));
 }
 
 Status compiled(Model model, const std::vector<DataSet>& sets, const std::vector<std::string>& names) {
@@ -149,15 +175,18 @@ Status compiled(Model model, const std::vector<DataSet>& sets, const std::vector
   model.module = std::move(*simplified);
   TENON_TRY_ASSIGN(compilation, compile(model, {}));
   const runtime::Executable& executable = compilation->executable;
-  std::vector<std::string> found;
-  for (const runtime::Port& port : executable.functions[executable.entry].results) found.push_back(port.name);
-  if (found != names)
-    return error(
-        fmt::format("the results are named [{}], the outputs [{}]", fmt::join(found, ", "), fmt::join(names, ", ")));
+  TENON_TRY(check_names(executable, names));
   TENON_TRY_ASSIGN(session, runtime::Session::create(executable, {}));
   for (const DataSet& set : sets) {
-    TENON_TRY_ASSIGN(results, session->run(std::span(set.inputs)));
-    TENON_TRY(compare(*results, set.outputs));
+    const std::vector<runtime::Value> inputs(set.inputs.begin(), set.inputs.end());
+    TENON_TRY_ASSIGN(results, session->run_values(inputs));
+    std::vector<Tensor> tensors;
+    for (const runtime::Value& result : *results) {
+      append_tensors(result, tensors, [](const runtime::Value& value) {
+        return value.object->kind == runtime::ValueObject::Kind::kTensor;
+      });
+    }
+    TENON_TRY(compare(tensors, set.outputs));
   }
   return {};
 }

@@ -179,11 +179,13 @@ TEST(Sequences, WhatIsWrongIsNamed) {
               }),
               HasSubstr("the sequence is empty"));
   EXPECT_THAT(broken([](auto& model, auto& graph) {
-                auto& dim = *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
-                dim.mutable_shape()->mutable_dim(0)->set_dim_param("N");
-                add_node(graph, "SplitToSequence", {"x"}, {"y"});
+                set_type(*graph.add_input(), "at", {});
+                graph.mutable_input(1)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::INT64);
+                add_node(graph, "SequenceConstruct", {"x", "five"}, {"s"});
+                add_node(graph, "SequenceAt", {"s", "at"}, {"y"});
+                (void)model;
               }),
-              HasSubstr("the size of the axis 0 must be known"));
+              HasSubstr("the elements of the sequence have different ranks or types"));
   onnx::ModelProto model = model_of(18);
   model.mutable_graph()->add_input()->set_name("s");
   model.mutable_graph()
@@ -197,6 +199,112 @@ TEST(Sequences, WhatIsWrongIsNamed) {
   add_outputs(model, {"y"});
   EXPECT_THAT(message(model), HasSubstr("m.onnx: error: input 's' is a sequence, whose length must be known"));
   EXPECT_THAT(message(model), HasSubstr("--shapes s=2 makes it the inputs s.0 and s.1"));
+}
+
+// A model of x, N rows of two, and of a position: its rows as a sequence.
+onnx::ModelProto rows_model() {
+  onnx::ModelProto model = model_of(18);
+  auto& graph = *model.mutable_graph();
+  add_input(model, "x", {0, 2});
+  graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_param("N");
+  set_type(*graph.add_input(), "at", {});
+  graph.mutable_input(1)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::INT64);
+  set_int(add_node(graph, "SplitToSequence", {"x"}, {"rows"}), "keepdims", 0);
+  return model;
+}
+std::vector<Tensor> rows_inputs(int64_t rows, int64_t at) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < rows; ++i) values.insert(values.end(), {static_cast<float>(i), static_cast<float>(10 * i)});
+  return {Tensor::of<float>({rows, 2}, values), Tensor::of<int64_t>({}, std::vector<int64_t>{at})};
+}
+
+TEST(Sequences, OfComputedLengthsAreLists) {
+  onnx::ModelProto model = rows_model();
+  auto& graph = *model.mutable_graph();
+  add_node(graph, "SequenceAt", {"rows", "at"}, {"row"});
+  add_node(graph, "SequenceErase", {"rows", "at"}, {"fewer"});
+  add_node(graph, "SequenceErase", {"fewer"}, {"without_last"});
+  add_node(graph, "SequenceInsert", {"without_last", "row", "at"}, {"with"});
+  add_node(graph, "SequenceInsert", {"with", "row"}, {"more"});
+  auto& map = add_node(graph, "SequenceMap", {"more", "row"}, {"sums"});
+  auto& body = set_graph(map, "body");
+  body.set_name("body");
+  body.add_input()->set_name("a"), body.add_input()->set_name("b");
+  add_node(body, "Add", {"a", "b"}, {"sum"});
+  body.add_output()->set_name("sum");
+  set_int(add_node(graph, "ConcatFromSequence", {"sums"}, {"flat"}), "axis", -1);
+  auto& join = add_node(graph, "ConcatFromSequence", {"sums"}, {"y"});
+  set_int(join, "axis", 0), set_int(join, "new_axis", 1);
+  add_node(graph, "SequenceLength", {"sums"}, {"n"});
+  add_outputs(model, {"y", "n", "flat"});
+  // Of four rows, row 1 and the last one are erased; row 1 is inserted at 1, and appended; each is added to row 1. With
+  // -2 it is row 2, which is inserted as the first one.
+  const std::map<int64_t, std::vector<float>> expected{{1, {1, 10, 2, 20, 3, 30, 2, 20}},
+                                                       {-2, {4, 40, 2, 20, 3, 30, 4, 40}}};
+  for (const auto& [at, values] : expected) {
+    const auto results = results_of(model, rows_inputs(4, at));
+    ASSERT_TRUE(results) << results.error().str();
+    EXPECT_EQ((*results)[0].shape(), (runtime::Shape{4, 2}));
+    EXPECT_EQ((*results)[1].data<int64_t>()[0], 4);
+    EXPECT_EQ(floats((*results)[0]), values);
+    EXPECT_EQ(floats((*results)[2]), floats((*results)[0]));
+  }
+  for (const int64_t outside : {4, -5}) {
+    const auto results = results_of(model, rows_inputs(4, outside));
+    ASSERT_FALSE(results);
+    EXPECT_THAT(results.error().what, HasSubstr("gather: the index 4 is not in -4 .. 3"));
+  }
+}
+
+TEST(Sequences, OfDifferentLengthsInBranchesAndIterationsAreLists) {
+  onnx::ModelProto model = rows_model();
+  auto& graph = *model.mutable_graph();
+  add_ints(model, "zero", {}, {0});
+  add_ints(model, "three", {}, {3});
+  add_node(graph, "SequenceAt", {"rows", "zero"}, {"row"});
+  add_node(graph, "Greater", {"at", "zero"}, {"more"});
+  auto& branch = add_node(graph, "If", {"more"}, {"s"});
+  auto& then_branch = set_graph(branch, "then_branch");
+  add_node(then_branch, "SequenceConstruct", {"row", "row"}, {"two"});
+  then_branch.add_output()->set_name("two");
+  auto& else_branch = set_graph(branch, "else_branch");
+  add_node(else_branch, "SequenceEmpty", {}, {"none"});
+  else_branch.add_output()->set_name("none");
+  auto& loop = add_node(graph, "Loop", {"three", "", "s"}, {"t"});
+  auto& body = set_graph(loop, "body");
+  for (const char* name : {"i", "go", "so_far"}) body.add_input()->set_name(name);
+  add_node(body, "Identity", {"go"}, {"on"});
+  add_node(body, "SequenceInsert", {"so_far", "row"}, {"longer"});
+  for (const char* name : {"on", "longer"}) body.add_output()->set_name(name);
+  add_node(graph, "SequenceLength", {"t"}, {"n"});
+  add_outputs(model, {"n"});
+  for (const int64_t at : {0, 1}) {
+    const auto results = results_of(model, rows_inputs(2, at));
+    ASSERT_TRUE(results) << results.error().str();
+    EXPECT_EQ((*results)[0].data<int64_t>()[0], at ? 5 : 3);
+  }
+}
+
+TEST(Sequences, PartsMustBeTheWholeAndAnEmptyListHasNoConcatenation) {
+  onnx::ModelProto model = rows_model();
+  auto& graph = *model.mutable_graph();
+  set_type(*graph.add_input(), "sizes", {2});
+  graph.mutable_input(2)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::INT64);
+  add_node(graph, "SplitToSequence", {"x", "sizes"}, {"parts"});
+  set_int(add_node(graph, "ConcatFromSequence", {"parts"}, {"y"}), "axis", 0);
+  set_int(add_node(graph, "ConcatFromSequence", {"rows"}, {"z"}), "axis", 0);
+  add_outputs(model, {"y", "z"});
+  const auto run = [&](int64_t rows, std::vector<int64_t> sizes) {
+    std::vector<Tensor> inputs = rows_inputs(rows, 0);
+    inputs.push_back(Tensor::of<int64_t>({2}, sizes));
+    return results_of(model, inputs);
+  };
+  const auto whole = run(3, {1, 2});
+  ASSERT_TRUE(whole) << whole.error().str();
+  EXPECT_THAT(floats((*whole)[0]), ElementsAre(0, 0, 1, 10, 2, 20));
+  EXPECT_FALSE(run(3, {1, 1}));
+  EXPECT_FALSE(run(3, {2, 2}));
+  EXPECT_FALSE(run(0, {0, 0}));
 }
 
 TEST(Sequences, OfInputsAndOutputsAreTensorsByTheirIndex) {
