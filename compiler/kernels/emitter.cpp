@@ -287,7 +287,8 @@ bool Emitter::reads_in_place(const std::vector<LazyTensor>& results) {
       const auto* load = std::get_if<loop::Load>(&node.form);
       if (!load || load->buffer != pending_->buffer) return;
       reads = true;
-      in_place &= load->indices == at;
+      for (size_t d = 0; d < at.size(); ++d)  // an operand that is broadcast is read at 0
+        in_place &= load->indices[d] == at[d] || pending_->dims[d].constant() == 1;
     });
     return in_place && reads;
   });

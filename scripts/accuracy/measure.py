@@ -21,8 +21,8 @@ price total invoice account street avenue""".split()
 TONES = {"beep", "beeperr", "ascending-2tone", "descending-2tone", "confbridge-join", "confbridge-leave"}
 
 
-def run_on_device(options, model, shapes, data, name, *more):
-    """The first result of `tenon run` by sample, and the share of the MACs on the accelerator."""
+def run_on_device(options, model, session, shapes, data, name, *more):
+    """The model's first output of `tenon run` by sample, and the share of the MACs on the accelerator."""
     results = options.folder / f"{name}.npz"
     command = [options.tenon, "run", model, "--device", options.device, "--quiet", *(["--shapes", shapes] if shapes else []),
                "--calibrate", options.folder / f"{data}_calibration.npz", "--data", options.folder / f"{data}.npz",
@@ -32,7 +32,7 @@ def run_on_device(options, model, shapes, data, name, *more):
         sys.exit(f"error: tenon run failed: {' '.join(str(word) for word in command)}")
     share = re.search(r"accel .* ([\d.]+) % of the MACs", process.stdout)
     with np.load(results) as file:
-        return file[file.files[0]], share.group(1) if share else "0.0"
+        return file[session.get_outputs()[0].name], share.group(1) if share else "0.0"
 
 
 def one_of(rng, items):
@@ -103,7 +103,7 @@ def measure_ocr(options):
     real = error_rate([session.run(None, {"x": picture[None]})[0][0] for picture in pictures])
     shapes = "p2o.DynamicDimension.0=1,x_2=48,p2o.DynamicDimension.1=320"
     for name, more in (("ocr_int8", ()), ("ocr_mixed", ("--accuracy", "0.99"))):
-        scores, share = run_on_device(options, model, shapes, "ocr", name, *more)
+        scores, share = run_on_device(options, model, session, shapes, "ocr", name, *more)
         scores = scores.reshape(len(texts), -1, len(alphabet))
         yield f"ocr {' '.join(more)}".strip(), "character error rate", real, error_rate(scores), share
 
@@ -145,7 +145,7 @@ def measure_silero(options):
         return f"{counts[0]} speech, {counts[1]} others"
 
     real = right([session.run(None, {"input": block, **state})[0] for block in frames])
-    results, share = run_on_device(options, model, "sequence_length=64", "silero", "silero_int8")
+    results, share = run_on_device(options, model, session, "sequence_length=64", "silero", "silero_int8")
     yield "silero", "right answers", real, right(results), share
 
 
@@ -192,7 +192,7 @@ def measure_minilm(options):
     real = np.concatenate([session.run(None, {"tokens": i[None], "mask": m[None]})[0]
                            for i, m in zip(ids[some], masks[some])])
     for name, more in (("minilm_int8", ()), ("minilm_mixed", ("--accuracy", "0.991"))):
-        results, share = run_on_device(options, model, "N=1,T=64", "minilm", name, *more)
+        results, share = run_on_device(options, model, session, "N=1,T=64", "minilm", name, *more)
         results = results.reshape(real.shape)
         cosine = (real * results).sum(1) / np.linalg.norm(real, axis=1) / np.linalg.norm(results, axis=1)
         yield f"minilm {' '.join(more)}".strip(), "mean cosine to float", "1", f"{cosine.mean():.4f}", share
@@ -227,7 +227,7 @@ def measure_efficientnet(options):
     def right(found):
         return f"{(found == classes).sum()} of {len(classes)}"
 
-    results, share = run_on_device(options, model, None, "efficientnet", "efficientnet_int8")
+    results, share = run_on_device(options, model, session, None, "efficientnet", "efficientnet_int8")
     found = results.reshape(len(files), -1).argmax(1)
     yield ("efficientnet", "right classes; those of float", f"{right(real)}",
            f"{right(found)}; {(found == real).sum()} of {len(files)}", share)

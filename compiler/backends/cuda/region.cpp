@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "compiler/ir/operator.h"
@@ -72,31 +73,79 @@ class RegionSteps {
 
  private:
   // The operators of the step that ends with each binding; of bindings inside of steps, none.
-  std::vector<Members> group() const {
-    std::map<VarId, size_t> uses, producers;
-    const auto count = [&](const Atom& atom) {
-      if (const auto* var = std::get_if<VarId>(&atom)) ++uses[*var];
-    };
-    count(region_.body.result);
-    for (const Binding& binding : bindings_) for_each_operand(binding.value, count);
-    std::vector<Members> groups(bindings_.size());
+  std::vector<Members> group() {
     for (size_t i = 0; i < bindings_.size(); ++i) {
-      const auto* apply = std::get_if<Apply>(&bindings_[i].value);
-      if (!apply) continue;
-      producers.emplace(bindings_[i].var, i);
-      for (const Atom& atom : apply->args) {
-        const auto* var = std::get_if<VarId>(&atom);
-        const auto producer = var ? producers.find(*var) : producers.end();
-        if (producer == producers.end() || uses.at(*var) != 1) continue;
-        const bool widens = widens_bytes(*apply, producer->second);
-        if (!widens && !continues(*apply, bindings_[i].var, *var)) continue;
-        std::ranges::move(std::exchange(groups[producer->second], {}), std::back_inserter(groups[i]));
-        if (!widens) break;
-      }
-      std::ranges::sort(groups[i]);
-      groups[i].push_back(i);
+      if (std::holds_alternative<Apply>(bindings_[i].value)) producers_.emplace(bindings_[i].var, i);
+    }
+    read(region_.body.result, bindings_.size());
+    for (size_t i = 0; i < bindings_.size(); ++i)
+      for_each_operand(bindings_[i].value, [&](const Atom& atom) { read(atom, i); });
+    std::vector<Members> groups(bindings_.size());
+    std::vector<bool> taken(bindings_.size(), false);
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      if (taken[i] || !std::holds_alternative<Apply>(bindings_[i].value)) continue;
+      Members members = followed(i, taken);
+      for (const size_t member : Members(members)) absorb(member, groups, members);
+      std::ranges::sort(members);
+      for (const size_t member : members) taken[member] = true;
+      groups[members.back()] = std::move(members);
     }
     return groups;
+  }
+
+  void read(const Atom& atom, size_t reader) {
+    if (const auto* var = std::get_if<VarId>(&atom)) readers_[*var].push_back(reader);
+  }
+
+  const Apply& apply(size_t binding) const { return std::get<Apply>(bindings_[binding].value); }
+
+  // The operator and as many elementwise ones after it, of the same shape, as have one result that others read: the
+  // last one's.
+  Members followed(size_t first, const std::vector<bool>& taken) const {
+    std::set<size_t> all{first}, open{first};  // open: whose readers were not visited
+    while (!open.empty()) {
+      const size_t next = open.extract(open.begin()).value();
+      const auto readers = readers_.find(bindings_[next].var);
+      if (readers == readers_.end()) continue;
+      for (const size_t reader : readers->second) {
+        const bool joins = reader < bindings_.size() && !taken[reader] && !all.contains(reader) &&
+                           std::holds_alternative<Apply>(bindings_[reader].value) &&
+                           continues(apply(reader), bindings_[reader].var, bindings_[next].var);
+        if (joins) all.insert(reader), open.insert(reader);
+      }
+    }
+    Members members(all.begin(), all.end());
+    while (members.size() > 1 && !has_one_result(members)) members.pop_back();
+    return members;
+  }
+
+  bool has_one_result(const Members& members) const {
+    return std::all_of(members.begin(), members.end() - 1, [&](size_t member) {
+      const auto readers = readers_.find(bindings_[member].var);
+      return readers != readers_.end() && std::ranges::all_of(readers->second, [&](size_t reader) {
+               return std::ranges::find(members, reader) != members.end();
+             });
+    });
+  }
+
+  // Moves the steps into `members` whose results the operator alone reads, and which it computes with its own loops:
+  // conversions of bytes, and copies in another order, of operands of contractions and of copies.
+  void absorb(size_t member, std::vector<Members>& groups, Members& members) const {
+    for (const Atom& atom : apply(member).args) {
+      const auto* var = std::get_if<VarId>(&atom);
+      const auto producer = var ? producers_.find(*var) : producers_.end();
+      if (producer == producers_.end() || readers_.at(*var).size() != 1) continue;
+      Members& group = groups[producer->second];
+      const bool copies = !group.empty() && std::ranges::all_of(group, [&](size_t i) { return is_copy(apply(i)); });
+      const bool joins = widens_bytes(apply(member), producer->second) ||
+                         (copies && (is_copy(apply(member)) || apply(member).op->pattern == OpPattern::kAnchor));
+      if (joins) std::ranges::move(std::exchange(group, {}), std::back_inserter(members));
+    }
+  }
+
+  // Whether the operator only moves the elements of one tensor.
+  static bool is_copy(const Apply& apply) {
+    return apply.op->is(ops::kTranspose) || kernels::only_reshapes(apply.op->id);
   }
 
   // Whether the operator computes each element from the element of `before` at the same position.
@@ -173,6 +222,8 @@ class RegionSteps {
   const Function& region_;
   const Machine& machine_;
   const std::vector<Binding>& bindings_;
+  std::map<VarId, size_t> producers_;             // bindings of operators
+  std::map<VarId, std::vector<size_t>> readers_;  // bindings; their number where the region returns the value
   BoundKernels kernels_;
   std::map<VarId, std::vector<size_t>> values_;  // a tuple has one for each field
   size_t next_ = 0;

@@ -14,9 +14,8 @@ Expected<BoundStep> bound_step(Context& context, const Module& module, const Fun
 Expected<Function> inlined(Context& context, const Module& module, const Function& region);
 
 // The steps of a region without calls. Elementwise operators on values of one shape join the step of the operator that
-// they follow, if nothing else reads what it computes, and conversions to i32 join that of the contraction that reads
-// them; every other operator is a step of its own. Errors: those of
-// bound_step().
+// they follow, if no other step reads what it computes; conversions to i32, transposes and reshapes join that of the
+// contraction that reads them; every other operator is a step of its own. Errors: those of bound_step().
 Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region, const Machine& machine);
 
 }  // namespace tenon::compiler::cuda

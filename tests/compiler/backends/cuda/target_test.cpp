@@ -217,8 +217,8 @@ struct ProductCase {
 
 class CudaProducts : public CudaFunctions {
  protected:
-  // The loops have these parts, no race, and the CPU's results.
-  void check(const ProductCase& c, std::initializer_list<const char*> parts) {
+  // The loops have these parts but not the last one, no race, and the CPU's results.
+  void check(const ProductCase& c, std::initializer_list<const char*> parts, const std::string& without = "") {
     std::string params;
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < c.shapes.size(); ++i) {
@@ -245,6 +245,7 @@ class CudaProducts : public CudaFunctions {
     const std::string text = loop::print(context, functions[0]);
     for (const char* const part : parts)
       EXPECT_NE(text.find(part), std::string::npos) << part << " in " << c.body << text;
+    if (!without.empty()) EXPECT_EQ(text.find(without), std::string::npos) << without << " in " << c.body << text;
     KernelCheck kernels(context, *gpu, functions);
     const auto wanted = run(*cpu, inputs), found = run(*gpu, inputs, {.hook = std::ref(kernels)});
     ASSERT_TRUE(wanted) << wanted.error().str();
@@ -281,6 +282,42 @@ TEST_F(CudaProducts, HaveTheirTemplate) {
        "conv1d(%a, %b, padding=[3, 3], dilation=[2])"},
   };
   for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_y", "barrier"});
+}
+
+// What is computed from a product alone, and operands that are moved for it alone, are part of its kernel. At batch 1 an
+// operand with a size of 1 is read like one that is broadcast.
+TEST_F(CudaProducts, TakeTheirEpiloguesAndTheViewsOfTheirOperands) {
+  const ProductCase cases[] = {
+      {{{40, 24}, {24, 70}, {70}},
+       DType::kF32,
+       "Tensor[(40, 70), f32]",
+       "let %p = matmul(%a, %b) + %c;\n  let %e = erf(%p / 1.5f32);\n  %p * (%e + 1f32) * 0.5f32"},
+      {{{2, 20, 24}, {2, 33, 24}},
+       DType::kF32,
+       "Tensor[(2, 3, 20, 33), f32]",
+       "let %q = transpose(reshape(%a, shape=[2, 20, 3, 8]), axes=[0, 2, 1, 3]);\n"
+       "  let %k = transpose(reshape(%b, shape=[2, 33, 3, 8]), axes=[0, 2, 3, 1]);\n  matmul(%q, %k)"},
+      {{{2, 3, 20, 8}, {24, 70}, {2, 20, 70}},
+       DType::kF32,
+       "Tensor[(2, 20, 70), f32]",
+       "let %t = reshape(transpose(%a, axes=[0, 2, 1, 3]), shape=[2, 20, 24]);\n  matmul(%t, %b) + %c"},
+      {{{1, 3, 9, 7}, {20, 3, 3, 3}, {1, 20, 9, 7}},
+       DType::kF32,
+       "Tensor[(1, 20, 9, 7), f32]",
+       "relu(conv2d(%a, %b, padding=[1, 1, 1, 1]) + %c)"},
+  };
+  for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_y", "barrier"}, "alloc %conv:");
+}
+
+// A value that another kernel reads too ends its kernel.
+TEST_F(CudaFunctions, StepsHaveOneResult) {
+  partition_of("(%a: Tensor[(40, 24), f32], %b: Tensor[(24, 70), f32])", "(Tensor[(40, 70), f32], Tensor[(40, 70), f32])",
+               "  let %p = matmul(%a, %b);\n  let %r = relu(%p);\n  (%p, softmax(%r + %p))");
+  std::vector<loop::Function> functions;
+  const auto gpu = lower(context, module, main, targets,
+                         {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+  ASSERT_TRUE(gpu) << gpu.error().str();
+  EXPECT_EQ(functions.size(), 3u);  // the product, relu and the addition, softmax
 }
 
 // Other sums have a register of each thread, and their epilogue is of the same launch.
