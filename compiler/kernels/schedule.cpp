@@ -125,8 +125,11 @@ class Scheduler {
         (void)schedule_.annotate(stage, loops_of(stage).back().var, LoopKind::kVectorized);
       return;
     }
-    if (schedule_.split(stage, loop.var, lanes))
-      (void)schedule_.annotate(stage, loops_of(stage).back().var, LoopKind::kVectorized);
+    if (!schedule_.split(stage, loop.var, lanes)) return;
+    const std::vector<Loop> blocks = loops_of(stage);
+    (void)schedule_.annotate(stage, blocks.back().var, LoopKind::kVectorized);
+    // A masked store takes as long as a dozen operations, so that only the last block has one.
+    if (loop.size() == 0) (void)schedule_.partition(stage, blocks[blocks.size() - 2].var);
   }
 
   void parallelize(Symbol stage) {

@@ -1,10 +1,13 @@
 #include "compiler/loop/in_place.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
+#include "compiler/base/dim_prover.h"
 #include "compiler/loop/access.h"
+#include "compiler/loop/schedule/region.h"
 #include "compiler/loop/tree.h"
 
 namespace tenon::compiler::loop {
@@ -12,9 +15,8 @@ namespace {
 
 // How the statements of a function access one of its parameters or results.
 struct Uses {
-  std::vector<Access> accesses;  // with those of instructions, which are blocks
-  std::set<Symbol> stages;
-  bool outside_stages = false;  // in a library call, or in a statement that is in no stage
+  std::map<Symbol, std::vector<Access>> accesses;  // by stage, with those of instructions, which are blocks
+  bool outside_stages = false;                     // in a library call, or in a statement that is in no stage
 };
 
 // Whether the dim is computed from elements of a buffer.
@@ -53,11 +55,8 @@ class Finder {
       if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
         for (const Axis& axis : stage->axes) reads_elements_ |= applies(axis.extent) || applies(axis.value);
         for (const Guard& guard : stage->where) reads_elements_ |= applies(guard.left) || applies(guard.right);
-        for_each_access(*stage, [&](const Access& access) {
-          Uses& uses = uses_[index(access.buffer)];
-          uses.accesses.push_back(access);
-          uses.stages.insert(stage->name);
-        });
+        for_each_access(
+            *stage, [&](const Access& access) { uses_[index(access.buffer)].accesses[stage->name].push_back(access); });
         continue;
       }
       if (const auto* call = std::get_if<CallLibrary>(&stmt.form)) {
@@ -78,14 +77,52 @@ class Finder {
       if (written.axes[axis].extent != read.axes[axis].extent) return false;
     }
     const Uses &writes = uses_[index(result)], &reads = uses_[index(param)];
-    if (writes.outside_stages || reads.outside_stages || writes.accesses.size() != 1 || reads.accesses.empty() ||
-        writes.stages.size() != 1 || reads.stages != writes.stages)
+    if (writes.outside_stages || reads.outside_stages || writes.accesses.empty() ||
+        writes.accesses.size() != reads.accesses.size())
       return false;
-    const Access& write = writes.accesses.front();
-    if (!write.writes || !write.sizes.empty()) return false;
+    return std::ranges::all_of(writes.accesses,
+                               [&](const auto& of_stage) {
+                                 const auto read_there = reads.accesses.find(of_stage.first);
+                                 return read_there != reads.accesses.end() &&
+                                        replaces(of_stage.first, result, of_stage.second, read_there->second);
+                               }) &&
+           are_disjoint(result);
+  }
+
+  // Whether the stage writes elements of the result once, and reads only those with the same indices.
+  bool replaces(Symbol stage, BufferId result, const std::vector<Access>& writes, const std::vector<Access>& reads) {
+    const Access& write = writes.front();
+    if (writes.size() != 1 || !write.writes || !write.sizes.empty()) return false;
     const bool same_element = std::ranges::all_of(
-        reads.accesses, [&](const Access& access) { return access.sizes.empty() && access.indices == write.indices; });
-    return same_element && writes_elements_once(*writes.stages.begin(), result);
+        reads, [&](const Access& access) { return access.sizes.empty() && access.indices == write.indices; });
+    return same_element && writes_elements_once(stage, result);
+  }
+
+  // Whether no element is accessed by two stages, as those of full blocks and of tails: the boxes of their elements are
+  // disjoint.
+  bool are_disjoint(BufferId result) {
+    if (uses_[index(result)].accesses.size() == 1) return true;
+    Function copy = function_;
+    const std::set<Symbol> dims(copy.dims.begin(), copy.dims.end());
+    std::vector<Box> boxes;
+    for (const Use& use : uses_of(context_, copy.body, result))
+      boxes.push_back(box_of(context_, copy, result, use, 0, dims));
+    for (size_t i = 0; i < boxes.size(); ++i) {
+      for (size_t k = i + 1; k < boxes.size(); ++k) {
+        if (!are_disjoint(boxes[i], boxes[k])) return false;
+      }
+    }
+    return true;
+  }
+  bool are_disjoint(const Box& a, const Box& b) {
+    const DimProver prover(context_, function_.bounds);
+    for (size_t axis = 0; axis < a.size(); ++axis) {
+      if (a[axis] && b[axis] &&
+          (prover.less(a[axis]->hi, b[axis]->lo) == Answer::kYes ||
+           prover.less(b[axis]->hi, a[axis]->lo) == Answer::kYes))
+        return true;
+    }
+    return false;
   }
 
   // Whether the stage is one store, at most once at each of its points, whose indices are the stage's axes.

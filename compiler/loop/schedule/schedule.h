@@ -99,6 +99,7 @@ class Schedule {
   }
   Status annotate(Symbol stage, Symbol loop, LoopKind kind) { return step("mark", {stage, loop}, loop::name(kind)); }
   Status split_init(Symbol stage, Symbol loop) { return step("split_init", {stage, loop}); }
+  Status partition(Symbol stage, Symbol loop) { return step("partition", {stage, loop}); }
 
  private:
   Status step(std::string_view primitive, const std::vector<Symbol>& names, std::string_view last = {});

@@ -56,6 +56,22 @@ TEST(InPlace, PointsThatAreVisitedTwiceReadTheirOwnResult) {
               ElementsAre(InPlace{0, 0}));
 }
 
+TEST(InPlace, StagesOfDisjointBlocksReplaceTheirOwnElements) {
+  TypeContext context;
+  const auto of = [&](const std::string& tail) {
+    return find_in_place(context, must_parse(context, R"(loop @f[n](%a: Tensor[(n,), f32]) -> (%y: Tensor[(n,), f32]) {
+    for t in (n // 8) { for k in (8) { stage s(i in (n) at (8*t + k)) { %y[i] = exp(%a[i]); } } }
+    )" + tail + "\n}"));
+  };
+  EXPECT_THAT(of("for k in (n % 8) { stage s_tail(i in (n) at (8*(n // 8) + k)) { %y[i] = exp(%a[i]); } }"),
+              ElementsAre(InPlace{0, 0}));
+  EXPECT_THAT(of("for k in (n // 2) { stage s_tail(i in (n) at (n - n // 2 + k)) { %y[i] = exp(%a[i]); } }"), IsEmpty())
+      << "the second stage computes elements of the first one again";
+  EXPECT_THAT(of("for k in (n % 8) { stage s_tail(i in (n) at (8*(n // 8) + k)) { %y[i] = exp(%a[n - 1 - i]); } }"),
+              IsEmpty())
+      << "the tail reads elements that the full blocks have replaced";
+}
+
 TEST(InPlace, OneStatementReadsAndWrites) {
   TypeContext context;
   const auto of = [&](const std::string& text) { return find_in_place(context, must_parse(context, text)); };
