@@ -24,6 +24,7 @@ namespace {
 using loop::AxisKind;
 using loop::BufferId;
 
+constexpr int64_t kMostCopies = 9;    // of a tile's code, where every remainder of the rows has one
 constexpr double kCacheMisses = 1.5;  // estimated slowdown where the inner operand exceeds L2
 
 class ProductTemplate {
@@ -126,15 +127,17 @@ class ProductTemplate {
   // --- Blocks ---
 
   // The sizes of blocks: whole tiles, and for the tail of lanes powers of two of registers. Where the number of rows is
-  // not constant, powers of two serve all tails.
+  // not constant, there is a block for each remainder: two blocks of few rows take twice as long as one, which waits
+  // for its own sums. Where these were too many copies of the code, powers of two serve all tails.
   std::vector<int64_t> row_blocks() const {
     std::vector<int64_t> sizes{shape_.rows};
     if (const auto rows = rows_.constant()) {
       if (*rows > shape_.rows && *rows % shape_.rows > 0) sizes.push_back(*rows % shape_.rows);
       return sizes;
     }
-    for (auto size = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(shape_.rows - 1))); size > 0; size /= 2)
-      sizes.push_back(size);
+    const bool all = shape_.rows * static_cast<int64_t>(column_blocks().size()) <= kMostCopies;
+    for (int64_t size = shape_.rows - 1; size > 0; --size)
+      if (all || std::has_single_bit(static_cast<uint64_t>(size))) sizes.push_back(size);
     return sizes;
   }
   std::vector<int64_t> column_blocks() const {

@@ -1,6 +1,7 @@
 // The template of matrix products: its steps, repeated by name, and the results of the loops that they give.
 #include "compiler/schedules/product.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,21 +18,24 @@ namespace {
 using loop::must_parse;
 using runtime::Tensor;
 
-constexpr std::string_view kDense =
-    R"(loop @dense[n](%x: Tensor[(n, 5), f32], %w: Tensor[(42, 5), f32]) -> (%y: Tensor[(n, 42), f32]) {
-  alloc %d: Tensor[(n, 42), f32] {
-    for i in (n) { for j in (42) { for k in (5) {
-      stage dot(i in (n) at (i), j in (42) at (j), reduce k in (5) at (k)) {
-        init { %d[i, j] = f32(0); }
+std::string dense(int64_t columns) {
+  return fmt::format(
+      R"(loop @dense[n](%x: Tensor[(n, 5), f32], %w: Tensor[({0}, 5), f32]) -> (%y: Tensor[(n, {0}), f32]) {{
+  alloc %d: Tensor[(n, {0}), f32] {{
+    for i in (n) {{ for j in ({0}) {{ for k in (5) {{
+      stage dot(i in (n) at (i), j in ({0}) at (j), reduce k in (5) at (k)) {{
+        init {{ %d[i, j] = f32(0); }}
         %d[i, j] = %d[i, j] + %x[i, k] * %w[j, k];
-      }
-    } } }
-    for i in (n) { for j in (42) {
-      stage y(i in (n) at (i), j in (42) at (j)) { %y[i, j] = max(%d[i, j], f32(0)); }
-    } }
-  }
+      }}
+    }} }} }}
+    for i in (n) {{ for j in ({0}) {{
+      stage y(i in (n) at (i), j in ({0}) at (j)) {{ %y[i, j] = max(%d[i, j], f32(0)); }}
+    }} }}
+  }}
+}}
+)",
+      columns);
 }
-)";
 
 Tensor filled(runtime::Shape shape) {
   Tensor tensor(runtime::DType::kF32, std::move(shape));
@@ -45,9 +49,9 @@ size_t cheapest(std::string_view, const std::vector<Option>& options) {
 }
 
 // Steps for a machine; `w` is a constant where `constant` is set.
-void check(std::string_view level, bool constant) {
+void check(std::string_view level, bool constant, int64_t columns = 42, std::vector<std::string>* steps = nullptr) {
   TypeContext context;
-  const loop::Function algorithm = must_parse(context, kDense);
+  const loop::Function algorithm = must_parse(context, dense(columns));
   std::set<loop::BufferId> constants;
   if (constant) constants.insert(algorithm.params[1]);
   loop::Schedule schedule(context, algorithm, constants);
@@ -70,8 +74,10 @@ void check(std::string_view level, bool constant) {
   ASSERT_TRUE(repeated) << repeated.error().str();
   EXPECT_TRUE(equal(again.function(), schedule.function()));
 
-  for (const int64_t n : {0, 1, 5, 14, 31}) {
-    std::vector<Tensor> params{filled({n, 5}), filled({42, 5})};
+  if (steps) *steps = schedule.steps();
+
+  for (const int64_t n : {0, 1, 2, 3, 4, 5, 14, 31}) {
+    std::vector<Tensor> params{filled({n, 5}), filled({columns, 5})};
     const auto expected = loop::evaluate(context, algorithm, params);
     for (const loop::LoadStep& load : schedule.loads()) {
       const auto packed = loop::rearranged(context, load.load, std::vector{params[1]});
@@ -93,9 +99,18 @@ TEST(ProductTemplate, ItsStepsGiveEqualResultsOnAllMachines) {
 
 TEST(ProductTemplate, OperandsOfTheCallArePackedInTheCall) { check("x86-64-v3", false); }
 
+TEST(ProductTemplate, EachRemainderOfTheRowsIsOneBlockWhereTheseAreFew) {
+  std::vector<std::string> steps;
+  check("x86-64-v3", true, 48, &steps);
+  EXPECT_NE(std::ranges::find(steps, "split(y, i, 6, 5, 4, 3, 2, 1)"), steps.end());
+  // 42 columns have tails of their own.
+  check("x86-64-v3", true, 42, &steps);
+  EXPECT_NE(std::ranges::find(steps, "split(y, i, 6, 4, 2, 1)"), steps.end());
+}
+
 TEST(ProductTemplate, ARefusedStepEndsItWithTheReason) {
   TypeContext context;
-  loop::Schedule schedule(context, must_parse(context, kDense));
+  loop::Schedule schedule(context, must_parse(context, dense(42)));
   const ProductStages product{context.symbol("dot"), context.symbol("y"), context.symbol("x")};
   const Status status = schedule_product(context, schedule, product, *find_machine("x86-64-v3"), cheapest);
   ASSERT_FALSE(status);
