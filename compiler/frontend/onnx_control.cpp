@@ -411,63 +411,145 @@ Expected<Atom> move_axis(NodeImport& node, Atom x, int64_t from, int64_t to) {
   return node.apply(ops::kTranspose, {x}, {{"axes", axes}});
 }
 
-Status convert_scan(NodeImport& node) {
-  if (node.opset() < 9) return node.fail("Scan of opset 8 is not supported", "convert the model to opset 9 or later");
+// A Scan over one sequence: the body over elements of the scanned inputs along their axes.
+struct ScanOfSequence {
+  const OnnxGraph* body = nullptr;
+  Atoms initial, scanned;
+  Ints input_axes, input_directions, output_axes, output_directions;  // of the scanned inputs, of the collected outputs
+};
+
+// The body, and how many inputs are states and how many outputs are collected, where `given` inputs are both states and
+// scanned inputs.
+struct ScanCounts {
+  const OnnxGraph* body = nullptr;
+  size_t states = 0, scanned = 0, collected = 0;
+};
+Expected<ScanCounts> scan_counts(NodeImport& node, size_t given) {
   TENON_TRY_ASSIGN(body, node.graph("body"));
   TENON_TRY_ASSIGN(count, node.integer("num_scan_inputs"));
-  if (*count < 1 || *count > static_cast<int64_t>(node.inputs())) {
-    return node.fail(fmt::format("num_scan_inputs is {}, of {} inputs", *count, node.inputs()));
-  }
-  const auto scanned_count = static_cast<size_t>(*count);
-  const size_t states = node.inputs() - scanned_count;
-  if ((*body)->outputs.size() < states) return node.fail("its graph has fewer outputs than states");
-  const size_t collected = (*body)->outputs.size() - states;
-  TENON_TRY_ASSIGN(input_axes, per_value(node, "scan_input_axes", scanned_count));
-  TENON_TRY_ASSIGN(input_directions, per_value(node, "scan_input_directions", scanned_count));
-  TENON_TRY_ASSIGN(output_axes, per_value(node, "scan_output_axes", collected));
-  TENON_TRY_ASSIGN(output_directions, per_value(node, "scan_output_directions", collected));
-  TENON_TRY_ASSIGN(inputs, node.all_inputs());
-  const Atoms initial(inputs->begin(), inputs->begin() + static_cast<ptrdiff_t>(states));
-  const Atoms scanned(inputs->begin() + static_cast<ptrdiff_t>(states), inputs->end());
-  Atom length;
-  for (size_t k = 0; k < scanned_count; ++k) {
-    const TensorType* type = node.builder().tensor_type(scanned[k]);
+  if (*count < 1 || *count > static_cast<int64_t>(given))
+    return node.fail(fmt::format("num_scan_inputs is {}, of {} inputs", *count, given));
+  ScanCounts counts{
+      .body = *body, .states = given - static_cast<size_t>(*count), .scanned = static_cast<size_t>(*count)};
+  if (counts.body->outputs.size() < counts.states) return node.fail("its graph has fewer outputs than states");
+  counts.collected = counts.body->outputs.size() - counts.states;
+  return counts;
+}
+
+// The size of the first scanned input along its axis; all axes become normal ones.
+Expected<Atom> scan_length(NodeImport& node, ScanOfSequence& scan) {
+  for (size_t k = 0; k < scan.scanned.size(); ++k) {
+    const TensorType* type = node.builder().tensor_type(scan.scanned[k]);
     if (!type) return node.fail(fmt::format("the scanned input {} is not a tensor", k));
-    TENON_TRY_ASSIGN(axis, normal_axis(node, (*input_axes)[k], type->rank()));
-    (*input_axes)[k] = *axis;
-    if (k > 0) continue;
-    if (const auto known = type->dims[static_cast<size_t>(*axis)].constant()) {
-      length = node.builder().constant<int64_t>({}, {*known});
-      continue;
-    }
-    TENON_TRY_ASSIGN(sizes, node.apply(ops::kShapeOf, {scanned[0]}));
-    TENON_TRY_ASSIGN(size, node.apply(ops::kGather, {*sizes, node.builder().constant<int64_t>({}, {*axis})}));
-    length = *size;
+    TENON_TRY_ASSIGN(axis, normal_axis(node, scan.input_axes[k], type->rank()));
+    scan.input_axes[k] = *axis;
   }
+  const int64_t axis = scan.input_axes[0];
+  const Dim size = node.builder().tensor_type(scan.scanned[0])->dims[static_cast<size_t>(axis)];
+  if (const auto known = size.constant()) return node.builder().constant<int64_t>({}, {*known});
+  TENON_TRY_ASSIGN(sizes, node.apply(ops::kShapeOf, {scan.scanned[0]}));
+  return node.apply(ops::kGather, {*sizes, node.builder().constant<int64_t>({}, {axis})});
+}
+
+// The final states, then the collected outputs.
+Expected<Atoms> scan_sequence(NodeImport& node, ScanOfSequence scan) {
+  TENON_TRY_ASSIGN(length, scan_length(node, scan));
   const Atom always = node.builder().constant(runtime::Tensor::of<bool>({}, std::array{true}));
-  Iteration scan(node, **body, length, false, [&](Atom i, Atom, const Atoms& carried) -> Expected<Atoms> {
+  Iteration iteration(node, *scan.body, *length, false, [&](Atom i, Atom, const Atoms& carried) -> Expected<Atoms> {
     Atoms values = carried;
-    for (size_t k = 0; k < scanned.size(); ++k) {
+    for (size_t k = 0; k < scan.scanned.size(); ++k) {
       Atom at = i;
-      if ((*input_directions)[k] != 0) {
-        TENON_TRY_ASSIGN(last, node.apply(ops::kSubtract, {length, node.builder().constant<int64_t>({}, {1})}));
+      if (scan.input_directions[k] != 0) {
+        TENON_TRY_ASSIGN(last, node.apply(ops::kSubtract, {*length, node.builder().constant<int64_t>({}, {1})}));
         TENON_TRY_ASSIGN(mirrored, node.apply(ops::kSubtract, {*last, i}));
         at = *mirrored;
       }
-      TENON_TRY_ASSIGN(slice, node.apply(ops::kGather, {scanned[k], at}, {{"axis", (*input_axes)[k]}}));
+      TENON_TRY_ASSIGN(slice, node.apply(ops::kGather, {scan.scanned[k], at}, {{"axis", scan.input_axes[k]}}));
       values.push_back(*slice);
     }
     return values;
   });
   std::vector<bool> backward;
-  for (int64_t direction : *output_directions) backward.push_back(direction != 0);
-  TENON_TRY_ASSIGN(found, scan.run(always, initial, backward));
-  for (size_t k = 0; k < collected; ++k) {
-    Atom& value = (*found)[states + k];
-    TENON_TRY_ASSIGN(axis, normal_axis(node, (*output_axes)[k], node.builder().tensor_type(value)->rank()));
+  for (int64_t direction : scan.output_directions) backward.push_back(direction != 0);
+  TENON_TRY_ASSIGN(found, iteration.run(always, scan.initial, backward));
+  for (size_t k = 0; k < backward.size(); ++k) {
+    Atom& value = (*found)[scan.initial.size() + k];
+    TENON_TRY_ASSIGN(axis, normal_axis(node, scan.output_axes[k], node.builder().tensor_type(value)->rank()));
     TENON_TRY_ASSIGN(moved, move_axis(node, value, 0, *axis));
     value = *moved;
   }
+  return *found;
+}
+
+// The size of the batch, the first axis of all inputs of a Scan of opset 8.
+Expected<int64_t> scan_batch(NodeImport& node, const Atoms& inputs) {
+  std::optional<int64_t> batch;
+  for (const Atom& input : inputs) {
+    const TensorType* type = node.builder().tensor_type(input);
+    if (!type || type->rank() < 1) return node.fail("the states and scanned inputs of opset 8 require a batch axis");
+    const auto size = type->dims[0].constant();
+    if (!size || *size < 1 || (batch && *batch != *size))
+      return node.fail("the states and scanned inputs of opset 8 require the same constant batch",
+                       "give the batch a size, or convert the model to opset 9 or later");
+    batch = size;
+  }
+  return *batch;
+}
+
+// Opset 8 has a batch: each of its sequences is scanned, and the results are stacked.
+Status convert_batched_scan(NodeImport& node) {
+  if (node.has_input(0)) return node.fail("Scan with sequence_lens is not supported", "convert the model to opset 9");
+  TENON_TRY_ASSIGN(counts, scan_counts(node, node.inputs() - 1));
+  TENON_TRY_ASSIGN(directions, per_value(node, "directions", counts->scanned));
+  Atoms inputs;
+  for (size_t i = 1; i < node.inputs(); ++i) {
+    TENON_TRY_ASSIGN(input, node.input(i));
+    inputs.push_back(*input);
+  }
+  TENON_TRY_ASSIGN(batch, scan_batch(node, inputs));
+  std::vector<Atoms> rows(counts->states + counts->collected);  // of each result
+  for (int64_t sequence = 0; sequence < *batch; ++sequence) {
+    Atoms own;
+    for (const Atom& input : inputs) {
+      TENON_TRY_ASSIGN(row, node.apply(ops::kGather, {input, node.builder().constant<int64_t>({}, {sequence})}));
+      own.push_back(*row);
+    }
+    const auto first_scanned = own.begin() + static_cast<ptrdiff_t>(counts->states);
+    TENON_TRY_ASSIGN(found, scan_sequence(node, {.body = counts->body,
+                                                 .initial = Atoms(own.begin(), first_scanned),
+                                                 .scanned = Atoms(first_scanned, own.end()),
+                                                 .input_axes = Ints(counts->scanned, 0),
+                                                 .input_directions = *directions,
+                                                 .output_axes = Ints(counts->collected, 0),
+                                                 .output_directions = Ints(counts->collected, 0)}));
+    for (size_t k = 0; k < rows.size(); ++k) {
+      TENON_TRY_ASSIGN(row, node.apply(ops::kExpandDims, {(*found)[k]}, {{"axes", Ints{0}}}));
+      rows[k].push_back(*row);
+    }
+  }
+  for (size_t k = 0; k < rows.size(); ++k) {
+    TENON_TRY_ASSIGN(all, node.apply(ops::kConcat, rows[k], {{"axis", int64_t{0}}}));
+    TENON_TRY(node.result(k, *all));
+  }
+  return {};
+}
+
+Status convert_scan(NodeImport& node) {
+  if (node.opset() < 9) return convert_batched_scan(node);
+  TENON_TRY_ASSIGN(counts, scan_counts(node, node.inputs()));
+  TENON_TRY_ASSIGN(inputs, node.all_inputs());
+  const auto first_scanned = inputs->begin() + static_cast<ptrdiff_t>(counts->states);
+  TENON_TRY_ASSIGN(input_axes, per_value(node, "scan_input_axes", counts->scanned));
+  TENON_TRY_ASSIGN(input_directions, per_value(node, "scan_input_directions", counts->scanned));
+  TENON_TRY_ASSIGN(output_axes, per_value(node, "scan_output_axes", counts->collected));
+  TENON_TRY_ASSIGN(output_directions, per_value(node, "scan_output_directions", counts->collected));
+  TENON_TRY_ASSIGN(found, scan_sequence(node, {.body = counts->body,
+                                               .initial = Atoms(inputs->begin(), first_scanned),
+                                               .scanned = Atoms(first_scanned, inputs->end()),
+                                               .input_axes = *input_axes,
+                                               .input_directions = *input_directions,
+                                               .output_axes = *output_axes,
+                                               .output_directions = *output_directions}));
   return results(node, *found);
 }
 
