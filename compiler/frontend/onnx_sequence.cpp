@@ -177,6 +177,15 @@ Expected<Atom> computed_parts(NodeImport& node, int64_t axis) {
   return split.atom();
 }
 
+// Whether the parts are elements whose axis is left out: without sizes, or, as exporters of PyTorch and ONNX Runtime
+// have it, with the constant size 1.
+bool is_squeezed(NodeImport& node, int64_t keep) {
+  if (keep != 0 || !node.has_input(1)) return keep == 0;
+  const auto type = node.type(1);
+  const auto size = node.integers(1, "the sizes of the parts");
+  return type && type->rank() == 0 && size && *size == Ints{1};
+}
+
 // Parts of given sizes; without sizes, elements whose axis is left out unless it is kept.
 Status split_to_sequence(NodeImport& node) {
   TENON_TRY_ASSIGN(given_axis, node.integer("axis", 0));
@@ -188,7 +197,7 @@ Status split_to_sequence(NodeImport& node) {
   const auto size = type->dims[static_cast<size_t>(axis)].constant();
   if (!size || !is_known(node, 1)) {
     TENON_TRY_ASSIGN(sizes, computed_parts(node, axis));
-    return node.result(list_split(node, *x, *sizes, axis, *keep || node.has_input(1)));
+    return node.result(list_split(node, *x, *sizes, axis, !is_squeezed(node, *keep)));
   }
   constexpr int64_t kMostParts = 4096;
   Ints sizes(static_cast<size_t>(std::min(*size, kMostParts + 1)), 1);
@@ -208,7 +217,7 @@ Status split_to_sequence(NodeImport& node) {
   TENON_TRY_ASSIGN(parts, node.builder().apply(ops::kSplit, {*x}, {{"axis", axis}, {"sizes", sizes}}));
   TENON_TRY_ASSIGN(elements, sequence_elements(node, *parts));
   for (Atom& element : *elements) {
-    if (*keep || node.has_input(1)) break;
+    if (!is_squeezed(node, *keep)) break;
     TENON_TRY_ASSIGN(squeezed, node.apply(ops::kSqueeze, {element}, {{"axes", Ints{axis}}}));
     element = *squeezed;
   }

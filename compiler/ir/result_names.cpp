@@ -12,8 +12,7 @@ std::vector<bool> named_results(const Context& context, const Function& function
   const auto record = [&](const Atom& atom) {
     auto* var = std::get_if<VarId>(&atom);
     if (!var || index(*var) >= results.size()) return;
-    const std::string_view name = context.name(function.info(*var).name);
-    results[index(*var)] = name.find_first_not_of("0123456789") != std::string_view::npos;
+    results[index(*var)] = !context.name(function.info(*var).name).empty();
   };
   const Value* last = nullptr;
   for (const Binding& binding : function.body.bindings) {

@@ -7,8 +7,7 @@
 
 namespace tenon::compiler {
 
-// By variable: whether the variable is the result of the function, or a field of the result's tuple, and has a name. A
-// name that consists of digits does not count.
+// By variable: whether the variable is the result of the function, or a field of the result's tuple, and has a name.
 std::vector<bool> named_results(const Context& context, const Function& function);
 
 // Keeps these names while a pass builds a function anew, with the same parameters.

@@ -2,6 +2,7 @@
 #include "compiler/kernels/direct.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/kernels/pack.h"
 #include "compiler/kernels/windows.h"
@@ -13,6 +14,9 @@ constexpr int64_t kPageElements = 1 << 10;  // elements of 4 bytes in a page
 constexpr int64_t kCacheLine = 64;          // bytes
 constexpr double kStoreReload = 0.5;        // cycles to store a sum and load it again
 constexpr double kPhaseCycles = 0.5;        // to copy an element of the input into its phase
+constexpr double kCopyCycles = 1;           // to copy an element of a pixel beside those of its tile
+constexpr double kLinesOfTile = 1.3;        // cache lines of a channel of a tile of pixels, on average
+constexpr double kL2Bytes = 24;             // of a cycle
 
 // Lanes are either contiguous output pixels, unrolled over output channels, or output channels, unrolled over
 // contiguous pixels of a row. With channels as lanes an element of x is broadcast to all lanes, so strides cost
@@ -208,8 +212,9 @@ class Direct {
     tiles.axes.push_back(pixels);
     if (!weights_outer) tiles.axes.push_back(outputs);
     tiles.over = reduction_extents();
-    const LazyTensor weights = pack(op_.emit, grouped(op_.arg(1)), 1, kTransposeSide),
-                     input = pointwise_ ? x : pad_input(x, pad);
+    const LazyTensor weights = pack(op_.emit, grouped(op_.arg(1)), 1, kTransposeSide);
+    const bool packed = pointwise_ && across_rows_ && packs_pixels(shape, outputs.size);
+    const LazyTensor input = packed ? packed_pixels(x, shape.rows) : pointwise_ ? x : pad_input(x, pad);
     // The row and column of an output pixel.
     const auto pixel_of = [&context, rank = windows_.rank(), across_rows = across_rows_, width = context.dim(out_[1])](
                               Dim pixel, Dim row) {
@@ -219,15 +224,19 @@ class Direct {
     };
     tiles.term = [=, &context, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
       Dims from{at[0].index, context.add(context.multiply(at[1].index, context.dim(self.channels_)), k[0])};
+      Dims weight{at[lane_axis].block, at[1].index};
+      weight.insert(weight.end(), k.begin(), k.end());
+      weight.push_back(at[lane_axis].inner);
+      if (packed) {
+        const TileIndex& pixel = at[pixel_axis];
+        return self.times_(weights.at(weight), input.at({from[0], pixel.block, from[1], pixel.inner}));
+      }
       const Dims to = pixel_of(at[pixel_axis].index, at[row_axis].index);
       for (size_t d = 0; d < to.size(); ++d) {
         const size_t axis = 2 - to.size() + d;
         from.push_back(context.add(context.multiply(to[d], context.dim(self.stride_[axis])),
                                    context.multiply(k[1 + d], context.dim(self.dilation_[axis]))));
       }
-      Dims weight{at[lane_axis].block, at[1].index};
-      weight.insert(weight.end(), k.begin(), k.end());
-      weight.push_back(at[lane_axis].inner);
       return self.times_(weights.at(weight), input.at(from));
     };
     tiles.result_index = [=, &context, outputs = context.dim(outputs_)](const Dims& at) {
@@ -236,6 +245,34 @@ class Direct {
       return to;
     };
     return op_.emit.contract("conv", op_.dims(), op_.dtype(), std::move(tiles));
+  }
+
+  // Whether the pixels of a tile are copied side by side. In place, each channel of a tile is in a cache line of its
+  // own, or in two, which each tile of outputs loads from L2 again where L1 does not hold them.
+  bool packs_pixels(const TileShape& shape, int64_t outputs_of_tile) const {
+    const double tiles = std::ceil(static_cast<double>(outputs_) / static_cast<double>(outputs_of_tile)),
+                 pixel_tiles = std::ceil(static_cast<double>(out_[0] * out_[1]) / static_cast<double>(shape.rows)),
+                 lines = kLinesOfTile * pixel_tiles * static_cast<double>(channels_ * kCacheLine);
+    const double in_place = lines > static_cast<double>(machine_.l1_bytes) ? tiles * lines / kL2Bytes : 0,
+                 copies = kCopyCycles * static_cast<double>(channels_ * out_[0] * out_[1]);
+    return op_.emit.choose_option("input", {{"in_place", in_place}, {"packed", copies}}) == 1;
+  }
+
+  // x as [N, tiles, channels, pixels of a tile]; zeros follow the last pixel.
+  LazyTensor packed_pixels(const LazyTensor& x, int64_t rows) const {
+    Context& context = context_;
+    const int64_t pixels = out_[0] * out_[1], tiles = (pixels + rows - 1) / rows;
+    const Dims dims{x.dims[0], context.dim(tiles), x.dims[1], context.dim(rows)};
+    return op_.emit.stored("pixels", op_.emit.expression(dims, x.dtype, [=, self = *this, &context](const Dims& at) {
+      const Dim pixel = context.add(context.multiply(at[1], context.dim(rows)), at[3]),
+                width = context.dim(self.out_[1]);
+      Dims from{at[0], at[2]};
+      if (self.windows_.rank() == 2) from.push_back(context.floor_divide(pixel, width));
+      from.push_back(self.windows_.rank() == 2 ? context.modulo(pixel, width) : pixel);
+      const Expr element = x.at(from);
+      if (pixels % rows == 0) return element;
+      return select(less(loop::index_value(pixel), loop::index_value(context.dim(pixels))), element, like(element, 0));
+    }));
   }
 
   // x with its padding, as far as windows read.

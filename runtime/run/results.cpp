@@ -98,10 +98,31 @@ Status create_directory(const std::filesystem::path& directory) {
   return {};
 }
 
-std::vector<NamedResult> named_results(const Executable& executable, std::span<const Value> results) {
-  const std::vector<std::string> names = file_names(executable.main().results);
+namespace {
+
+// The elements of a sequence of an ONNX model, whose length the model computes: of a list from its last element on.
+std::optional<std::vector<Value>> elements_of(const Executable& executable, const Value& list) {
+  const auto is_list = [&](const Value& value) {
+    return value.object->kind == ValueObject::Kind::kData && value.object->type < executable.types.size() &&
+           executable.types[value.object->type].name == "Sequence";
+  };
+  if (!is_list(list)) return std::nullopt;
+  std::vector<Value> elements;
+  for (Value value = list; value.fields().size() == 2 && is_list(value); value = value.fields()[0])
+    elements.push_back(value.fields()[1]);
+  std::ranges::reverse(elements);
+  return elements;
+}
+
+std::vector<NamedResult> leaves_of(const Executable& executable, std::span<const Value> results,
+                                   const std::vector<std::string>& names) {
   std::vector<NamedResult> named;
   for (size_t i = 0; i < results.size(); ++i) {
+    if (const auto elements = elements_of(executable, results[i])) {
+      for (size_t k = 0; k < elements->size(); ++k)
+        named.push_back({fmt::format("{}.{}", names[i], k), (*elements)[k]});
+      continue;
+    }
     for_each_leaf(results[i], view_of(executable), [&](const std::string& path, const Value& value) {
       named.push_back({path.empty() ? names[i] : fmt::format("{}.{}", names[i], path), value});
     });
@@ -109,9 +130,17 @@ std::vector<NamedResult> named_results(const Executable& executable, std::span<c
   return named;
 }
 
+}  // namespace
+
+std::vector<NamedResult> named_results(const Executable& executable, std::span<const Value> results) {
+  return leaves_of(executable, results, file_names(executable.main().results));
+}
+
 Expected<NamedTensors> tensors_by_name(const Executable& executable, std::span<const Value> results) {
   NamedTensors tensors;
-  for (const NamedResult& result : named_results(executable, results)) {
+  std::vector<std::string> names;  // the model's: members of an archive may have any
+  for (const Port& port : executable.main().results) names.push_back(port.name);
+  for (const NamedResult& result : leaves_of(executable, results, names)) {
     if (!result.value.tensor()) {
       return error(fmt::format("the result {} is {}: an .npz holds tensors and tuples of them", result.name,
                                describe(executable, result.value)),

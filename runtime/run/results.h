@@ -16,13 +16,15 @@ namespace tenon::runtime {
 
 Status create_directory(const std::filesystem::path& directory);
 
-// The results of one run of an executable's entry. A tuple is its fields, named by their path, as y.0 and y.1.2.
+// The results of one run of an executable's entry. A tuple is its fields, named by their path, as y.0 and y.1.2, and a
+// sequence of an ONNX model is its elements, as y.0.
 struct NamedResult {
   std::string name;  // of a file
   Value value;
 };
 std::vector<NamedResult> named_results(const Executable& executable, std::span<const Value> results);
-// The results as tensors of one file; an error where one is neither a tensor nor a tuple of them.
+// The results as tensors of one file, by the model's names; an error where one is neither a tensor nor a tuple or
+// sequence of them.
 Expected<NamedTensors> tensors_by_name(const Executable& executable, std::span<const Value> results);
 // A result for readers: of a tensor "f32 (1, 10): 1.2 -3 ..." with the first elements, other values as value_text().
 std::string text_of(const Executable& executable, const Value& value);

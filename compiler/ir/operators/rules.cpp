@@ -340,6 +340,8 @@ AttrSpec dilation_over(size_t rank) {
 
 Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size_t arg_a, size_t arg_b) {
   const Dim unit = in.context.dim(1);
+  // As min(n, 1) is: the size of an axis that is cut to its first element.
+  const auto at_most_one = [&](Dim dim) { return !dim.erased() && in.prover.less_equal(dim, unit) == Answer::kYes; };
   const size_t rank = std::max(a.size(), b.size());
   Dims result;
   for (size_t i = 0; i < rank; ++i) {
@@ -355,7 +357,15 @@ Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size
       const std::string what = fmt::format("shapes {} and {} do not broadcast: {} is not {}", in.context.str(a),
                                            in.context.str(b), in.context.str(a[axis_a]), in.context.str(b[axis_b]));
       Expected<Dim> size = b[axis_b];
-      if (arg_b != kNoArg) size = require_same(in, arg_a, axis_a, arg_b, axis_b, what);
+      const auto require_one = [&](size_t arg, size_t axis, Dim other) {
+        size = other;
+        if (Status status = require_size(in, arg, axis, unit, what); !status)
+          size = std::unexpected(std::move(status.error()));
+      };
+      const bool one_a = at_most_one(a[axis_a]), one_b = arg_b != kNoArg && at_most_one(b[axis_b]);
+      if (one_b && !one_a) require_one(arg_b, axis_b, a[axis_a]);
+      else if (one_a && !one_b) require_one(arg_a, axis_a, b[axis_b]);
+      else if (arg_b != kNoArg) size = require_same(in, arg_a, axis_a, arg_b, axis_b, what);
       else if (Status status = require_size(in, arg_a, axis_a, *size, what); !status)
         size = std::unexpected(std::move(status.error()));
       if (!size) return error(size.error().what, "", "sizes must be equal, or one of them must be 1");

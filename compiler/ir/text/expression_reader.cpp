@@ -28,7 +28,9 @@ Block ExpressionReader::leave(const Visible& outside, Atom result, size_t result
 
 VarId ExpressionReader::variable(size_t offset, Type type, std::string_view name) {
   const auto id = static_cast<VarId>(function_.vars.size());
-  function_.vars.push_back({type, context_.symbol(name), span_(offset)});
+  // Digits alone are how the printer refers to a variable without a name.
+  const bool has_name = name.find_first_not_of("0123456789") != std::string_view::npos;
+  function_.vars.push_back({type, context_.symbol(has_name ? name : ""), span_(offset)});
   return id;
 }
 

@@ -398,6 +398,8 @@ TEST(Outputs, OfIdentitiesKeepTheirNames) {
   node("Identity", "t", "logits");
   node("Identity", "t", "again");
   node("Identity", "x", "input_copy");
+  node("Identity", "t", "24");  // as PyTorch's exporter names a value
+  node("Identity", "t", "a/b:0");
   Context context;
   auto module = import(context, model);
   ASSERT_TRUE(module) << module.error().str();
@@ -407,7 +409,7 @@ TEST(Outputs, OfIdentitiesKeepTheirNames) {
   std::vector<std::string> names;
   for (const Atom& field : std::get<Tuple>(function.body.bindings.back().value).fields)
     names.emplace_back(context.name(function.info(std::get<VarId>(field)).name));
-  EXPECT_THAT(names, testing::ElementsAre("logits", "again", "input_copy"));
+  EXPECT_THAT(names, testing::ElementsAre("logits", "again", "input_copy", "24", "a/b:0"));
 }
 
 // Exporters remove axes that the data alone shows to be of size 1, as the height of features of a text line.

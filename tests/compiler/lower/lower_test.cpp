@@ -108,6 +108,16 @@ TEST_F(LowerTest, PortsHaveTheNamesOfTheModel) {
   EXPECT_EQ(main.results[1].name, "mask");
 }
 
+// An arm of an if returns a value of its own, and a call that is inlined has the callee's.
+TEST_F(LowerTest, ResultsOfBranchesAndInlinedCallsHaveTheirNames) {
+  const auto branch = lower(R"(def @main(%c: Tensor[(), bool], %x: Tensor[(4,), f32]) {
+    let %chosen = if (%c) { tanh(%x) } else { %x };
+    %chosen
+  })");
+  ASSERT_TRUE(branch) << branch.error().str();
+  EXPECT_EQ(branch->main().results[0].name, "chosen");
+}
+
 TEST_F(LowerTest, ModulesWithoutAnExecutableHaveAMessage) {
   constexpr const char* kLoops = R"(loop @twice(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) {
     for i in (4) { stage s(i in (4) at (i)) { %y[i] = %x[i] + %x[i]; } }

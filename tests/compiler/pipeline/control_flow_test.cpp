@@ -1,9 +1,11 @@
 // Control flow around the accelerator: a recursive model is calibrated and quantized, its layers are launches of the
 // accelerator, and its recursion runs in the virtual machine.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <random>
 
 #include "compiler/ir/interpreter.h"
@@ -11,7 +13,9 @@
 #include "compiler/pipeline/layer_errors.h"
 #include "compiler/pipeline/pipeline.h"
 #include "driver/accelerator.h"
+#include "runtime/run/results.h"
 #include "runtime/vm/session.h"
+#include "support/file.h"
 #include "tests/seed.h"
 
 namespace tenon::compiler {
@@ -114,6 +118,41 @@ TEST_F(TreeLstm, NativeKernelsBetweenItsLaunches) {
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 0.02) << words;
   }
   EXPECT_GT(comparison.layers(), 36);
+}
+
+// As the importer makes a sequence of an ONNX model whose length is computed.
+TEST(Sequences, OfResultsAreTheirElementsByIndex) {
+  const auto file = std::filesystem::temp_directory_path() / ("sequence" + std::to_string(getpid()) + ".tn");
+  ASSERT_TRUE(write_file(file, std::string_view(R"(#[version = "1"]
+type Sequence[A] { Empty, Append(Sequence[A], A) }
+def @main(%x: Tensor[(2,), f32], %more: Tensor[(), bool]) -> (Sequence[Tensor[(2,), f32]], Tensor[(2,), f32]) {
+  let %two = Append(Append(Empty, %x), negate(%x));
+  let %all = if (%more) { Append(%two, %x * 3f32) } else { Empty };
+  let %y = exp(%x);
+  (%all, %y)
+}
+)")));
+  const auto model = load_model(file, {});
+  std::filesystem::remove(file);
+  ASSERT_TRUE(model) << model.error().str();
+  const auto compiled = compile(*model, {.accelerator = std::nullopt});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  auto session = runtime::Session::create(compiled->executable, {});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto names_with = [&](bool more) {
+    const std::vector<runtime::Value> inputs{Tensor::of<float>({2}, std::vector<float>{1, 2}),
+                                             Tensor::of<bool>({}, std::array{more})};
+    const auto results = session->run_values(inputs);
+    EXPECT_TRUE(results) << results.error().str();
+    const auto tensors = runtime::tensors_by_name(compiled->executable, *results);
+    EXPECT_TRUE(tensors) << tensors.error().str();
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : *tensors) names.push_back(name);
+    if (more) EXPECT_EQ(tensors->at("all.2"), Tensor::of<float>({2}, std::vector<float>{3, 6}));
+    return names;
+  };
+  EXPECT_EQ(names_with(true), (std::vector<std::string>{"all.0", "all.1", "all.2", "y"}));
+  EXPECT_EQ(names_with(false), (std::vector<std::string>{"y"}));
 }
 
 }  // namespace

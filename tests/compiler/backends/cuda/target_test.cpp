@@ -284,8 +284,8 @@ TEST_F(CudaProducts, HaveTheirTemplate) {
   for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_y", "barrier"});
 }
 
-// What is computed from a product alone, and operands that are moved for it alone, are part of its kernel. At batch 1 an
-// operand with a size of 1 is read like one that is broadcast.
+// What is computed from a product alone, and operands that are moved for it alone, are part of its kernel. At batch 1
+// an operand with a size of 1 is read like one that is broadcast.
 TEST_F(CudaProducts, TakeTheirEpiloguesAndTheViewsOfTheirOperands) {
   const ProductCase cases[] = {
       {{{40, 24}, {24, 70}, {70}},
@@ -311,7 +311,8 @@ TEST_F(CudaProducts, TakeTheirEpiloguesAndTheViewsOfTheirOperands) {
 
 // A value that another kernel reads too ends its kernel.
 TEST_F(CudaFunctions, StepsHaveOneResult) {
-  partition_of("(%a: Tensor[(40, 24), f32], %b: Tensor[(24, 70), f32])", "(Tensor[(40, 70), f32], Tensor[(40, 70), f32])",
+  partition_of("(%a: Tensor[(40, 24), f32], %b: Tensor[(24, 70), f32])",
+               "(Tensor[(40, 70), f32], Tensor[(40, 70), f32])",
                "  let %p = matmul(%a, %b);\n  let %r = relu(%p);\n  (%p, softmax(%r + %p))");
   std::vector<loop::Function> functions;
   const auto gpu = lower(context, module, main, targets,
