@@ -5,7 +5,9 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
+#include "compiler/loop/in_place.h"
 #include "compiler/loop/tree.h"
 #include "tests/compiler/loop/must_parse.h"
 
@@ -29,6 +31,13 @@ TEST(DefaultSchedule, OnlyTheLastVectorOfARowOfUnknownSizeIsMasked) {
       guards[std::string(context.name(stage->name))] = stage->where.size();
   });
   EXPECT_EQ(guards, (std::map<std::string, size_t>{{"y", 0}, {"y_tail", 1}}));
+}
+
+// The stages of full vectors and of the tail replace their own elements alone.
+TEST(DefaultSchedule, ACutRowIsStillComputedInTheMemoryOfItsArgument) {
+  TypeContext context;
+  const Scheduled scheduled = schedule(context, loop::must_parse(context, kRows));
+  EXPECT_EQ(loop::find_in_place(context, scheduled.function), (std::vector<runtime::InPlace>{{0, 0}}));
 }
 
 }  // namespace
