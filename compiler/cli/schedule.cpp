@@ -56,7 +56,7 @@ struct ScheduleCommand {
     for (const Binding& binding : main.body.bindings) {
       const auto group = group_of(context, compiled->kernels, main, binding);
       if (!group) continue;
-      const std::vector<std::string> inside = compiler::kernel_names(context, *group);
+      const std::vector<std::string> inside = compiler::kernels::kernel_names(context, *group);
       names.insert(names.end(), inside.begin(), inside.end());
       if (std::ranges::find(inside, op) == inside.end()) continue;
       if (found++ > 0) fmt::print("\n");

@@ -233,6 +233,17 @@ bool only_reshapes(OperatorId op) {
   return std::ranges::find(kViews, op) != std::end(kViews);
 }
 
+std::vector<std::string> kernel_names(const Context& context, const Function& group) {
+  std::vector<std::string> names;
+  const auto* result = std::get_if<VarId>(&group.body.result);
+  if (result && !context.name(group.info(*result).name).empty())
+    names.emplace_back(context.name(group.info(*result).name));
+  for (const Binding& binding : group.body.bindings) {
+    if (const auto* apply = std::get_if<Apply>(&binding.value)) names.emplace_back(apply->op->name);
+  }
+  return names;
+}
+
 Expr broadcast(Context& context, const LazyTensor& value, const Dims& at) {
   Dims indices(at.end() - static_cast<ptrdiff_t>(value.rank()), at.end());
   for (size_t i = 0; i < indices.size(); ++i) {

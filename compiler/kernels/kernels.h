@@ -10,6 +10,8 @@ namespace tenon::compiler::kernels {
 bool lowered(OperatorId op);
 // Whether the operator only gives a tensor another shape, so that its reference kernel copies nothing.
 bool only_reshapes(OperatorId op);
+// The names by which a user's schedule may mean the kernel of a group: the value that it computes, and its operators.
+std::vector<std::string> kernel_names(const Context& context, const Function& group);
 
 // The loop function of a sequence of operators, calls of loop functions, tuples and projections. The loops of its
 // stages are not scheduled yet (schedule.h), apart from the tiles of contractions, which fit the registers and caches

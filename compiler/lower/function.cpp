@@ -762,6 +762,7 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
   TENON_TRY_ASSIGN(kernel, target->generate(program_.context, program_.module, name, callee));
   program_.made_kernel(callee);
   if (auto* bound = std::get_if<BoundKernels>(&*kernel)) {
+    program_.natives.add_scheduled(*bound);
     if (!program_.options.cpu.native)
       return error(fmt::format("target {} requires native kernels, which are off", target->name), origin(binding.var));
     return bound->emulated ? call_steps(name, std::move(*bound), call.args, binding)

@@ -101,32 +101,27 @@ Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const
   return entry;
 }
 
-std::vector<std::string> kernel_names(const Context& context, const Function& group) {
-  std::vector<std::string> names;
-  const auto* result = std::get_if<VarId>(&group.body.result);
-  if (result && !context.name(group.info(*result).name).empty())
-    names.emplace_back(context.name(group.info(*result).name));
-  for (const Binding& binding : group.body.bindings) {
-    if (const auto* apply = std::get_if<Apply>(&binding.value)) names.emplace_back(apply->op->name);
-  }
-  return names;
-}
-
 const schedules::UserSchedule* NativeKernels::own_schedule(const Function& group, const Machine& machine) const {
   if (options_.schedules.empty()) return nullptr;
-  return schedules::find_schedule(options_.schedules, kernel_names(context_, group), machine.name);
+  return schedules::find_schedule(options_.schedules, kernels::kernel_names(context_, group), machine.name);
 }
 
 Expected<kernels::KernelFunction> NativeKernels::scheduled(const Function& group, const Machine& machine) {
   const schedules::UserSchedule* own = own_schedule(group, machine);
   if (!options_.schedules.empty()) {
-    for (std::string& name : kernel_names(context_, group)) computed_.insert(std::move(name));
+    for (std::string& name : kernels::kernel_names(context_, group)) computed_.insert(std::move(name));
   }
   if (own) used_.insert(own);
   auto kernel = kernels::make_kernel(context_, module_, "kernel", group, machine, knobs_of(machine), own);
   if (!kernel && own && !refused_) refused_ = kernel.error();
   if (kernel && !own) kernel->function = kernels::schedule(context_, std::move(kernel->function)).function;
   return kernel;
+}
+
+void NativeKernels::add_scheduled(const BoundKernels& kernels) {
+  if (options_.schedules.empty()) return;
+  computed_.insert(kernels.computed.begin(), kernels.computed.end());
+  for (const size_t index : kernels.schedules) used_.insert(&options_.schedules[index]);
 }
 
 Status NativeKernels::check_schedules() const {

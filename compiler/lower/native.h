@@ -24,9 +24,6 @@ SingleOperator single_operator(Context& context, const Function& function, const
 // A loop function that only calls the library function. An error if a parameter or result is not a tensor.
 Expected<loop::Function> calling_function(Context& context, Symbol name, const Library& library);
 
-// The names by which a user's schedule may mean the kernel of a group: the value that it computes, and its operators.
-std::vector<std::string> kernel_names(const Context& context, const Function& group);
-
 class NativeKernels {
  public:
   NativeKernels(Context& context, const Module& module, const CpuOptions& options);
@@ -57,6 +54,8 @@ class NativeKernels {
   const std::vector<loop::Function>& functions() const { return functions_; }
   // An error where a step of the options' schedules was refused, or where one of them is for no kernel that was made.
   Status check_schedules() const;
+  // Records what another target's kernels compute, and which of the options' schedules they have.
+  void add_scheduled(const BoundKernels& kernels);
 
  private:
   using Variants = std::map<std::string, loop::Function>;  // by level

@@ -32,6 +32,10 @@ struct BoundKernels {
   bool emulated = true;  // compiled for the CPU; else for the GPU
   std::vector<BoundStep> steps;
   std::vector<size_t> results;  // of the region: values
+  // What the kernels compute, by the names of operators and values, and the indices of the user's schedules that they
+  // have instead of the target's.
+  std::vector<std::string> computed = {};
+  std::vector<size_t> schedules = {};
 };
 
 // The code that a generator makes for a region; a new kind of kernel is one more alternative. The runtime runs each

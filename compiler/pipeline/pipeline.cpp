@@ -27,9 +27,9 @@ namespace {
 
 struct TargetRecord {
   std::string_view name;
-  Target (*make)(const Machine::Inexact& inexact);
+  Target (*make)(const cuda::Options& options);
 };
-constexpr TargetRecord kTargets[] = {{"dnnl", [](const Machine::Inexact&) { return dnnl::make_target(); }},
+constexpr TargetRecord kTargets[] = {{"dnnl", [](const cuda::Options&) { return dnnl::make_target(); }},
                                      {"cuda", cuda::make_target},
                                      {"cuda:emulated", cuda::make_emulated_target}};
 
@@ -93,7 +93,7 @@ Expected<std::vector<Target>> make_targets(const CompileOptions& options) {
     }
     const auto record = std::ranges::find(kTargets, name, &TargetRecord::name);
     if (record == std::end(kTargets)) return error(fmt::format("there is no target '{}'", name));
-    targets.push_back(record->make(options.inexact));
+    targets.push_back(record->make({options.inexact, options.cpu.schedules}));
   }
   return targets;
 }

@@ -50,8 +50,14 @@ using Members = std::vector<size_t>;  // bindings of the region
 
 class RegionSteps {
  public:
-  RegionSteps(Context& context, const Module& module, const Function& region, const Machine& machine)
-      : context_(context), module_(module), region_(region), machine_(machine), bindings_(region.body.bindings) {}
+  RegionSteps(Context& context, const Module& module, const Function& region, const Machine& machine,
+              const std::vector<schedules::UserSchedule>& schedules)
+      : context_(context),
+        module_(module),
+        region_(region),
+        machine_(machine),
+        schedules_(schedules),
+        bindings_(region.body.bindings) {}
 
   Expected<BoundKernels> run() {
     for (const VarId param : region_.params) define(param, region_.type(param).parts().size());
@@ -167,8 +173,10 @@ class RegionSteps {
   // A step of these operators, or one for each where they are no kernel together.
   Status add(const Members& members) {
     auto [function, args] = function_of(members);
-    auto step = bound_step(context_, module_, function, machine_);
-    if (!step && members.size() > 1) {
+    const std::vector<std::string> names = kernels::kernel_names(context_, function);
+    const schedules::UserSchedule* own = schedules::find_schedule(schedules_, names, machine_.name);
+    auto step = bound_step(context_, module_, function, machine_, own);
+    if (!step && members.size() > 1 && !own) {
       for (const size_t member : members) TENON_TRY(add(Members{member}));
       return {};
     }
@@ -177,6 +185,8 @@ class RegionSteps {
       if (auto* param = std::get_if<size_t>(&operand)) *param = of(args[*param]).front();
     }
     kernels_.steps.push_back(std::move(*step));
+    kernels_.computed.insert(kernels_.computed.end(), names.begin(), names.end());
+    if (own) kernels_.schedules.push_back(static_cast<size_t>(own - schedules_.data()));
     define(bindings_[members.back()].var, function.result.parts().size());
     return {};
   }
@@ -221,6 +231,7 @@ class RegionSteps {
   const Module& module_;
   const Function& region_;
   const Machine& machine_;
+  const std::vector<schedules::UserSchedule>& schedules_;
   const std::vector<Binding>& bindings_;
   std::map<VarId, size_t> producers_;             // bindings of operators
   std::map<VarId, std::vector<size_t>> readers_;  // bindings; their number where the region returns the value
@@ -247,17 +258,19 @@ Expected<Function> inlined(Context& context, const Module& module, const Functio
   return function;
 }
 
-Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function,
-                               const Machine& machine) {
-  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, machine));
-  loop::Function scheduled = kernels::schedule(context, loop::merged(context, std::move(kernel->function))).function;
+Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function, const Machine& machine,
+                               const schedules::UserSchedule* own) {
+  TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, machine, {}, own));
+  loop::Function scheduled =
+      own ? std::move(kernel->function)
+          : kernels::schedule(context, loop::merged(context, std::move(kernel->function))).function;
   TENON_TRY_ASSIGN(bound, loop::bound(context, std::move(scheduled)));
   return BoundStep{std::move(*bound), std::move(kernel->operands)};
 }
 
-Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region,
-                                const Machine& machine) {
-  return RegionSteps(context, module, region, machine).run();
+Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region, const Machine& machine,
+                                const std::vector<schedules::UserSchedule>& schedules) {
+  return RegionSteps(context, module, region, machine, schedules).run();
 }
 
 }  // namespace tenon::compiler::cuda

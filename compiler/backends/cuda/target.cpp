@@ -16,9 +16,9 @@ namespace tenon::compiler::cuda {
 namespace {
 
 Expected<BoundKernels> kernels_of(Context& context, const Module& module, const Function& region,
-                                  const Machine& machine) {
+                                  const Machine& machine, const std::vector<schedules::UserSchedule>& schedules = {}) {
   TENON_TRY_ASSIGN(function, inlined(context, module, region));
-  return steps_of(context, module, *function, machine);
+  return steps_of(context, module, *function, machine, schedules);
 }
 
 Status accepts(Context& context, const Module& module, const Function& function, const Machine& machine) {
@@ -81,15 +81,16 @@ std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
   return rows;
 }
 
-Target target_of(bool emulated, const Machine::Inexact& inexact) {
+Target target_of(bool emulated, const Options& options) {
   Machine machine = *find_machine("sm_80");
-  machine.inexact = inexact;
+  machine.inexact = options.inexact;
   Target target;
   target.name = "cuda";
   target.patterns = patterns(emulated, machine);
-  target.generate = [emulated, machine](Context& context, const Module& module, Symbol,
-                                        const Function& region) -> Expected<RegionKernel> {
-    TENON_TRY_ASSIGN(kernels, kernels_of(context, module, region, machine));
+  target.generate = [emulated, machine, schedules = options.schedules](
+                        Context& context, const Module& module, Symbol,
+                        const Function& region) -> Expected<RegionKernel> {
+    TENON_TRY_ASSIGN(kernels, kernels_of(context, module, region, machine, schedules));
     kernels->emulated = emulated;
     return RegionKernel(std::move(*kernels));
   };
@@ -98,14 +99,14 @@ Target target_of(bool emulated, const Machine::Inexact& inexact) {
 
 }  // namespace
 
-Target make_target(const Machine::Inexact& inexact) {
-  Target target = target_of(false, inexact);
+Target make_target(const Options& options) {
+  Target target = target_of(false, options);
   target.documentation = "kernels of GPUs: bound to blocks and threads, and compiled to PTX";
   return target;
 }
 
-Target make_emulated_target(const Machine::Inexact& inexact) {
-  Target target = target_of(true, inexact);
+Target make_emulated_target(const Options& options) {
+  Target target = target_of(true, options);
   target.documentation = "kernels of GPUs, emulated: bound to blocks and threads, and compiled for the CPU";
   return target;
 }

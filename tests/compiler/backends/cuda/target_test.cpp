@@ -370,7 +370,7 @@ TEST_F(CudaProducts, OfShortFloatsAreInexactWhereTheUserAllowsIt) {
   for (const auto& [c, instruction] : cases) {
     targets = {cuda::make_emulated_target()};
     check(c, {"in shared", "in registers", "thread_y", "barrier"});
-    targets = {cuda::make_emulated_target({.f16 = true, .bf16 = true, .tf32 = true})};
+    targets = {cuda::make_emulated_target({.inexact = {.f16 = true, .bf16 = true, .tf32 = true}})};
     check(c, {"in shared", "in registers", "thread_z", instruction.c_str(), "inexact;", "barrier"});
   }
 }
