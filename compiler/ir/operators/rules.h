@@ -107,8 +107,8 @@ Expected<Dim> windows(const RuleInput& in, Dim extent, const Window& window, std
 Expected<Dims> windows_over(const RuleInput& in, const std::vector<int64_t>& kernel, bool ceil);
 
 // The broadcast shape of `a` and `b`, aligned at their last dims: sizes must be equal, or one of them 1; a size that is
-// at most 1 must be 1 beside another one. `a` and `b`
-// are leading dims of the arguments `arg_a` and `arg_b`; kNoArg: `b` does not belong to an argument.
+// proved to be at most 1 must be 1 beside another one. `a` and `b` are leading dims of the arguments `arg_a` and
+// `arg_b`; kNoArg: `b` does not belong to an argument.
 inline constexpr size_t kNoArg = SIZE_MAX;
 Expected<Dims> broadcast(const RuleInput& in, const Dims& a, const Dims& b, size_t arg_a = 0, size_t arg_b = 1);
 
