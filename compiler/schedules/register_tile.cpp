@@ -30,14 +30,17 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
     const int64_t others = split_bytes  ? 2 * v * registers + 3
                            : saturating ? v * registers + 3
                                         : v * registers + (fused ? 1 : 2);
-    return std::min(accumulators, machine.registers - others) / (v * registers);
+    const int64_t rows_that_fit = std::min(accumulators, machine.registers - others) / (v * registers);
+    // A single row multiplies each vector once, as an operand in memory, which takes no register.
+    const bool one_row_fits = machine.fma && terms.factors == Factors::kElements && v * registers <= accumulators;
+    return std::max<int64_t>(rows_that_fit, v == 1 || one_row_fits ? 1 : 0);
   };
   const int64_t vectors = (lanes + vector - 1) / vector, shortest = shortest_vector(machine, vector),
                 unit = registers * shortest / vector, lane_units = (lanes + shortest - 1) / shortest,
                 most_rows = rows > 0 ? rows : accumulators;
   std::vector<TileShape> shapes;
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); v *= 2) {
-    for (int64_t r = 1; r <= std::min(most_rows, v == 1 ? std::max<int64_t>(max_rows(v), 1) : max_rows(v)); ++r) {
+    for (int64_t r = 1; r <= std::min(most_rows, max_rows(v)); ++r) {
       TileShape shape{r, v};
       // Blocks of rows and vectors, and their tails: one block of rows, and of vectors one for each power of two.
       const int64_t widest = v * vector / shortest;

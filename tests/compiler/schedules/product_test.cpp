@@ -10,6 +10,7 @@
 #include "compiler/loop/rearrange.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/tree.h"
+#include "compiler/schedules/register_tile.h"
 #include "tests/compiler/loop/must_parse.h"
 
 namespace tenon::compiler::schedules {
@@ -106,6 +107,12 @@ TEST(ProductTemplate, EachRemainderOfTheRowsIsOneBlockWhereTheseAreFew) {
   // 42 columns have tails of their own.
   check("x86-64-v3", true, 42, &steps);
   EXPECT_NE(std::ranges::find(steps, "split(y, i, 6, 4, 2, 1)"), steps.end());
+}
+
+// Two vectors of 16 columns are four registers of AVX2, whose sums wait for one another.
+TEST(ProductTemplate, OneRowHasAsManySumsAsHideTheirLatency) {
+  for (const std::string_view level : {"x86-64-v3", "x86-64-v4"})
+    EXPECT_EQ(choose_tile(*find_machine(level), 1, 512, 16, {.strided_rows = true}).vectors, 4) << level;
 }
 
 TEST(ProductTemplate, ARefusedStepEndsItWithTheReason) {
