@@ -129,6 +129,8 @@ class Emitter {
   // The index of the selected option (knob.h); requires at least one option.
   size_t choose_option(std::string_view knob, std::vector<Option> options);
 
+  // Whether the loops of a contraction are not emitted yet, so that an epilogue can be fused into them.
+  bool has_pending() const { return pending_.has_value(); }
   // Emits the loops of the pending contraction without an epilogue. Required before statements are added to the builder
   // directly.
   void flush();

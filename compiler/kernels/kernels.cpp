@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/lowerings.h"
@@ -53,6 +54,32 @@ size_t tree_size(const Expr& expr, size_t limit) {
   return size;
 }
 
+// Whether the expression calls a function that takes longer than a store and loads of its value.
+bool calls_slow_function(const Expr& expr) {
+  constexpr UnaryOp kSlow[] = {UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kTanh, UnaryOp::kErf,
+                               UnaryOp::kSin, UnaryOp::kCos, UnaryOp::kAtan};
+  bool found = false;
+  loop::for_each_node(expr, [&](const loop::ExprNode& node) {
+    const auto* unary = std::get_if<loop::Unary>(&node.form);
+    found |= unary && std::ranges::find(kSlow, unary->op) != std::end(kSlow);
+  });
+  return found;
+}
+
+// The variables that are results of the function, alone or in a tuple.
+std::set<VarId> results_of(const Function& function) {
+  const auto* result = std::get_if<VarId>(&function.body.result);
+  if (!result) return {};
+  std::set<VarId> results{*result};
+  for (const Binding& binding : function.body.bindings) {
+    const auto* tuple = std::get_if<Tuple>(&binding.value);
+    if (!tuple || binding.var != *result) continue;
+    for (const Atom& field : tuple->fields)
+      if (const auto* var = std::get_if<VarId>(&field)) results.insert(*var);
+  }
+  return results;
+}
+
 // Nodes above which a tensor with several readers is stored: expressions are trees, whose sizes would double with each
 // reader.
 constexpr size_t kLargeTree = 64;
@@ -67,6 +94,7 @@ class Group {
         group_(group),
         knobs_(knobs),
         uses_(use_counts(group)),
+        results_(results_of(group)),
         emit_(context, name, group.dims, machine) {}
 
   Expected<KernelFunction> run(const schedules::UserSchedule* own) {
@@ -110,7 +138,8 @@ class Group {
     return operator_key(*apply.op, apply.attrs, args);
   }
 
-  // Stores tensors whose expressions have grown too large to be repeated by each reader.
+  // Stores tensors whose expressions have grown too large, or take too long, to be repeated by each reader. A result is
+  // stored in any case, so that its other readers load it. In the epilogue of a contraction, the sums were stored too.
   void bind(VarId var, std::string_view name, std::vector<LazyTensor> results) {
     for (size_t i = 0; i < results.size(); ++i) {
       LazyTensor& value = results[i];
@@ -118,8 +147,11 @@ class Group {
       Dims symbolic_indices;
       for (size_t d = 0; d < value.rank(); ++d)
         symbolic_indices.push_back(emit_.context().dim(emit_.context().symbol(fmt::format("i{}", d))));
-      const size_t size = tree_size(value.at(symbolic_indices), kLargestTree);
-      if (size >= kLargestTree || (size > kLargeTree && uses_[index(var)] > 1)) value = emit_.stored(name, value);
+      const Expr element = value.at(symbolic_indices);
+      const size_t size = tree_size(element, kLargestTree);
+      const bool is_slow = results_.contains(var) && !emit_.has_pending() && calls_slow_function(element);
+      if (size >= kLargestTree || ((size > kLargeTree || is_slow) && uses_[index(var)] > 1))
+        value = emit_.stored(name, value);
     }
     values_[var] = std::move(results);
   }
@@ -214,6 +246,7 @@ class Group {
   const Function& group_;
   const KnobLookup& knobs_;
   const std::vector<uint32_t> uses_;
+  const std::set<VarId> results_;
   Emitter emit_;
   std::map<VarId, std::vector<LazyTensor>> values_;
   std::map<ConstId, LazyTensor> constants_;

@@ -783,6 +783,34 @@ TEST(Kernels, IndicesOutOfRangeAndValuesThatAreNotFiniteAreErrors) {
   }
 }
 
+// The cell of an LSTM, whose state is read by the other results: each of its functions is computed once.
+TEST(Kernels, AResultWithSlowFunctionsIsLoadedByTheOtherResults) {
+  Context context;
+  Library library(context);
+  std::mt19937 random(test_seed(10));
+  constexpr std::string_view kCell = R"(
+    let %c = sigmoid(%f) * %before + sigmoid(%i) * tanh(%g);
+    let %h = sigmoid(%o) * tanh(%c);
+    (%c, %h, expand_dims(%h, axes=[0]))
+  )";
+  std::string params;
+  for (const char* name : {"i", "o", "f", "g", "before"})
+    params += fmt::format("{}%{}: Tensor[(1, 40), f32]", params.empty() ? "" : ", ", name);
+  const auto module = parse_call(context, params, kCell);
+  ASSERT_TRUE(module) << module.error().str();
+  const auto kernel = make_kernel(context, *module, "k", *module->function(context.symbol("main")), kMachine);
+  ASSERT_TRUE(kernel) << kernel.error().str();
+  const std::string text = loop::print(context, kernel->function);
+  std::map<std::string_view, size_t> calls;
+  for (const std::string_view function : {"exp(", "tanh("})
+    for (size_t at = text.find(function); at != text.npos; at = text.find(function, at + 1)) ++calls[function];
+  EXPECT_EQ(calls, (std::map<std::string_view, size_t>{{"exp(", 3}, {"tanh(", 2}})) << text;
+  compare(context, library, params, kCell, [&](std::string_view, DType dtype, const runtime::Shape& shape) {
+    return random_tensor(random, dtype, shape);
+  });
+  library.run_on_all_levels();
+}
+
 TEST(Kernels, EachOperatorHasALoweringOrIsListedAsWithout) {
   Context context;
   for (const Operator* op : context.operators())
