@@ -214,7 +214,7 @@ Expected<Tensor> parse_npy(std::span<const std::byte> file, std::string_view whe
   }
   Tensor tensor(header->dtype, header->shape);
   if (header->fortran && header->shape.size() > 1) transpose(data.data(), tensor);
-  else std::ranges::copy(data, tensor.bytes().begin());
+  else std::copy(data.begin(), data.end(), tensor.bytes().begin());
   if (header->swapped) {
     auto element = static_cast<size_t>(bytes(header->dtype));
     for (auto remaining = tensor.bytes(); !remaining.empty(); remaining = remaining.subspan(element)) {

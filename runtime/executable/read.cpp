@@ -128,7 +128,7 @@ class Reader {
       return {};
     }
     Tensor tensor(type, std::move(shape));
-    std::ranges::copy(data, tensor.bytes().begin());
+    std::copy(data.begin(), data.end(), tensor.bytes().begin());
     if (type == DType::kBool) {
       for (auto& b : tensor.bytes()) b = static_cast<std::byte>(b != std::byte{0});
     }

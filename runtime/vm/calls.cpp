@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -134,7 +135,7 @@ Expected<bool> Run::grow_by_concat(const CallKernel& call) {
   const auto bytes = checked_bytes(dtype, shape);
   if (!bytes) return false;
   const auto needed = static_cast<uint64_t>(*bytes);
-  const size_t done = grown.tensor.bytes().size();
+  const std::span<const std::byte> old = std::as_const(grown.tensor).bytes(), new_bytes = added.bytes();
   const bool in_place = grown.count == 1 && grown.room.bytes >= needed && grown.room.memory.use_count() == 2;
   Storage room = grown.room;
   if (!in_place) {
@@ -142,9 +143,9 @@ Expected<bool> Run::grow_by_concat(const CallKernel& call) {
     const auto promised = static_cast<uint64_t>(capacity ? std::max<int64_t>(*capacity, 0) : 0);
     room = session_.buffers.take(promised >= needed ? std::min(promised, std::max(kMostRoom, 2 * needed)) : 2 * needed);
     if (!room.memory) return no_memory();
-    std::ranges::copy(grown.tensor.bytes(), room.memory.get());
+    std::copy(old.begin(), old.end(), room.memory.get());
   }
-  std::ranges::copy(added.bytes(), room.memory.get() + done);
+  std::copy(new_bytes.begin(), new_bytes.end(), room.memory.get() + old.size());
   Tensor result = Tensor::in(room, dtype, std::move(shape));
   Word word = first;
   if (in_place) {
