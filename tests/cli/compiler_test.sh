@@ -145,7 +145,7 @@ cat >"$scratch/blocks.tn" <<'END'
 #[version = "1"]
 def @main(%x: Tensor[(40, 24), f32], %w: Tensor[(70, 24), f32]) -> Tensor[(40, 70), f32] { relu(dense(%x, %w)) }
 END
-gpu=("$tenon" compile "$scratch/blocks.tn" --targets cuda:emulated,cpu)
+gpu=("$tenon" compile "$scratch/blocks.tn" --targets "cuda:emulated,cpu")
 "$tenon" schedule "$scratch/blocks.tn" --op dense --level sm_80 -o "$scratch/gpu.steps" >/dev/null
 grep -q "^mark(.*thread_x)" "$scratch/gpu.steps"
 "${gpu[@]}" -o "$scratch/template.tnx" >/dev/null
