@@ -61,19 +61,18 @@ def @sequence_insert[A](%s: Sequence[A], %element: A, %position: Tensor[(), i64]
 }
 )";
 
-// Adds the definitions of a text to the module, unless it has them.
-Status define_text(NodeImport& node, const std::string& text) {
+// Adds the definitions of a text, one of which is `function`, unless the module has them: a body is imported several
+// times, and the text is parsed once.
+Status define_text(NodeImport& node, std::string_view function, const std::string& text) {
   Context& context = node.context();
+  if (node.builder().module().globals.contains(context.symbol(function))) return {};
   TENON_TRY_ASSIGN(parsed, parse(context, "#[version = \"1\"]\n" + text, {}, "the operators on sequences"));
   const std::string conflict = merge(context, node.builder().module(), *parsed);
   if (conflict.empty()) return {};
   return node.fail(fmt::format("{} has another definition in the module", conflict));
 }
 
-Status define_lists(NodeImport& node) {
-  if (node.builder().module().adts.contains(node.context().symbol("Sequence"))) return {};
-  return define_text(node, std::string(kLists));
-}
+Status define_lists(NodeImport& node) { return define_text(node, "sequence_length", std::string(kLists)); }
 
 Expected<Atom> list_call(NodeImport& node, std::string_view function, Atoms args) {
   TENON_TRY(define_lists(node));
@@ -196,8 +195,8 @@ Expected<Atom> list_concat(NodeImport& node, Atom list, int64_t axis, bool is_ne
   const std::string result = tensor_text(rank, element.dtype);
   const std::string part = is_new ? fmt::format("expand_dims(%x, axes=[{}])", along) : std::string("%x");
   const std::vector<int64_t> none(static_cast<size_t>(rank), 0);
-  TENON_TRY(
-      define_text(node, fmt::format(R"({lists}
+  TENON_TRY(define_text(node, name,
+                        fmt::format(R"({lists}
 def @{name}_more(%s: {elements}, %so_far: {result}) -> {result} {{
   match %s {{ Empty => %so_far, Append(%front, %x) => @{name}_more(%front, concat({part}, %so_far, axis={axis})) }}
 }}
@@ -223,7 +222,7 @@ Expected<Atom> list_split(NodeImport& node, Atom x, Atom sizes, int64_t axis, bo
       steps(static_cast<size_t>(rank), 1);
   mask[static_cast<size_t>(axis)] = 1, ends[static_cast<size_t>(axis)] = 0;
   TENON_TRY(define_text(
-      node,
+      node, name,
       fmt::format(R"({lists}
 const ${name}_mask: Tensor[({rank},), i64] = [{mask}];
 const ${name}_ends: Tensor[({rank},), i64] = [{ends}];

@@ -117,8 +117,8 @@ Expected<ImageBlocks> image_blocks_of(NodeImport& node, size_t dims) {
   return ImageBlocks{*strides, *dilations, *pads};
 }
 
-// ImageBlocks of known sizes: a transposed convolution of each channel whose weights copy every element of the block to
-// its position.
+// Blocks of known sizes: a transposed convolution of each channel whose weights copy every element of the block to its
+// position.
 Status col2im_by_convolution(NodeImport& node, const ImageBlocks& blocks, const Ints& image, const Ints& block) {
   const size_t dims = block.size();
   TENON_TRY(check_sizes(node, image, "the image"));
@@ -152,7 +152,7 @@ Status col2im_by_convolution(NodeImport& node, const ImageBlocks& blocks, const 
                            {"groups", rows / elements}}));
 }
 
-// ImageBlocks of sizes that are computed: each element is added to its index in the padded image.
+// Blocks of sizes that are computed: each element is added to its index in the padded image.
 Status col2im_by_scatter(NodeImport& node, const ImageBlocks& blocks, const OnnxInts& image, const OnnxInts& block) {
   const auto dims = static_cast<int64_t>(block.size());
   OnnxFormula f(node);
@@ -203,7 +203,7 @@ Status col2im_by_scatter(NodeImport& node, const ImageBlocks& blocks, const Onnx
   return f.result(f.apply_computed(ops::kSlice, {y}, inner));
 }
 
-// ImageBlocks [N, C * block, windows], each window's block added to an image.
+// Blocks [N, C * block, windows], each window's block added to an image.
 Status col2im(NodeImport& node) {
   TENON_TRY_ASSIGN(image, OnnxInts::input(node, 1, "the size of the image"));
   TENON_TRY_ASSIGN(block, OnnxInts::input(node, 2, "the size of a block"));
