@@ -211,7 +211,7 @@ class ModelImporter : public OnnxImport {
       scope_.names.emplace(input.name, *value);
     }
     for (const auto& [name, value] : options_.shapes) {
-      if (variables_.contains(name) || sequences_.contains(name)) continue;
+      if (variables_.contains(name) || stated_.contains(name)) continue;
       std::vector<std::string> known;
       for (const auto& [variable, symbol] : variables_) known.push_back(variable);
       return error(fmt::format("the model has no unknown size '{}'", name), options_.file,
@@ -220,10 +220,27 @@ class ModelImporter : public OnnxImport {
     return {};
   }
 
-  // An optional value is there. A sequence is a tuple of as many parameters as the user says.
+  // What the user states about an input beside its sizes, as "x.rank" of at most `largest`.
+  Expected<std::optional<int64_t>> stated(const std::string& name, int64_t largest) {
+    const auto found = options_.shapes.find(name);
+    if (found == options_.shapes.end()) return std::nullopt;
+    stated_.insert(name);
+    if (found->second >= 0 && found->second <= largest) return found->second;
+    return error(fmt::format("{}={}, must be 0 to {}", name, found->second, largest), options_.file);
+  }
+
+  // An optional value is present unless the user says otherwise. A sequence is a tuple of as many parameters as the
+  // user says.
   Expected<Atom> parameter(const OnnxValue& input) {
     const OnnxType& type = input.type;
-    if (type.kind == OnnxType::Kind::kOptional) return parameter({input.name, type.element[0]});
+    if (type.kind == OnnxType::Kind::kOptional) {
+      TENON_TRY_ASSIGN(present, stated(input.name + ".present", 1));
+      if (present->value_or(1) != 0) return parameter({input.name, type.element[0]});
+      const OnnxNode absent{"Optional", "", input.name, {}, {input.name}, {{"type", type.element[0]}}};
+      OnnxScope scope{{}, scope_.opsets};
+      TENON_TRY(convert(absent, {}, scope));
+      return scope.names.at(input.name);
+    }
     if (type.kind == OnnxType::Kind::kTensor) {
       TENON_TRY_ASSIGN(tensor, parameter_type(input));
       return builder_.param(*tensor, input.name);
@@ -239,10 +256,14 @@ class ModelImporter : public OnnxImport {
     if (type.element[0].kind != OnnxType::Kind::kTensor)
       return error(fmt::format("input '{}' is a sequence of sequences, which is not supported", input.name),
                    options_.file);
-    sequences_.insert(input.name);
+    stated_.insert(input.name);
     Atoms elements;
     for (int64_t k = 0; k < length->second; ++k) {
       OnnxValue element{fmt::format("{}.{}", input.name, k), type.element[0]};
+      if (!element.type.dims) {
+        TENON_TRY_ASSIGN(dims, stated_dims(input.name));
+        element.type.dims = std::move(*dims);
+      }
       // A size has the same name in each element, and yet may differ.
       if (element.type.dims) {
         for (OnnxDim& dim : *element.type.dims) dim.name = dim.name.empty() ? "" : fmt::format("{}_{}", dim.name, k);
@@ -253,14 +274,28 @@ class ModelImporter : public OnnxImport {
     return builder_.tuple(std::move(elements), input.name);
   }
 
+  // Unknown sizes of as many axes as the user states for a tensor or for the elements of a sequence.
+  Expected<std::optional<std::vector<OnnxDim>>> stated_dims(const std::string& name) {
+    TENON_TRY_ASSIGN(rank, stated(name + ".rank", 32));
+    if (!*rank) return std::nullopt;
+    return std::vector<OnnxDim>(static_cast<size_t>(**rank), OnnxDim{-1, ""});
+  }
+
   Expected<Type> parameter_type(const OnnxValue& input) {
-    if (!input.type.dims) {
-      return error(fmt::format("input '{}' is not a tensor with a shape", input.name), options_.file,
-                   "run onnx.shape_inference, or export with shapes");
+    std::optional<std::vector<OnnxDim>> given = input.type.dims;
+    if (!given) {
+      TENON_TRY_ASSIGN(stated, stated_dims(input.name));
+      given = std::move(*stated);
+    }
+    if (!given) {
+      return error(
+          fmt::format("input '{}' is not a tensor with a shape", input.name), options_.file,
+          fmt::format("--shapes {}.rank=2 makes it a matrix; or run onnx.shape_inference, or export with shapes",
+                      input.name));
     }
     Dims dims;
-    for (size_t i = 0; i < input.type.dims->size(); ++i) {
-      const OnnxDim& dim = (*input.type.dims)[i];
+    for (size_t i = 0; i < given->size(); ++i) {
+      const OnnxDim& dim = (*given)[i];
       dims.push_back(dim.value >= 0 ? context_.dim(dim.value)
                                     : unknown_size(dim.name, fmt::format("{}_{}", input.name, i)));
     }
@@ -464,7 +499,7 @@ class ModelImporter : public OnnxImport {
   OnnxScope scope_;
   Builder builder_;
   std::map<std::string, Symbol> variables_;  // of unknown sizes, by their names in the model
-  std::set<std::string> sequences_;          // inputs whose lengths are given
+  std::set<std::string> stated_;             // lengths, ranks and presence of inputs that the user states
   std::string prefix_;                       // of the names of nodes: the calls of functions around them
   int depth_ = 0;                            // of graphs and calls
   size_t nested_nodes_ = 0;                  // converted so far at a depth above 0

@@ -40,9 +40,7 @@ Expected<Block> finish(NodeImport& node, OpenBlock open, const std::vector<Type>
   for (size_t i = 0; i < types.size(); ++i) {
     Atom& result = open.results[i];
     TENON_TRY_ASSIGN(found, builder.type_of(result));
-    if (*found == types[i]) continue;
-    TENON_TRY_ASSIGN(as_wanted, types[i].tensor() ? append(Cast{result, types[i], {}}, types[i])
-                                                  : as_list(node, result, *found, types[i], append));
+    TENON_TRY_ASSIGN(as_wanted, as_type(node, result, *found, types[i], append));
     result = *as_wanted;
   }
   block.result = open.results.size() == 1 ? open.results[0] : Atom{};
@@ -54,7 +52,8 @@ Expected<Block> finish(NodeImport& node, OpenBlock open, const std::vector<Type>
 }
 
 // The type that a value has whether it is `a` or `b`: sizes that differ are erased, and so are sizes with a variable
-// that is not among `visible`; sequences of different lengths are lists. Nothing where ranks or dtypes differ.
+// that is not among `visible`; sequences of different lengths are lists,
+// and values of which one may be absent are optional. Nothing where ranks or dtypes differ.
 std::optional<Type> joined(NodeImport& node, Type a, Type b, const std::set<Symbol>& visible) {
   Context& context = node.context();
   const auto kept = [&](Dim dim) {
@@ -63,7 +62,11 @@ std::optional<Type> joined(NodeImport& node, Type a, Type b, const std::set<Symb
     return inside ? context.erased() : dim;
   };
   const TensorType *x = a.tensor(), *y = b.tensor();
-  if (!x || !y) return a == b ? std::optional(a) : joined_list(node, a, b);
+  if (!x || !y) {
+    if (a == b) return a;
+    const auto optional = joined_optional(node, a, b);
+    return optional ? optional : joined_list(node, a, b);
+  }
   if (x->dtype != y->dtype || x->rank() != y->rank()) return std::nullopt;
   Dims dims;
   for (size_t i = 0; i < x->dims.size(); ++i) {
@@ -311,11 +314,11 @@ class Iteration {
     return fields_of(node_, *last, results.size());
   }
 
-  // The carried values as arguments; sequences as lists where they are carried so.
+  // The carried values as arguments; sequences as lists and optional values as such where they are carried so.
   Status append_carried(Atoms& args, std::span<const Atom> values) {
     for (size_t k = 0; k < carried_.size(); ++k) {
-      const bool is_list = list_element(node_.context(), carried_[k]).has_value();
-      TENON_TRY_ASSIGN(value, is_list ? as_list(node_, values[k], carried_[k]) : Expected<Atom>(values[k]));
+      TENON_TRY_ASSIGN(value,
+                       carried_[k].tensor() ? Expected<Atom>(values[k]) : as_type(node_, values[k], carried_[k]));
       args.push_back(*value);
     }
     return {};

@@ -1,4 +1,5 @@
-// Sequences whose lengths are known when the model runs: lists, whose operations are written in the language itself.
+// Sequences whose lengths, and optional values whose presence, are known when the model runs: types of the module,
+// whose operations are written in the language itself.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -61,12 +62,26 @@ def @sequence_insert[A](%s: Sequence[A], %element: A, %position: Tensor[(), i64]
 }
 )";
 
+// An absent value is taken from an empty vector, which is refused; so that function does not call itself.
+constexpr std::string_view kOptionals = R"(
+type Optional[A] { None, Some(A) }
+
+def @optional_has_element[A](%o: Optional[A]) -> Tensor[(), bool] { match %o { Some(_) => true, None => false } }
+def @optional_absent[A](%o: Optional[A], %missing: Tensor[(), i64]) -> A {
+  match %o { Some(%x) => %x, None => @optional_absent(%o, %missing) }
+}
+def @optional_element[A](%o: Optional[A]) -> A {
+  match %o { Some(%x) => %x, None => @optional_absent(%o, gather(arange(count=0i64), 0i64, axis=0)) }
+}
+)";
+
 // Adds the definitions of a text, one of which is `function`, unless the module has them: a body is imported several
 // times, and the text is parsed once.
 Status define_text(NodeImport& node, std::string_view function, const std::string& text) {
   Context& context = node.context();
   if (node.builder().module().globals.contains(context.symbol(function))) return {};
-  TENON_TRY_ASSIGN(parsed, parse(context, "#[version = \"1\"]\n" + text, {}, "the operators on sequences"));
+  TENON_TRY_ASSIGN(parsed,
+                   parse(context, "#[version = \"1\"]\n" + text, {}, "the operators on sequences and optional values"));
   const std::string conflict = merge(context, node.builder().module(), *parsed);
   if (conflict.empty()) return {};
   return node.fail(fmt::format("{} has another definition in the module", conflict));
@@ -74,10 +89,22 @@ Status define_text(NodeImport& node, std::string_view function, const std::strin
 
 Status define_lists(NodeImport& node) { return define_text(node, "sequence_length", std::string(kLists)); }
 
-Expected<Atom> list_call(NodeImport& node, std::string_view function, Atoms args) {
-  TENON_TRY(define_lists(node));
+Status define_optionals(NodeImport& node) { return define_text(node, "optional_element", std::string(kOptionals)); }
+
+Expected<Atom> call_function(NodeImport& node, std::string_view function, Atoms args) {
   TENON_TRY_ASSIGN(result, node.builder().call(node.context().symbol(function), std::move(args)));
   return node.import().open_sizes(*result);
+}
+
+Expected<Atom> list_call(NodeImport& node, std::string_view function, Atoms args) {
+  TENON_TRY(define_lists(node));
+  return call_function(node, function, std::move(args));
+}
+
+// The argument of the type `name`[T].
+std::optional<Type> argument_of(const Context& context, Type type, std::string_view name) {
+  const auto* adt = std::get_if<AdtType>(&type.node->alternatives());
+  return adt && context.name(adt->name) == name ? std::optional(adt->args[0]) : std::nullopt;
 }
 
 // The tensor type with all sizes erased.
@@ -102,10 +129,7 @@ std::string tensor_text(int64_t rank, DType dtype) {
 
 }  // namespace
 
-std::optional<Type> list_element(const Context& context, Type type) {
-  const auto* adt = std::get_if<AdtType>(&type.node->alternatives());
-  return adt && context.name(adt->name) == "Sequence" ? std::optional(adt->args[0]) : std::nullopt;
-}
+std::optional<Type> list_element(const Context& context, Type type) { return argument_of(context, type, "Sequence"); }
 
 Expected<Type> list_type(NodeImport& node, Type element) {
   TENON_TRY(define_lists(node));
@@ -133,27 +157,72 @@ std::optional<Type> joined_list(NodeImport& node, Type a, Type b) {
   return list ? std::optional(*list) : std::nullopt;
 }
 
-Expected<Atom> as_list(NodeImport& node, Atom sequence, Type from, Type to, const BindValue& bind) {
-  if (from == to || !from.tuple()) return sequence;
+Expected<Atom> as_type(NodeImport& node, Atom value, Type from, Type to, const BindValue& bind) {
+  if (from == to) return value;
   Context& context = node.context();
+  if (to.tensor()) return bind(Cast{value, to, {}}, to);
+  if (const auto element = optional_element(context, to)) {
+    TENON_TRY_ASSIGN(open, as_type(node, value, from, *element, bind));
+    return bind(Construct{context.symbol("Some"), {*element}, {*open}}, to);
+  }
+  if (!from.tuple()) return value;
   const Type element = *list_element(context, to);
   TENON_TRY_ASSIGN(list, bind(Construct{context.symbol("Empty"), {element}, {}}, to));
   for (uint32_t i = 0; i < from.tuple()->fields.size(); ++i) {
-    TENON_TRY_ASSIGN(field, bind(Project{sequence, i}, from.tuple()->fields[i]));
-    if (from.tuple()->fields[i] != element) {
-      TENON_TRY_ASSIGN(open, bind(Cast{*field, element, {}}, element));
-      field = *open;
-    }
-    TENON_TRY_ASSIGN(longer, bind(Construct{context.symbol("Append"), {element}, {*list, *field}}, to));
+    const Type type = from.tuple()->fields[i];
+    TENON_TRY_ASSIGN(field, bind(Project{value, i}, type));
+    TENON_TRY_ASSIGN(open, as_type(node, *field, type, element, bind));
+    TENON_TRY_ASSIGN(longer, bind(Construct{context.symbol("Append"), {element}, {*list, *open}}, to));
     list = *longer;
   }
   return *list;
 }
 
-Expected<Atom> as_list(NodeImport& node, Atom sequence, Type to) {
-  TENON_TRY_ASSIGN(from, node.builder().type_of(sequence));
-  return as_list(node, sequence, *from, to,
-                 [&](Value value, Type) { return node.builder().bind(std::move(value), Symbol{}); });
+Expected<Atom> as_type(NodeImport& node, Atom value, Type to) {
+  TENON_TRY_ASSIGN(from, node.builder().type_of(value));
+  return as_type(node, value, *from, to,
+                 [&](Value bound, Type) { return node.builder().bind(std::move(bound), Symbol{}); });
+}
+
+std::optional<Type> optional_element(const Context& context, Type type) {
+  return argument_of(context, type, "Optional");
+}
+
+std::optional<Type> joined_optional(NodeImport& node, Type a, Type b) {
+  Context& context = node.context();
+  const auto x = optional_element(context, a), y = optional_element(context, b);
+  if (!x && !y) return std::nullopt;
+  const Type element = x ? *x : *y, other = x ? y.value_or(b) : a;
+  const auto joined = element.tensor() ? any_sizes(context, other) : joined_list(node, element, other);
+  return joined == element ? std::optional(x ? a : b) : std::nullopt;
+}
+
+namespace {
+
+// The type that values of an ONNX type have inside of Optional and Sequence.
+Expected<Type> contained_type(NodeImport& node, const OnnxType& type) {
+  if (type.kind == OnnxType::Kind::kTensor) {
+    if (!type.dims) return node.fail("the rank of an absent optional value is not known", "export with shapes");
+    return node.context().tensor(Dims(type.dims->size(), node.context().erased()), type.dtype);
+  }
+  TENON_TRY_ASSIGN(element, contained_type(node, type.element[0]));
+  return type.kind == OnnxType::Kind::kSequence ? list_type(node, *element) : element;
+}
+
+}  // namespace
+
+Expected<Atom> optional_absent(NodeImport& node, const OnnxType& type) {
+  TENON_TRY(define_optionals(node));
+  TENON_TRY_ASSIGN(element, contained_type(node, type));
+  return node.builder().bind(Construct{node.context().symbol("None"), {*element}, {}}, Symbol{});
+}
+
+Expected<Atom> optional_has_element(NodeImport& node, Atom optional) {
+  return call_function(node, "optional_has_element", {optional});
+}
+
+Expected<Atom> optional_get_element(NodeImport& node, Atom optional) {
+  return call_function(node, "optional_element", {optional});
 }
 
 Expected<Atom> list_empty(NodeImport& node, Type list) {

@@ -1,5 +1,5 @@
 // Converters of ONNX's sequences and optional values. A sequence is a tuple where its length is known when the model is
-// imported, otherwise a list; an optional value is the value itself, or omitted.
+// imported, otherwise a list; an optional value is the value itself where it is present for certain.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Expected<Atom> list_of(NodeImport& node, const Sequence& sequence, std::optional
   TENON_TRY_ASSIGN(list, list_type(node, *of));
   TENON_TRY_ASSIGN(from, node.builder().type_of(sequence.value));
   if (!joined_list(node, *from, *list)) return node.fail("the elements of the sequence have different ranks or types");
-  return as_list(node, sequence.value, *list);
+  return as_type(node, sequence.value, *list);
 }
 
 Status sequence_result(NodeImport& node, Atoms elements, size_t output = 0) {
@@ -277,18 +277,31 @@ Status sequence_map(NodeImport& node) {
   return {};
 }
 
+bool is_optional(NodeImport& node, const Atom& value) {
+  const auto type = node.builder().type_of(value);
+  return type && optional_element(node.context(), *type);
+}
+
 Status optional_value(NodeImport& node) {
+  const OnnxType* type = node.type_attr("type");
   if (!node.has_input(0)) {
-    return node.fail("an optional value without a value is not supported",
-                     "export the model with the value, or without the output");
+    if (!type) return node.fail("an absent optional value requires its type as the attribute 'type'");
+    return node.result(optional_absent(node, *type));
   }
-  (void)node.type_attr("type");
   TENON_TRY_ASSIGN(value, node.input(0));
   return node.result(0, *value);
 }
 
-Status optional_has_element(NodeImport& node) {
-  return node.result(node.constant(runtime::Tensor::of<bool>({}, std::array{node.has_input(0)})));
+Status optional_element(NodeImport& node) {
+  TENON_TRY_ASSIGN(value, node.input(0));
+  return is_optional(node, *value) ? node.result(optional_get_element(node, *value)) : node.result(0, *value);
+}
+
+Status optional_presence(NodeImport& node) {
+  if (!node.has_input(0)) return node.result(node.constant(runtime::Tensor::of<bool>({}, std::array{false})));
+  TENON_TRY_ASSIGN(value, node.input(0));
+  if (is_optional(node, *value)) return node.result(optional_has_element(node, *value));
+  return node.result(node.constant(runtime::Tensor::of<bool>({}, std::array{true})));
 }
 
 }  // namespace
@@ -297,8 +310,8 @@ std::span<const OnnxConverter> onnx_sequence_converters() {
   static constexpr OnnxConverter kTable[] = {
       {"ConcatFromSequence", 1, 1, concat_from_sequence},
       {"Optional", 0, 1, optional_value},
-      {"OptionalGetElement", 1, 1, optional_value},
-      {"OptionalHasElement", 0, 1, optional_has_element},
+      {"OptionalGetElement", 1, 1, optional_element},
+      {"OptionalHasElement", 0, 1, optional_presence},
       {"SequenceAt", 2, 2, sequence_at},
       {"SequenceConstruct", 1, 4096, sequence_construct},
       {"SequenceEmpty", 0, 0, sequence_empty},

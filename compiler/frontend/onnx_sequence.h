@@ -1,5 +1,6 @@
-// Sequences while a model is imported. A sequence whose length is known is a tuple; any other is a list, a value of the
-// type Sequence[T], whose operations are functions of the module (onnx_list.cpp).
+// Sequences and optional values while a model is imported. A sequence whose length is known is a tuple; any other is a
+// list, a value of the type Sequence[T]. An optional value that is present is that value; one that may be absent has
+// the type Optional[T]. The operations on both types are functions of the module (onnx_list.cpp).
 #pragma once
 
 #include <functional>
@@ -18,10 +19,22 @@ std::optional<Type> joined_list(NodeImport& node, Type a, Type b);
 
 // Appends the binding of a value, whose type is given, to a block that is open or closed.
 using BindValue = std::function<Expected<Atom>(Value value, Type type)>;
-// A sequence of the type `from` as the list type `to`, which joined_list() or list_type() made of it.
-Expected<Atom> as_list(NodeImport& node, Atom sequence, Type from, Type to, const BindValue& bind);
+// A value of the type `from` as the type `to`: a tensor with other sizes erased, or a sequence or optional value of a
+// type that joined_list(), list_type() or joined_optional() made of it.
+Expected<Atom> as_type(NodeImport& node, Atom value, Type from, Type to, const BindValue& bind);
 // The same in the block that is open.
-Expected<Atom> as_list(NodeImport& node, Atom sequence, Type to);
+Expected<Atom> as_type(NodeImport& node, Atom value, Type to);
+
+// T of Optional[T]; nothing where `type` is another one.
+std::optional<Type> optional_element(const Context& context, Type type);
+// The type of a value that is one of two, of which at least one may be absent; nothing where none may be, or where the
+// elements differ in more than their sizes.
+std::optional<Type> joined_optional(NodeImport& node, Type a, Type b);
+// The value that is absent, of the type that it would have.
+Expected<Atom> optional_absent(NodeImport& node, const OnnxType& type);
+Expected<Atom> optional_has_element(NodeImport& node, Atom optional);
+// The value; an absent one is an error when the model runs.
+Expected<Atom> optional_get_element(NodeImport& node, Atom optional);
 
 // A list with one more element at its end, whose sizes are erased.
 Expected<Atom> list_append(NodeImport& node, Atom list, Atom element);

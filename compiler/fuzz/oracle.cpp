@@ -65,6 +65,14 @@ void look(const runtime::Tensor& tensor, Run& run) {
   }
 }
 
+// The value of a binding. An operator with several results makes a tuple of tensors; fields of data are values of
+// earlier bindings.
+void look(const RunValue& value, Run& run) {
+  look(value.tensor(), run);
+  if (!value.object || value.object->kind != RunObject::Kind::kTuple) return;
+  for (const RunValue& field : value.object->fields) look(field.tensor(), run);
+}
+
 // The library functions of a run, which log their calls in it.
 Libraries logging(Run& run) {
   Libraries libraries;
@@ -83,8 +91,8 @@ Run execute(Context& context, const Module& module, std::span<const RunValue> in
   const Libraries libraries = logging(run);
   Observer observer;
   if (observe) {
-    for (const RunValue& input : inputs) look(input.tensor(), run);
-    observer = [&run](const Function&, VarId, const RunValue& value) { look(value.tensor(), run); };
+    for (const RunValue& input : inputs) look(input, run);
+    observer = [&run](const Function&, VarId, const RunValue& value) { look(value, run); };
   }
   run.result = interpret(context, module, context.symbol("main"), inputs, observer, libraries,
                          {.steps = steps, .bytes = kMaxTensorBytes});

@@ -24,9 +24,16 @@ namespace {
 namespace fs = std::filesystem;
 using runtime::Tensor;
 
+// The elements of an input or output: one of a tensor, none of an optional value that is absent.
+struct Extent {
+  std::optional<size_t> length;  // of a sequence
+  size_t tensors = 0;
+  int64_t rank = 0;  // of the first tensor
+};
+
 struct DataSet {
-  std::vector<Tensor> inputs, outputs;                               // a sequence is its elements
-  std::vector<std::optional<size_t>> input_lengths, output_lengths;  // of sequences
+  std::vector<Tensor> inputs, outputs;  // a sequence is its elements
+  std::vector<Extent> input_extents, output_extents;
 };
 
 // The fields of a message that are bytes, by their numbers, in order; nothing where it is damaged.
@@ -72,19 +79,21 @@ Status append_values(std::string_view bytes, const onnx::TypeProto& type, const 
     TENON_TRY(append_values(value, element, file, values, length));
     if (type.has_sequence_type()) ++*length;
   }
-  if (type.has_optional_type() && fields->empty()) return error("an optional value that is not there", file);
   return {};
 }
 
 Status read_values(const fs::path& folder, const char* kind, const auto& ports, std::vector<Tensor>& values,
-                   std::vector<std::optional<size_t>>& lengths) {
+                   std::vector<Extent>& extents) {
   for (int i = 0;; ++i) {
     const fs::path file = folder / fmt::format("{}_{}.pb", kind, i);
     if (!fs::exists(file) || i >= ports.size()) return {};
     TENON_TRY_ASSIGN(bytes, read_file(file));
     const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-    lengths.emplace_back();
-    TENON_TRY(append_values(text, ports[i].type(), file.filename().string(), values, lengths.back()));
+    const size_t first = values.size();
+    Extent& extent = extents.emplace_back();
+    TENON_TRY(append_values(text, ports[i].type(), file.filename().string(), values, extent.length));
+    extent.tensors = values.size() - first;
+    if (extent.tensors > 0) extent.rank = static_cast<int64_t>(values[first].shape().size());
   }
 }
 
@@ -94,8 +103,8 @@ Expected<std::vector<DataSet>> read_data(const fs::path& folder, const onnx::Gra
     const fs::path set = folder / fmt::format("test_data_set_{}", sets.size());
     if (!fs::exists(set)) break;
     DataSet data;
-    TENON_TRY(read_values(set, "input", graph.input(), data.inputs, data.input_lengths));
-    TENON_TRY(read_values(set, "output", graph.output(), data.outputs, data.output_lengths));
+    TENON_TRY(read_values(set, "input", graph.input(), data.inputs, data.input_extents));
+    TENON_TRY(read_values(set, "output", graph.output(), data.outputs, data.output_extents));
     sets.push_back(std::move(data));
   }
   if (sets.empty()) return error("there is no test_data_set_0", folder.string());
@@ -199,6 +208,27 @@ std::string one_line(const Diagnostic& diagnostic) {
 
 Outcome outcome(const Status& status) { return {true, status ? "" : one_line(status.error())}; }
 
+// The tensor type inside of sequences and optional values.
+const onnx::TypeProto& tensor_type(const onnx::TypeProto& type) {
+  if (type.has_sequence_type()) return tensor_type(type.sequence_type().elem_type());
+  return type.has_optional_type() ? tensor_type(type.optional_type().elem_type()) : type;
+}
+
+// What the user of a model states about inputs whose types leave it open: lengths of sequences, ranks, absence.
+std::map<std::string, int64_t> stated_shapes(const onnx::GraphProto& graph, const DataSet& set) {
+  std::map<std::string, int64_t> shapes;
+  for (int i = 0; i < graph.input_size() && i < static_cast<int>(set.input_extents.size()); ++i) {
+    const onnx::ValueInfoProto& input = graph.input(i);
+    const Extent& extent = set.input_extents[static_cast<size_t>(i)];
+    if (extent.length) shapes[input.name()] = static_cast<int64_t>(*extent.length);
+    if (extent.tensors == 0 && input.type().has_optional_type() && !extent.length)
+      shapes[input.name() + ".present"] = 0;
+    if (extent.tensors > 0 && !tensor_type(input.type()).tensor_type().has_shape())
+      shapes[input.name() + ".rank"] = extent.rank;
+  }
+  return shapes;
+}
+
 onnx::ModelProto read_proto(const fs::path& folder) {
   onnx::ModelProto model;
   if (const auto bytes = read_file(folder / "model.onnx")) {
@@ -213,19 +243,15 @@ NodeTestResult run_node_test(const fs::path& folder, bool with_compiled) {
   const onnx::ModelProto proto = read_proto(folder);
   const onnx::GraphProto& graph = proto.graph();
   const auto sets = read_data(folder, graph);
-  std::map<std::string, int64_t> lengths;
-  for (int i = 0; sets && i < graph.input_size() && i < static_cast<int>(sets->front().input_lengths.size()); ++i) {
-    if (const auto length = sets->front().input_lengths[static_cast<size_t>(i)])
-      lengths[graph.input(i).name()] = static_cast<int64_t>(*length);
-  }
-  auto model = read_model(folder / "model.onnx", lengths);
+  const auto shapes = sets ? stated_shapes(graph, sets->front()) : std::map<std::string, int64_t>();
+  auto model = read_model(folder / "model.onnx", shapes);
   if (!model) return {{true, one_line(model.error())}, {}};
   if (!sets) return {{true, one_line(sets.error())}, {}};
   NodeTestResult result{outcome(interpreted(*model, *sets)), {}};
   if (with_compiled && result.interpreted.passed()) {
     std::vector<std::string> names;
     for (int i = 0; i < graph.output_size(); ++i) {
-      const auto length = sets->front().output_lengths[static_cast<size_t>(i)];
+      const auto length = sets->front().output_extents[static_cast<size_t>(i)].length;
       if (!length) names.push_back(graph.output(i).name());
       for (size_t k = 0; length && k < *length; ++k) names.push_back(fmt::format("{}.{}", graph.output(i).name(), k));
     }

@@ -22,10 +22,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The results of the model, or what is wrong.
-Expected<std::vector<Tensor>> results_of(const onnx::ModelProto& model, const std::vector<Tensor>& inputs) {
+Expected<std::vector<Tensor>> results_of(const onnx::ModelProto& model, const std::vector<Tensor>& inputs,
+                                         const std::map<std::string, int64_t>& shapes = {}) {
   Context context;
   const std::string bytes = model.SerializeAsString();
-  auto module = import_onnx(context, std::as_bytes(std::span(bytes)), {.file = "m.onnx", .shapes = {}});
+  auto module = import_onnx(context, std::as_bytes(std::span(bytes)), {.file = "m.onnx", .shapes = shapes});
   if (!module) return std::unexpected(module.error());
   if (const Status status = verify(context, *module); !status) return std::unexpected(status.error());
   return interpret(context, *module, context.symbol("main"), inputs);
@@ -283,6 +284,132 @@ TEST(Sequences, OfDifferentLengthsInBranchesAndIterationsAreLists) {
     ASSERT_TRUE(results) << results.error().str();
     EXPECT_EQ((*results)[0].data<int64_t>()[0], at ? 5 : 3);
   }
+}
+
+// An optional value of x's type that a branch leaves out, where `at` is 0.
+onnx::ModelProto optional_model() {
+  onnx::ModelProto model = rows_model();
+  auto& graph = *model.mutable_graph();
+  add_ints(model, "zero", {}, {0});
+  add_node(graph, "Greater", {"at", "zero"}, {"more"});
+  auto& branch = add_node(graph, "If", {"more"}, {"o"});
+  auto& then_branch = set_graph(branch, "then_branch");
+  add_node(then_branch, "Optional", {"x"}, {"present"});
+  then_branch.add_output()->set_name("present");
+  auto& else_branch = set_graph(branch, "else_branch");
+  auto& absent = *add_node(else_branch, "Optional", {}, {"absent"}).add_attribute();
+  absent.set_name("type"), absent.set_type(onnx::AttributeProto::TYPE_PROTO);
+  *absent.mutable_tp() = graph.input(0).type();
+  else_branch.add_output()->set_name("absent");
+  add_node(graph, "OptionalHasElement", {"o"}, {"has"});
+  return model;
+}
+
+TEST(Optionals, ThatABranchLeavesOutAreKnownAtRunTime) {
+  onnx::ModelProto model = optional_model();
+  auto& graph = *model.mutable_graph();
+  auto& choice = add_node(graph, "If", {"has"}, {"y"});
+  auto& then_branch = set_graph(choice, "then_branch");
+  add_node(then_branch, "OptionalGetElement", {"o"}, {"value"});
+  then_branch.add_output()->set_name("value");
+  auto& else_branch = set_graph(choice, "else_branch");
+  add_node(else_branch, "Neg", {"x"}, {"negative"});
+  else_branch.add_output()->set_name("negative");
+  add_outputs(model, {"has", "y"});
+  for (const int64_t at : {0, 1}) {
+    const auto results = results_of(model, rows_inputs(2, at));
+    ASSERT_TRUE(results) << results.error().str();
+    EXPECT_EQ((*results)[0].data<bool>()[0], at == 1);
+    EXPECT_EQ(floats((*results)[1]),
+              at ? std::vector<float>({0, 0, 1, 10}) : std::vector<float>({-0.f, -0.f, -1, -10}));
+  }
+}
+
+TEST(Optionals, ReadingAnAbsentOneIsAnError) {
+  onnx::ModelProto model = optional_model();
+  add_node(*model.mutable_graph(), "OptionalGetElement", {"o"}, {"y"});
+  add_outputs(model, {"y"});
+  const auto present = results_of(model, rows_inputs(2, 1));
+  ASSERT_TRUE(present) << present.error().str();
+  EXPECT_THAT(floats((*present)[0]), ElementsAre(0, 0, 1, 10));
+  const auto absent = results_of(model, rows_inputs(2, 0));
+  ASSERT_FALSE(absent);
+  EXPECT_THAT(absent.error().what, HasSubstr("gather: the index 0"));
+}
+
+// The first iteration gets no value, each later one that of the one before.
+TEST(Optionals, AreCarriedFromOneIterationToTheNext) {
+  onnx::ModelProto model = rows_model();
+  auto& graph = *model.mutable_graph();
+  auto& absent = *add_node(graph, "Optional", {}, {"first"}).add_attribute();
+  absent.set_name("type"), absent.set_type(onnx::AttributeProto::TYPE_PROTO);
+  *absent.mutable_tp()->mutable_sequence_type()->mutable_elem_type() = graph.input(0).type();
+  auto& loop = add_node(graph, "Loop", {"at", "", "first"}, {"last", "seen"});
+  auto& body = set_graph(loop, "body");
+  for (const char* name : {"i", "go", "before"}) body.add_input()->set_name(name);
+  add_node(body, "Identity", {"go"}, {"on"});
+  add_node(body, "OptionalHasElement", {"before"}, {"is_there"});
+  add_node(body, "SequenceConstruct", {"x", "x"}, {"two"});
+  add_node(body, "Optional", {"two"}, {"next"});
+  for (const char* name : {"on", "next", "is_there"}) body.add_output()->set_name(name);
+  add_node(graph, "OptionalHasElement", {"last"}, {"has"});
+  add_outputs(model, {"has", "seen"});
+  for (const int64_t count : {0, 3}) {
+    const auto results = results_of(model, rows_inputs(2, count));
+    ASSERT_TRUE(results) << results.error().str();
+    EXPECT_EQ((*results)[0].data<bool>()[0], count > 0);
+    const auto seen = (*results)[1].data<bool>();
+    ASSERT_EQ(static_cast<int64_t>(seen.size()), count);
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i > 0);
+  }
+}
+
+TEST(Optionals, ThatAreInputsAreStatedToBeAbsent) {
+  onnx::ModelProto model = model_of(18);
+  auto& graph = *model.mutable_graph();
+  add_input(model, "x", {2});
+  graph.add_input()->set_name("o");
+  *graph.mutable_input(1)->mutable_type()->mutable_optional_type()->mutable_elem_type() = graph.input(0).type();
+  add_node(graph, "OptionalHasElement", {"o"}, {"y"});
+  add_outputs(model, {"y"});
+  const auto absent = results_of(model, {vector_of({1, 2})}, {{"o.present", 0}});
+  ASSERT_TRUE(absent) << absent.error().str();
+  EXPECT_FALSE((*absent)[0].data<bool>()[0]);
+  const auto present = results_of(model, {vector_of({1, 2}), vector_of({1, 2})});
+  ASSERT_TRUE(present) << present.error().str();
+  EXPECT_TRUE((*present)[0].data<bool>()[0]);
+  const auto wrong = results_of(model, {}, {{"o.present", 2}});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().str(), HasSubstr("o.present=2, must be 0 to 1"));
+}
+
+TEST(Optionals, WithoutAValueHaveAType) {
+  onnx::ModelProto model = model_of(18);
+  add_node(*model.mutable_graph(), "Optional", {}, {"o"});
+  add_node(*model.mutable_graph(), "OptionalHasElement", {"o"}, {"y"});
+  add_outputs(model, {"y"});
+  EXPECT_THAT(message(model), HasSubstr("an absent optional value requires its type as the attribute 'type'"));
+  auto& type = *model.mutable_graph()->mutable_node(0)->add_attribute();
+  type.set_name("type"), type.set_type(onnx::AttributeProto::TYPE_PROTO);
+  type.mutable_tp()->mutable_tensor_type()->set_elem_type(1);
+  EXPECT_THAT(message(model), HasSubstr("the rank of an absent optional value is not known"));
+}
+
+TEST(Inputs, WithoutAShapeHaveTheStatedRank) {
+  onnx::ModelProto model = model_of(18);
+  auto& graph = *model.mutable_graph();
+  graph.add_input()->set_name("x");
+  graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(1);
+  graph.add_input()->set_name("s");
+  *graph.mutable_input(1)->mutable_type()->mutable_sequence_type()->mutable_elem_type() = graph.input(0).type();
+  add_node(graph, "SequenceInsert", {"s", "x"}, {"t"});
+  set_int(add_node(graph, "ConcatFromSequence", {"t"}, {"y"}), "axis", 0);
+  add_outputs(model, {"y"});
+  EXPECT_THAT(message(model), HasSubstr("--shapes x.rank=2 makes it a matrix"));
+  const auto results =
+      results_of(model, {vector_of({1}), vector_of({2, 3}), vector_of({})}, {{"x.rank", 1}, {"s", 2}, {"s.rank", 1}});
+  ASSERT_TRUE(results) << results.error().str();
+  EXPECT_THAT(floats((*results)[0]), ElementsAre(2, 3, 1));
 }
 
 TEST(Sequences, PartsMustBeTheWholeAndAnEmptyListHasNoConcatenation) {
