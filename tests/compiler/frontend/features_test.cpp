@@ -308,11 +308,11 @@ onnx::ModelProto optional_model() {
 TEST(Optionals, ThatABranchLeavesOutAreKnownAtRunTime) {
   onnx::ModelProto model = optional_model();
   auto& graph = *model.mutable_graph();
-  auto& choice = add_node(graph, "If", {"has"}, {"y"});
-  auto& then_branch = set_graph(choice, "then_branch");
+  auto& selection = add_node(graph, "If", {"has"}, {"y"});
+  auto& then_branch = set_graph(selection, "then_branch");
   add_node(then_branch, "OptionalGetElement", {"o"}, {"value"});
   then_branch.add_output()->set_name("value");
-  auto& else_branch = set_graph(choice, "else_branch");
+  auto& else_branch = set_graph(selection, "else_branch");
   add_node(else_branch, "Neg", {"x"}, {"negative"});
   else_branch.add_output()->set_name("negative");
   add_outputs(model, {"has", "y"});
