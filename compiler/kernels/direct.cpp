@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "compiler/kernels/pack.h"
 #include "compiler/kernels/windows.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int64_t kPageElements = 1 << 10;  // elements of 4 bytes in a page
 constexpr int64_t kCacheLine = 64;          // bytes
+constexpr int64_t kShortSum = 64;           // terms of a sum that takes no longer than its store to L3
 constexpr double kStoreReload = 0.5;        // cycles to store a sum and load it again
 constexpr double kPhaseCycles = 0.5;        // to copy an element of the input into its phase
 constexpr double kCopyCycles = 1;           // to copy an element of a pixel beside those of its tile
@@ -62,8 +64,8 @@ class Direct {
     // L2 where L1 does not hold them.
     const bool has_phases = phases_[0] * phases_[1] > 1,
                scattered = has_phases && 2 * kCacheLine * terms > machine_.l1_bytes;
-    const Terms of_rows{.strided_lanes = scattered, .factors = factors_},
-        of_pixels{.strided_lanes = strided || scattered, .factors = factors_};
+    const Terms of_rows{.strided_lanes = scattered, .count = terms, .factors = factors_},
+        of_pixels{.strided_lanes = strided || scattered, .count = terms, .factors = factors_};
     const double row_cycles = choose_tile(machine_, outputs_, out_[1], vector, of_rows).cycles *
                               static_cast<double>(out_[0]) * static_cast<double>(terms);
     // The sums of flat tiles are stored and loaded again, to drop the pixels between rows.
@@ -165,14 +167,25 @@ class Direct {
 
   // Selects the outer loop by the elements that the inner loop reloads for each block of the outer one. Results whose
   // rows are `strided` and exceed L2, while the input fits, are stored row by row: stores to few pixels of all
-  // channels, each in a page of its own, take longer than reloading the input.
+  // channels, each in a page of its own, take longer than reloading the input. So are large results of short sums where
+  // L1 has too few sets for the channels' lines, so that each block of outputs reloads the input anyway.
   bool has_outer_weights(int64_t pixel_blocks = 1, int64_t weight_blocks = 1, bool strided = false) const {
     const int64_t weights = outputs_ * channels_ * kernel_[0] * kernel_[1], inputs = channels_ * in_[0] * in_[1],
                   results = outputs_ * out_[0] * out_[1];
     const int64_t stores =
         strided && results > elements_in(machine_.l2_bytes) && inputs <= elements_in(machine_.l2_bytes) ? results : 0;
+    const int64_t terms = channels_ * kernel_[0] * kernel_[1];
+    if (terms <= kShortSum && 2 * results > elements_in(machine_.l2_bytes) && lines_conflict()) weight_blocks = 0;
     return op_.emit.choose_option("outer", {{"pixels", static_cast<double>(weights * pixel_blocks + stores)},
                                             {"weights", static_cast<double>(inputs * weight_blocks)}}) == 1;
+  }
+
+  // Whether the cache lines of one pixel of all channels and outputs exceed by half the sets of L1 that their distance, a
+  // plane, selects. The sets span a page.
+  bool lines_conflict() const {
+    const int64_t sets = kPageElements * 4 / kCacheLine, ways = machine_.l1_bytes / (kPageElements * 4),
+                  plane = std::max<int64_t>(out_[0] * out_[1] * 4 / kCacheLine, 1);
+    return 2 * (channels_ + outputs_) >= 3 * ways * (sets / std::gcd(plane, sets));
   }
 
   // The tile of rows of pixels and vectors of channels, with the cycles of the whole convolution. Tiles cross rows only

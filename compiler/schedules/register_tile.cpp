@@ -12,7 +12,8 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
       terms.factors == Factors::kBytes && !machine.dot;  // even and odd bytes are multiplied in turn
   // One instruction multiplies a term and adds it.
   const bool fused = terms.factors == Factors::kElements ? machine.fma : !pairs;
-  const auto cycles = [&](int64_t r, int64_t width) {
+  // `misses`: the part of the blocks of rows that read strided lanes from beyond L1.
+  const auto cycles = [&](int64_t r, int64_t width, double misses) {
     const auto row_count = static_cast<double>(r), loaded = static_cast<double>(width),
                vectors = loaded / static_cast<double>(registers), sums = row_count * loaded;
     const double operations = split_bytes  ? 4 * sums + 2 * row_count + 3 * loaded
@@ -21,7 +22,7 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
                                            : 2 * sums;
     return std::max({operations / machine.multiply_adds, (row_count + loaded) / machine.loads, machine.latency}) +
            kLoaded * vectors + (terms.strided_rows ? 0.125 * row_count : 0) +
-           (terms.strided_lanes ? std::max(4 / vectors - 1, 0.0) : 0);
+           (terms.strided_lanes ? std::max(4 / vectors - 1, 0.0) * misses : 0);
   };
   // Beside the accumulators, registers hold the vectors, and one broadcast element that multiplies them, a product
   // that is not added yet where these are two instructions, or parts of bytes, or ones.
@@ -42,13 +43,15 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, 4); v *= 2) {
     for (int64_t r = 1; r <= std::min(most_rows, max_rows(v)); ++r) {
       TileShape shape{r, v};
+      const bool fits_l1 = terms.count > 0 && 2 * terms.count * v * kVectorBytes <= machine.l1_bytes;
+      const double misses = fits_l1 ? 1 / static_cast<double>((most_rows + r - 1) / r) : 1;
       // Blocks of rows and vectors, and their tails: one block of rows, and of vectors one for each power of two.
       const int64_t widest = v * vector / shortest;
       for (const auto& [rows_of, blocks] : {std::pair(r, most_rows / r), std::pair(most_rows % r, int64_t{1})}) {
         for (int64_t width = widest; width > 0 && rows_of > 0; width /= 2) {
           const int64_t times = width == widest ? lane_units / widest : lane_units / width % 2;
           if (times == 0) continue;
-          shape.cycles += static_cast<double>(blocks * times) * cycles(rows_of, width * unit);
+          shape.cycles += static_cast<double>(blocks * times) * cycles(rows_of, width * unit, misses);
           shape.code += rows_of * (width * unit + 1);
         }
       }

@@ -36,9 +36,11 @@ constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype =
 enum class Factors : uint8_t { kElements, kBytes, kSaturatingBytes, kInt16s };
 Factors factors_of(loop::BinaryOp op);
 // What the terms of a tile's sums are. Strided: whether the elements that a tile reads for one term are strided: each
-// row, or each vector, is in another page, as in a matrix that is read in place. Packed panels are contiguous.
+// row, or each vector, is in another page, as in a matrix that is read in place. Packed panels are contiguous. Lanes of
+// `count` terms (0: not known) that fit into L1 are read from there by all blocks of rows but the first.
 struct Terms {
   bool strided_rows = false, strided_lanes = false;
+  int64_t count = 0;
   Factors factors = Factors::kElements;
 };
 
