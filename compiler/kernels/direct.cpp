@@ -180,8 +180,8 @@ class Direct {
                                             {"weights", static_cast<double>(inputs * weight_blocks)}}) == 1;
   }
 
-  // Whether the cache lines of one pixel of all channels and outputs exceed by half the sets of L1 that their distance, a
-  // plane, selects. The sets span a page.
+  // Whether the cache lines of one pixel of all channels and outputs exceed by half the sets of L1 that their distance,
+  // a plane, selects. The sets span a page.
   bool lines_conflict() const {
     const int64_t sets = kPageElements * 4 / kCacheLine, ways = machine_.l1_bytes / (kPageElements * 4),
                   plane = std::max<int64_t>(out_[0] * out_[1] * 4 / kCacheLine, 1);
