@@ -16,9 +16,10 @@ constexpr int64_t kCacheLine = 64;          // bytes
 constexpr int64_t kShortSum = 64;           // terms of a sum that takes no longer than its store to L3
 constexpr double kStoreReload = 0.5;        // cycles to store a sum and load it again
 constexpr double kPhaseCycles = 0.5;        // to copy an element of the input into its phase
-constexpr double kCopyCycles = 1;           // to copy an element of a pixel beside those of its tile
-constexpr double kLinesOfTile = 1.3;        // cache lines of a channel of a tile of pixels, on average
-constexpr double kL2Bytes = 24;             // of a cycle
+constexpr double kRolledTerms = 1.1;  // cycles of terms in a loop of few iterations, beside those of an unrolled one
+constexpr double kCopyCycles = 1;     // to copy an element of a pixel beside those of its tile
+constexpr double kLinesOfTile = 1.3;  // cache lines of a channel of a tile of pixels, on average
+constexpr double kL2Bytes = 24;       // of a cycle
 
 // Lanes are either contiguous output pixels, unrolled over output channels, or output channels, unrolled over
 // contiguous pixels of a row. With channels as lanes an element of x is broadcast to all lanes, so strides cost
@@ -81,7 +82,9 @@ class Direct {
         (groups_.constant() == 1 || outputs_ % kTransposeSide == 0)) {
       const double phase_cycles = has_phases ? kPhaseCycles * static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
       const double pixel_cycles = std::min(row_cycles, flat_cycles) + phase_cycles;
-      if (op_.emit.choose_option("lanes", {{"pixels", pixel_cycles}, {"channels", channel_shape.cycles}}) == 1)
+      // Only pixels have unrolled loops over the taps of a row (Tiles::unrolls_short).
+      const double channel_cycles = channel_shape.cycles * (pointwise_ ? 1 : kRolledTerms);
+      if (op_.emit.choose_option("lanes", {{"pixels", pixel_cycles}, {"channels", channel_cycles}}) == 1)
         return with_channels_as_lanes(x, pad, channel_shape);
     }
     flat_ = pointwise_ || op_.emit.choose_option("pixels", {{"row", row_cycles}, {"flat", flat_cycles}}) == 1;
@@ -132,6 +135,7 @@ class Direct {
     tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups_, 1}};
     const TileAxis lanes{Role::kLanes, context_.dim(pixels), shape.vectors * vector},
         unrolled{Role::kRows, context_.dim(outputs_), shape.rows};
+    tiles.unrolls_short = true;
     AxisIds ids;
     const bool weights_outer = has_outer_weights(1, 1, strided);
     if (weights_outer) ids.channel = tiles.axes.size(), tiles.axes.push_back(unrolled);
@@ -180,12 +184,13 @@ class Direct {
                                             {"weights", static_cast<double>(inputs * weight_blocks)}}) == 1;
   }
 
-  // Whether the cache lines of one pixel of all channels and outputs exceed by half the sets of L1 that their distance,
-  // a plane, selects. The sets span a page.
+  // Whether the cache lines of a pixel's window and of its outputs exceed by half the sets of L1 that their distance, a
+  // plane, selects. The sets span a page.
   bool lines_conflict() const {
     const int64_t sets = kPageElements * 4 / kCacheLine, ways = machine_.l1_bytes / (kPageElements * 4),
                   plane = std::max<int64_t>(out_[0] * out_[1] * 4 / kCacheLine, 1);
-    return 2 * (channels_ + outputs_) >= 3 * ways * (sets / std::gcd(plane, sets));
+    const int64_t lines = channels_ * kernel_[0] * phases_[1] + outputs_;
+    return 2 * lines >= 3 * ways * (sets / std::gcd(plane, sets));
   }
 
   // The tile of rows of pixels and vectors of channels, with the cycles of the whole convolution. Tiles cross rows only

@@ -17,6 +17,8 @@ namespace {
 // beyond the cycles that computation hides.
 constexpr double kTransposeCycles = 80, kPartTransposeCycles = 100, kL2Cycles = 0.25;
 
+constexpr int64_t kShortLoop = 8;  // terms of a loop that is unrolled inside of others
+
 // A part of an axis: `count` blocks of `size` elements, from `begin` on.
 struct AxisPart {
   Dim begin, count;
@@ -80,7 +82,10 @@ class Nest {
     const Dims over = tiles_.over_of ? tiles_.over_of(at) : tiles_.over;
     for (size_t i = 0; i < over.size(); ++i) {
       const Symbol var = symbol(fmt::format("k{}", i));
-      sum.push_back({.var = var, .extent = over[i], .kind = LoopKind::kSerial, .body = {}});
+      const bool is_short = tiles_.unrolls_short && i > 0 && i + 1 == over.size() &&
+                            over[i].constant().value_or(kShortLoop + 1) <= kShortLoop;
+      sum.push_back(
+          {.var = var, .extent = over[i], .kind = is_short ? LoopKind::kUnrolled : LoopKind::kSerial, .body = {}});
       terms.push_back({.var = var, .extent = over[i], .kind = AxisKind::kReduce, .value = context_.dim(var)});
       k.push_back(context_.dim(var));
     }
