@@ -82,7 +82,7 @@ class Direct {
         (groups_.constant() == 1 || outputs_ % kTransposeSide == 0)) {
       const double phase_cycles = has_phases ? kPhaseCycles * static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
       const double pixel_cycles = std::min(row_cycles, flat_cycles) + phase_cycles;
-      // Only pixels have unrolled loops over the taps of a row (Tiles::unrolls_short).
+      // Only pixels have unrolled loops over the taps of a row (Tiles::unrolls_terms).
       const double channel_cycles = channel_shape.cycles * (pointwise_ ? 1 : kRolledTerms);
       if (op_.emit.choose_option("lanes", {{"pixels", pixel_cycles}, {"channels", channel_cycles}}) == 1)
         return with_channels_as_lanes(x, pad, channel_shape);
@@ -135,7 +135,7 @@ class Direct {
     tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups_, 1}};
     const TileAxis lanes{Role::kLanes, context_.dim(pixels), shape.vectors * vector},
         unrolled{Role::kRows, context_.dim(outputs_), shape.rows};
-    tiles.unrolls_short = true;
+    tiles.unrolls_terms = true;
     AxisIds ids;
     const bool weights_outer = has_outer_weights(1, 1, strided);
     if (weights_outer) ids.channel = tiles.axes.size(), tiles.axes.push_back(unrolled);
@@ -214,6 +214,7 @@ class Direct {
     Context& context = context_;
     Tiles tiles;
     tiles.transposed = true;
+    tiles.unrolls_terms = pointwise_;
     tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups_, 1}};
     const TileAxis outputs{Role::kLanes, context.dim(outputs_), shape.vectors * kTransposeSide},
         pixels{Role::kRows, context.dim(across_rows_ ? out_[0] * out_[1] : out_[1]), shape.rows};

@@ -209,7 +209,8 @@ class Direction {
                 .result_index =
                     [](const Dims& at) {
                       return Dims{at[2], at[0], at[1]};
-                    }};
+                    },
+                .unrolls_terms = true};
     const Dims dims{steps_, batch_, op_.dim(rows)};
     return op_.emit.contract("inputs", dims, op_.dtype(), std::move(tiles));
   }

@@ -17,7 +17,8 @@ namespace {
 // beyond the cycles that computation hides.
 constexpr double kTransposeCycles = 80, kPartTransposeCycles = 100, kL2Cycles = 0.25;
 
-constexpr int64_t kShortLoop = 8;  // terms of a loop that is unrolled inside of others
+constexpr int64_t kShortLoop = 8;                // terms of a loop that is unrolled inside of others
+constexpr int64_t kUnrolledTerms[] = {4, 3, 2};  // of a longer loop
 
 // A part of an axis: `count` blocks of `size` elements, from `begin` on.
 struct AxisPart {
@@ -82,11 +83,8 @@ class Nest {
     const Dims over = tiles_.over_of ? tiles_.over_of(at) : tiles_.over;
     for (size_t i = 0; i < over.size(); ++i) {
       const Symbol var = symbol(fmt::format("k{}", i));
-      const bool is_short = tiles_.unrolls_short && i > 0 && i + 1 == over.size() &&
-                            over[i].constant().value_or(kShortLoop + 1) <= kShortLoop;
-      sum.push_back(
-          {.var = var, .extent = over[i], .kind = is_short ? LoopKind::kUnrolled : LoopKind::kSerial, .body = {}});
-      terms.push_back({.var = var, .extent = over[i], .kind = AxisKind::kReduce, .value = context_.dim(var)});
+      terms.push_back(
+          {.var = var, .extent = over[i], .kind = AxisKind::kReduce, .value = add_term_loops(sum, var, over, i)});
       k.push_back(context_.dim(var));
     }
     const loop::BufferId acc = builder_.local(context_.name(builder_.stage_name(name_ + "_acc")), shape_, dtype_);
@@ -123,6 +121,27 @@ class Nest {
     if (part.size <= panel) return;
     index.block = context_.add(index.block, context_.floor_divide(lane, size));
     index.inner = context_.modulo(lane, size);
+  }
+
+  // Appends the loops over the terms along axis `i` and returns the index. The innermost axis is unrolled, whole where
+  // it is short and inside of others.
+  Dim add_term_loops(std::vector<For>& loops, Symbol var, const Dims& over, size_t i) const {
+    const int64_t extent = over[i].constant().value_or(0), unrolled = schedules::unrolled_terms(extent);
+    const bool is_innermost = std::all_of(over.begin() + static_cast<ptrdiff_t>(i) + 1, over.end(),
+                                          [](Dim dim) { return dim.constant() == 1; });
+    const auto append = [&](Symbol loop, Dim size, LoopKind kind) {
+      loops.push_back({.var = loop, .extent = size, .kind = kind, .body = {}});
+    };
+    if (!tiles_.unrolls_terms || !is_innermost || unrolled == 1) {
+      const bool whole = tiles_.unrolls_terms && is_innermost && i > 0 && extent > 1 && extent <= schedules::kFewTerms;
+      append(var, over[i], whole ? LoopKind::kUnrolled : LoopKind::kSerial);
+      return context_.dim(var);
+    }
+    const Symbol outer = symbol(fmt::format("{}o", context_.name(var))),
+                 inner = symbol(fmt::format("{}i", context_.name(var)));
+    append(outer, context_.dim(extent / unrolled), LoopKind::kSerial);
+    append(inner, context_.dim(unrolled), LoopKind::kUnrolled);
+    return context_.add(context_.multiply(context_.dim(outer), context_.dim(unrolled)), context_.dim(inner));
   }
 
   // Transposes the sums that `body` computes into a copy whose lanes are their rows, and stores the results from it.

@@ -65,9 +65,9 @@ struct Tiles {
   std::function<Dims(const Dims& at)> result_index;
   // The rows of a tile, at most 16, are the contiguous axis of the result: the tile is transposed before it is stored.
   bool transposed = false;
-  // The innermost of several reduction loops is unrolled where it is short. Its terms must not share broadcast elements,
-  // which would be kept in registers for all of them.
-  bool unrolls_short = false;
+  // The innermost reduction loop is unrolled: a term has few instructions beside those of the loop. Its terms must not
+  // share broadcast elements, which would be kept in registers for all of them.
+  bool unrolls_terms = false;
   int64_t shortest_vector = 0;  // of constant lanes; 0: a whole vector
 };
 

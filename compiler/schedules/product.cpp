@@ -254,7 +254,17 @@ class ProductTemplate {
     TENON_TRY(step("mark({}, {}, unroll)", sums, row));
     TENON_TRY(step("mark({}, {}, vector)", sums, column));
     TENON_TRY(step("mark({}, {}, unroll)", block, rows));
-    return step("mark({}, {}, vector)", block, columns);
+    TENON_TRY(step("mark({}, {}, vector)", block, columns));
+    return unroll_terms(sums, order[num_terms_ - 1]);
+  }
+
+  // A few terms of a known count have no loop around each: a term has few instructions beside those of its loop.
+  Status unroll_terms(Symbol sums, Symbol loop) {
+    const int64_t count = extent_of(sums, loop).constant().value_or(0), unrolled = unrolled_terms(count);
+    if (unrolled == 1) return {};
+    TENON_TRY(step("split({}, {}, {})", sums, loop, unrolled));
+    const std::vector<Symbol> loops = loops_of(sums);
+    return step("mark({}, {}, unroll)", sums, loops[loops.size() - 3]);
   }
 
   TypeContext& context_;

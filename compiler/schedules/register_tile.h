@@ -30,6 +30,13 @@ constexpr int64_t shortest_vector(const Machine& machine, int64_t vector) {
 }
 constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype == DType::kI64 ? 8 : 16; }
 
+// How many of `count` terms of a sum (0: not known) are in one iteration of their loop, of which they are a multiple.
+constexpr int64_t kFewTerms = 8;
+constexpr int64_t unrolled_terms(int64_t count) {
+  if (count <= kFewTerms) return 1;
+  return count % 4 == 0 ? 4 : count % 3 == 0 ? 3 : count % 2 == 0 ? 2 : 1;
+}
+
 // Whether a term is the product of two elements, or a dot product of four bytes or of two i16;
 // BinaryOp::kByteDotSaturating takes fewer instructions than an exact one where the machine has no instruction for
 // that.
