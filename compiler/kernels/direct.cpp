@@ -82,7 +82,7 @@ class Direct {
         (groups_.constant() == 1 || outputs_ % kTransposeSide == 0)) {
       const double phase_cycles = has_phases ? kPhaseCycles * static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
       const double pixel_cycles = std::min(row_cycles, flat_cycles) + phase_cycles;
-      // Only pixels have unrolled loops over the taps of a row (Tiles::unrolls_terms).
+      // Only pixels have unrolled loops over a row of kernel taps (Tiles::unrolls_terms).
       const double channel_cycles = channel_shape.cycles * (pointwise_ ? 1 : kRolledTerms);
       if (op_.emit.choose_option("lanes", {{"pixels", pixel_cycles}, {"channels", channel_cycles}}) == 1)
         return with_channels_as_lanes(x, pad, channel_shape);
