@@ -18,7 +18,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "to_npy writes the bytes as they are in memory");
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
-constexpr size_t kMaxRank = 32;  // NumPy's own limit
 
 struct Descr {
   std::string_view text;  // without the byte order

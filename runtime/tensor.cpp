@@ -25,7 +25,6 @@ int64_t element_count(std::span<const int64_t> shape) {
 }
 
 std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape) {
-  constexpr size_t kMaxRank = 32;
   constexpr int64_t kMaxBytes = int64_t{1} << 48;
   if (shape.size() > kMaxRank) return std::nullopt;
   int64_t product = bytes(dtype);

@@ -15,9 +15,10 @@
 namespace tenon::runtime {
 
 using Shape = std::vector<int64_t>;
+inline constexpr size_t kMaxRank = 32;  // of a tensor; NumPy's limit
 int64_t element_count(std::span<const int64_t> shape);
-// The bytes of a tensor of an untrusted shape; nothing if a size is negative, the rank above 32, or the product of the
-// nonzero sizes in bytes 2^48 or more.
+// The bytes of a tensor of an untrusted shape; nothing if a size is negative, the rank above kMaxRank, or the product
+// of the nonzero sizes in bytes 2^48 or more.
 std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape);
 std::string to_string(std::span<const int64_t> shape);  // "(1, 16, 28, 28)"
 

@@ -257,13 +257,14 @@ class ModelImporter : public OnnxImport {
       return error(fmt::format("input '{}' is a sequence of sequences, which is not supported", input.name),
                    options_.file);
     stated_.insert(input.name);
+    OnnxType element_type = type.element[0];
+    if (!element_type.dims) {
+      TENON_TRY_ASSIGN(dims, stated_dims(input.name));
+      element_type.dims = std::move(*dims);
+    }
     Atoms elements;
     for (int64_t k = 0; k < length->second; ++k) {
-      OnnxValue element{fmt::format("{}.{}", input.name, k), type.element[0]};
-      if (!element.type.dims) {
-        TENON_TRY_ASSIGN(dims, stated_dims(input.name));
-        element.type.dims = std::move(*dims);
-      }
+      OnnxValue element{fmt::format("{}.{}", input.name, k), element_type};
       // A size has the same name in each element, and yet may differ.
       if (element.type.dims) {
         for (OnnxDim& dim : *element.type.dims) dim.name = dim.name.empty() ? "" : fmt::format("{}_{}", dim.name, k);
@@ -276,26 +277,26 @@ class ModelImporter : public OnnxImport {
 
   // Unknown sizes of as many axes as the user states for a tensor or for the elements of a sequence.
   Expected<std::optional<std::vector<OnnxDim>>> stated_dims(const std::string& name) {
-    TENON_TRY_ASSIGN(rank, stated(name + ".rank", 32));
+    TENON_TRY_ASSIGN(rank, stated(name + ".rank", runtime::kMaxRank));
     if (!*rank) return std::nullopt;
     return std::vector<OnnxDim>(static_cast<size_t>(**rank), OnnxDim{-1, ""});
   }
 
   Expected<Type> parameter_type(const OnnxValue& input) {
-    std::optional<std::vector<OnnxDim>> given = input.type.dims;
-    if (!given) {
-      TENON_TRY_ASSIGN(stated, stated_dims(input.name));
-      given = std::move(*stated);
+    std::optional<std::vector<OnnxDim>> axes = input.type.dims;
+    if (!axes) {
+      TENON_TRY_ASSIGN(dims, stated_dims(input.name));
+      axes = std::move(*dims);
     }
-    if (!given) {
+    if (!axes) {
       return error(
           fmt::format("input '{}' is not a tensor with a shape", input.name), options_.file,
           fmt::format("--shapes {}.rank=2 makes it a matrix; or run onnx.shape_inference, or export with shapes",
                       input.name));
     }
     Dims dims;
-    for (size_t i = 0; i < given->size(); ++i) {
-      const OnnxDim& dim = (*given)[i];
+    for (size_t i = 0; i < axes->size(); ++i) {
+      const OnnxDim& dim = (*axes)[i];
       dims.push_back(dim.value >= 0 ? context_.dim(dim.value)
                                     : unknown_size(dim.name, fmt::format("{}_{}", input.name, i)));
     }

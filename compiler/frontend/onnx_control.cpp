@@ -52,8 +52,8 @@ Expected<Block> finish(NodeImport& node, OpenBlock open, const std::vector<Type>
 }
 
 // The type that a value has whether it is `a` or `b`: sizes that differ are erased, and so are sizes with a variable
-// that is not among `visible`; sequences of different lengths are lists,
-// and values of which one may be absent are optional. Nothing where ranks or dtypes differ.
+// that is not among `visible`; sequences of different lengths are lists, and values of which one may be absent are
+// optional. Nothing where ranks or dtypes differ.
 std::optional<Type> joined(NodeImport& node, Type a, Type b, const std::set<Symbol>& visible) {
   Context& context = node.context();
   const auto kept = [&](Dim dim) {

@@ -1,5 +1,5 @@
-// Sequences whose lengths, and optional values whose presence, are known when the model runs: types of the module,
-// whose operations are written in the language itself.
+// Sequences of unknown length, and optional values of unknown presence: types of the module, whose operations are
+// functions of the module, parsed from text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -62,7 +62,8 @@ def @sequence_insert[A](%s: Sequence[A], %element: A, %position: Tensor[(), i64]
 }
 )";
 
-// An absent value is taken from an empty vector, which is refused; so that function does not call itself.
+// Reading an absent value reads an index of an empty vector, which gather refuses: @optional_absent, whose body only
+// completes the type A, is never entered.
 constexpr std::string_view kOptionals = R"(
 type Optional[A] { None, Some(A) }
 
@@ -125,6 +126,16 @@ std::string tensor_text(int64_t rank, DType dtype) {
   std::string dims;
   for (int64_t i = 0; i < rank; ++i) dims += "?, ";
   return fmt::format("Tensor[({}), {}]", dims, runtime::name(dtype));
+}
+
+// The type that values of an ONNX type have inside of Optional and Sequence.
+Expected<Type> contained_type(NodeImport& node, const OnnxType& type) {
+  if (type.kind == OnnxType::Kind::kTensor) {
+    if (!type.dims) return node.fail("the rank of an absent optional value is not known", "export with shapes");
+    return node.context().tensor(Dims(type.dims->size(), node.context().erased()), type.dtype);
+  }
+  TENON_TRY_ASSIGN(element, contained_type(node, type.element[0]));
+  return type.kind == OnnxType::Kind::kSequence ? list_type(node, *element) : element;
 }
 
 }  // namespace
@@ -196,20 +207,6 @@ std::optional<Type> joined_optional(NodeImport& node, Type a, Type b) {
   const auto joined = element.tensor() ? any_sizes(context, other) : joined_list(node, element, other);
   return joined == element ? std::optional(x ? a : b) : std::nullopt;
 }
-
-namespace {
-
-// The type that values of an ONNX type have inside of Optional and Sequence.
-Expected<Type> contained_type(NodeImport& node, const OnnxType& type) {
-  if (type.kind == OnnxType::Kind::kTensor) {
-    if (!type.dims) return node.fail("the rank of an absent optional value is not known", "export with shapes");
-    return node.context().tensor(Dims(type.dims->size(), node.context().erased()), type.dtype);
-  }
-  TENON_TRY_ASSIGN(element, contained_type(node, type.element[0]));
-  return type.kind == OnnxType::Kind::kSequence ? list_type(node, *element) : element;
-}
-
-}  // namespace
 
 Expected<Atom> optional_absent(NodeImport& node, const OnnxType& type) {
   TENON_TRY(define_optionals(node));

@@ -298,10 +298,11 @@ Status optional_element(NodeImport& node) {
 }
 
 Status optional_presence(NodeImport& node) {
-  if (!node.has_input(0)) return node.result(node.constant(runtime::Tensor::of<bool>({}, std::array{false})));
-  TENON_TRY_ASSIGN(value, node.input(0));
-  if (is_optional(node, *value)) return node.result(optional_has_element(node, *value));
-  return node.result(node.constant(runtime::Tensor::of<bool>({}, std::array{true})));
+  if (node.has_input(0)) {
+    TENON_TRY_ASSIGN(value, node.input(0));
+    if (is_optional(node, *value)) return node.result(optional_has_element(node, *value));
+  }
+  return node.result(node.constant(runtime::Tensor::of<bool>({}, std::array{node.has_input(0)})));
 }
 
 }  // namespace

@@ -174,14 +174,14 @@ class Direct {
   // channels, each in a page of its own, take longer than reloading the input. So are large results of short sums where
   // L1 has too few sets for the channels' lines, so that each block of outputs reloads the input anyway.
   bool has_outer_weights(int64_t pixel_blocks = 1, int64_t weight_blocks = 1, bool strided = false) const {
-    const int64_t weights = outputs_ * channels_ * kernel_[0] * kernel_[1], inputs = channels_ * in_[0] * in_[1],
-                  results = outputs_ * out_[0] * out_[1];
+    const int64_t terms = channels_ * kernel_[0] * kernel_[1], weights = outputs_ * terms,
+                  inputs = channels_ * in_[0] * in_[1], results = outputs_ * out_[0] * out_[1];
     const int64_t stores =
         strided && results > elements_in(machine_.l2_bytes) && inputs <= elements_in(machine_.l2_bytes) ? results : 0;
-    const int64_t terms = channels_ * kernel_[0] * kernel_[1];
-    if (terms <= kShortSum && 2 * results > elements_in(machine_.l2_bytes) && lines_conflict()) weight_blocks = 0;
-    return op_.emit.choose_option("outer", {{"pixels", static_cast<double>(weights * pixel_blocks + stores)},
-                                            {"weights", static_cast<double>(inputs * weight_blocks)}}) == 1;
+    const bool reloads_anyway = terms <= kShortSum && 2 * results > elements_in(machine_.l2_bytes) && lines_conflict();
+    return op_.emit.choose_option("outer",
+                                  {{"pixels", static_cast<double>(weights * pixel_blocks + stores)},
+                                   {"weights", reloads_anyway ? 0 : static_cast<double>(inputs * weight_blocks)}}) == 1;
   }
 
   // Whether the cache lines of a pixel's window and of its outputs exceed by half the sets of L1 that their distance, a

@@ -17,9 +17,6 @@ namespace {
 // beyond the cycles that computation hides.
 constexpr double kTransposeCycles = 80, kPartTransposeCycles = 100, kL2Cycles = 0.25;
 
-constexpr int64_t kShortLoop = 8;                // terms of a loop that is unrolled inside of others
-constexpr int64_t kUnrolledTerms[] = {4, 3, 2};  // of a longer loop
-
 // A part of an axis: `count` blocks of `size` elements, from `begin` on.
 struct AxisPart {
   Dim begin, count;
@@ -132,8 +129,9 @@ class Nest {
     const auto append = [&](Symbol loop, Dim size, LoopKind kind) {
       loops.push_back({.var = loop, .extent = size, .kind = kind, .body = {}});
     };
-    if (!tiles_.unrolls_terms || !is_innermost || unrolled == 1) {
-      const bool whole = tiles_.unrolls_terms && is_innermost && i > 0 && extent > 1 && extent <= schedules::kFewTerms;
+    const bool unrolls = tiles_.unrolls_terms && is_innermost;
+    if (!unrolls || unrolled == 1) {
+      const bool whole = unrolls && i > 0 && extent > 1 && extent <= schedules::kFewTerms;
       append(var, over[i], whole ? LoopKind::kUnrolled : LoopKind::kSerial);
       return context_.dim(var);
     }

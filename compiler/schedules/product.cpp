@@ -258,7 +258,7 @@ class ProductTemplate {
     return unroll_terms(sums, order[num_terms_ - 1]);
   }
 
-  // A few terms of a known count have no loop around each: a term has few instructions beside those of its loop.
+  // Unrolls the loop over the terms where their count is known: a term has few instructions beside those of the loop.
   Status unroll_terms(Symbol sums, Symbol loop) {
     const int64_t count = extent_of(sums, loop).constant().value_or(0), unrolled = unrolled_terms(count);
     if (unrolled == 1) return {};

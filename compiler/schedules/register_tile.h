@@ -30,8 +30,8 @@ constexpr int64_t shortest_vector(const Machine& machine, int64_t vector) {
 }
 constexpr int64_t lanes_of(DType dtype) { return dtype == DType::kF64 || dtype == DType::kI64 ? 8 : 16; }
 
-// How many of `count` terms of a sum (0: not known) are in one iteration of their loop, of which they are a multiple.
-constexpr int64_t kFewTerms = 8;
+constexpr int64_t kFewTerms = 8;  // of a sum, whose loop is not split
+// The factor by which the loop over `count` terms of a sum (0: not known) is unrolled; it divides the count.
 constexpr int64_t unrolled_terms(int64_t count) {
   if (count <= kFewTerms) return 1;
   return count % 4 == 0 ? 4 : count % 3 == 0 ? 3 : count % 2 == 0 ? 2 : 1;

@@ -38,8 +38,9 @@ Status create_tensor(tenon_dtype dtype, uint32_t rank, const int64_t* sizes, con
                  "tenon_tensor_create", "take an enumerator of tenon_dtype", Fault::kUsage);
   }
   if (rank > 0) TENON_TRY(require("tenon_tensor_create", {{"sizes", sizes}}));
-  if (rank > 32) {
-    return error(fmt::format("the rank is {}, must be at most 32", rank), "tenon_tensor_create", {}, Fault::kUsage);
+  if (rank > runtime::kMaxRank) {
+    return error(fmt::format("the rank is {}, must be at most {}", rank, runtime::kMaxRank), "tenon_tensor_create", {},
+                 Fault::kUsage);
   }
   Shape shape(sizes, sizes + rank);
   const auto type = static_cast<DType>(dtype);

@@ -16,8 +16,6 @@
 namespace tenon::runtime {
 namespace {
 
-constexpr size_t kMaxRank = 32;
-
 #if defined(__x86_64__)
 constexpr std::string_view kArchitecture = "x86_64";
 std::vector<std::string_view> find_levels() {

@@ -91,8 +91,9 @@ macro(tenon_busy_folder)
   endif()
 endmacro()
 
-# Code that is never hot (commands, files, reports, random programs, tests) compiles in three quarters of the
-# time at -O1, and is small at -Os where the runtime alone is built: the targets that follow in this folder, and the folders below.
+# Code that is never hot (commands, files, reports, random programs, tests), and passes beside which LLVM takes the time
+# of a compilation, compile in three quarters of the time at -O1, and are small at -Os where the runtime alone is built:
+# the targets that follow in this folder, and the folders below.
 macro(tenon_cold_folder)
   add_compile_options(${TENON_COLD_OPTIONS})
 endmacro()

@@ -286,6 +286,13 @@ TEST(Sequences, OfDifferentLengthsInBranchesAndIterationsAreLists) {
   }
 }
 
+// The attribute "type" of a node, which is added.
+onnx::TypeProto& add_type(onnx::NodeProto& node) {
+  onnx::AttributeProto& attr = *node.add_attribute();
+  attr.set_name("type"), attr.set_type(onnx::AttributeProto::TYPE_PROTO);
+  return *attr.mutable_tp();
+}
+
 // An optional value of x's type that a branch leaves out, where `at` is 0.
 onnx::ModelProto optional_model() {
   onnx::ModelProto model = rows_model();
@@ -297,9 +304,7 @@ onnx::ModelProto optional_model() {
   add_node(then_branch, "Optional", {"x"}, {"present"});
   then_branch.add_output()->set_name("present");
   auto& else_branch = set_graph(branch, "else_branch");
-  auto& absent = *add_node(else_branch, "Optional", {}, {"absent"}).add_attribute();
-  absent.set_name("type"), absent.set_type(onnx::AttributeProto::TYPE_PROTO);
-  *absent.mutable_tp() = graph.input(0).type();
+  add_type(add_node(else_branch, "Optional", {}, {"absent"})) = graph.input(0).type();
   else_branch.add_output()->set_name("absent");
   add_node(graph, "OptionalHasElement", {"o"}, {"has"});
   return model;
@@ -341,9 +346,8 @@ TEST(Optionals, ReadingAnAbsentOneIsAnError) {
 TEST(Optionals, AreCarriedFromOneIterationToTheNext) {
   onnx::ModelProto model = rows_model();
   auto& graph = *model.mutable_graph();
-  auto& absent = *add_node(graph, "Optional", {}, {"first"}).add_attribute();
-  absent.set_name("type"), absent.set_type(onnx::AttributeProto::TYPE_PROTO);
-  *absent.mutable_tp()->mutable_sequence_type()->mutable_elem_type() = graph.input(0).type();
+  onnx::TypeProto& type = add_type(add_node(graph, "Optional", {}, {"first"}));
+  *type.mutable_sequence_type()->mutable_elem_type() = graph.input(0).type();
   auto& loop = add_node(graph, "Loop", {"at", "", "first"}, {"last", "seen"});
   auto& body = set_graph(loop, "body");
   for (const char* name : {"i", "go", "before"}) body.add_input()->set_name(name);
@@ -389,9 +393,7 @@ TEST(Optionals, WithoutAValueHaveAType) {
   add_node(*model.mutable_graph(), "OptionalHasElement", {"o"}, {"y"});
   add_outputs(model, {"y"});
   EXPECT_THAT(message(model), HasSubstr("an absent optional value requires its type as the attribute 'type'"));
-  auto& type = *model.mutable_graph()->mutable_node(0)->add_attribute();
-  type.set_name("type"), type.set_type(onnx::AttributeProto::TYPE_PROTO);
-  type.mutable_tp()->mutable_tensor_type()->set_elem_type(1);
+  add_type(*model.mutable_graph()->mutable_node(0)).mutable_tensor_type()->set_elem_type(1);
   EXPECT_THAT(message(model), HasSubstr("the rank of an absent optional value is not known"));
 }
 
