@@ -24,13 +24,16 @@ std::optional<std::pair<llvm::Intrinsic::ID, llvm::Intrinsic::ID>> instructions_
 
 }  // namespace
 
-std::optional<AsyncCopyEmitter::Copy> AsyncCopyEmitter::copy_in(const loop::For& loop) {
-  const auto* stage = loop.body.size() == 1 ? std::get_if<loop::Stage>(&loop.body.front().form) : nullptr;
-  if (!stage || !stage->async) return std::nullopt;
-  const auto& store = std::get<loop::Store>(stage->body.front().form);
+std::optional<AsyncCopyEmitter::Copy> AsyncCopyEmitter::copy_of(const loop::Stage& stage) {
+  if (!frames_.unit().is_gpu() || frame().lanes != 0 || !stage.async) return std::nullopt;
+  const auto& store = std::get<loop::Store>(stage.body.front().form);
   auto copied = loop::copied_element(store.value);
   if (!copied) return std::nullopt;
-  return Copy{stage, &store, copied->element, std::move(copied->conditions)};
+  return Copy{&stage, &store, copied->element, std::move(copied->conditions)};
+}
+
+int64_t AsyncCopyEmitter::element_bytes(const Copy& copy) {
+  return static_cast<int64_t>(runtime::bytes(function().buffer(copy.store->buffer).dtype));
 }
 
 void AsyncCopyEmitter::at_iteration(const loop::For& loop, const loop::Stage& stage, int64_t iteration,
@@ -96,42 +99,48 @@ void AsyncCopyEmitter::guarded(const loop::Stage& stage, size_t guard, const std
       b_.CreateICmpSLT(indices_.value(left), indices_.value(right)), [&] { guarded(stage, guard + 1, emit); }, [] {});
 }
 
-void AsyncCopyEmitter::emit_copy(const loop::For& loop, const Copy& copy, int64_t bytes) {
-  at_iteration(loop, *copy.stage, 0, [&] {
-    const auto pointer = [&](BufferId buffer, const Dims& at, unsigned space) {
-      const Dims indices = indices_.resolve(at);
-      indices_.check_divisions(indices);
-      const MemoryEmitter::Address address = memory_.address(buffer, indices);
-      Value* generic = memory_.pointer(address, address.offset, frames_.memory_type(function().buffer(buffer).dtype));
-      return b_.CreateAddrSpaceCast(generic, b_.getPtrTy(space));
-    };
-    Value* condition = nullptr;
-    for (const Expr& each : copy.conditions) {
-      Value* holds = exprs_.root_expression(each);
-      condition = condition ? b_.CreateAnd(condition, holds) : holds;
-    }
-    Value* to = pointer(copy.store->buffer, copy.store->indices, kSharedSpace);
-    Value* from = pointer(copy.load->buffer, copy.load->indices, kGlobalSpace);
-    const auto [whole, some] = *instructions_of(bytes);
-    if (!condition) {
-      b_.CreateIntrinsic(whole, {}, {to, from});
-    } else {
-      Value* copied = b_.CreateSelect(condition, b_.getInt32(static_cast<uint32_t>(bytes)), b_.getInt32(0));
-      b_.CreateIntrinsic(some, {}, {to, from, copied});
-    }
-  });
+void AsyncCopyEmitter::emit_copy(const Copy& copy, int64_t bytes) {
+  const auto pointer = [&](BufferId buffer, const Dims& at, unsigned space) {
+    const Dims indices = indices_.resolve(at);
+    indices_.check_divisions(indices);
+    const MemoryEmitter::Address address = memory_.address(buffer, indices);
+    Value* generic = memory_.pointer(address, address.offset, frames_.memory_type(function().buffer(buffer).dtype));
+    return b_.CreateAddrSpaceCast(generic, b_.getPtrTy(space));
+  };
+  Value* condition = nullptr;
+  for (const Expr& each : copy.conditions) {
+    Value* holds = exprs_.root_expression(each);
+    condition = condition ? b_.CreateAnd(condition, holds) : holds;
+  }
+  Value* to = pointer(copy.store->buffer, copy.store->indices, kSharedSpace);
+  Value* from = pointer(copy.load->buffer, copy.load->indices, kGlobalSpace);
+  const auto [whole, some] = *instructions_of(bytes);
+  if (!condition) {
+    b_.CreateIntrinsic(whole, {}, {to, from});
+  } else {
+    Value* copied = b_.CreateSelect(condition, b_.getInt32(static_cast<uint32_t>(bytes)), b_.getInt32(0));
+    b_.CreateIntrinsic(some, {}, {to, from, copied});
+  }
 }
 
 bool AsyncCopyEmitter::emit(const loop::For& loop) {
-  const auto copy = frames_.unit().is_gpu() && frame().lanes == 0 ? copy_in(loop) : std::nullopt;
+  const auto* stage = loop.body.size() == 1 ? std::get_if<loop::Stage>(&loop.body.front().form) : nullptr;
+  const auto copy = stage ? copy_of(*stage) : std::nullopt;
   const auto elements = loop.extent.constant();
   if (!copy || !elements) return false;
-  const int64_t bytes = *elements * runtime::bytes(function().buffer(copy->store->buffer).dtype);
+  const int64_t bytes = *elements * element_bytes(*copy);
   if (!instructions_of(bytes) || !is_one_access(loop, *copy, *elements)) return false;
   for (const Expr& condition : copy->conditions)
     if (!is_uniform(loop, *copy, condition, *elements)) return false;
-  guarded(*copy->stage, 0, [&] { emit_copy(loop, *copy, bytes); });
+  guarded(*copy->stage, 0, [&] { at_iteration(loop, *copy->stage, 0, [&] { emit_copy(*copy, bytes); }); });
   frames_.clear_block_cache();
+  return true;
+}
+
+bool AsyncCopyEmitter::emit_point(const loop::Stage& stage) {
+  const auto copy = copy_of(stage);
+  if (!copy || !instructions_of(element_bytes(*copy))) return false;
+  emit_copy(*copy, element_bytes(*copy));
   return true;
 }
 

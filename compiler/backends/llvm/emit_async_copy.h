@@ -20,9 +20,12 @@ class AsyncCopyEmitter : EmitterPart {
       : EmitterPart(frames), indices_(indices), control_(control), memory_(memory), exprs_(exprs) {}
 
   // Emits the loop around an asynchronous stage as one instruction, if its iterations copy adjacent elements that are
-  // aligned together, all of them or none. Else returns false: the elements are then copied one by one, which is right
-  // as well, since a copy may end at any time before the wait.
+  // aligned together, all of them or none. Else returns false.
   bool emit(const loop::For& loop);
+  // Emits a point of an asynchronous stage, in the environment of its axes, as one instruction, if its element has 4 or
+  // 8 bytes. Else returns false: the element is then loaded and stored, which is right as well, since a copy may end at
+  // any time before the wait.
+  bool emit_point(const loop::Stage& stage);
 
  private:
   struct Copy {
@@ -31,14 +34,15 @@ class AsyncCopyEmitter : EmitterPart {
     const loop::Load* load = nullptr;
     std::vector<Expr> conditions;  // of the copy; without one, zeros are stored
   };
-  static std::optional<Copy> copy_in(const loop::For& loop);
+  std::optional<Copy> copy_of(const loop::Stage& stage);
   // Runs `use` in the environment of the stage at this iteration.
   void at_iteration(const loop::For& loop, const loop::Stage& stage, int64_t iteration,
                     const std::function<void()>& use);
   bool is_one_access(const loop::For& loop, const Copy& copy, int64_t elements);
   bool is_uniform(const loop::For& loop, const Copy& copy, const Expr& condition, int64_t elements);
   void guarded(const loop::Stage& stage, size_t guard, const std::function<void()>& emit);
-  void emit_copy(const loop::For& loop, const Copy& copy, int64_t bytes);
+  int64_t element_bytes(const Copy& copy);
+  void emit_copy(const Copy& copy, int64_t bytes);
 
   IndexEmitter& indices_;
   ControlEmitter& control_;

@@ -20,7 +20,9 @@ void ControlEmitter::serial_loop(Value* begin, Value* end, bool guarded, const s
   auto* phi = b_.CreatePHI(b_.getInt64Ty(), 2);
   phi->addIncoming(begin, before);
   frames_.open_scope(guarded);
-  const Dim counter = frames_.new_variable(phi);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
+  const bool bounded = last && llvm::isa<llvm::ConstantInt>(begin);
+  const Dim counter = frames_.new_variable(phi, bounded ? std::optional(last->getSExtValue()) : std::nullopt);
   frame().scopes.back().counter = *counter.variable();
   run(counter);
   const std::vector<FrameEmitter::Induction> inductions = std::move(frame().scopes.back().inductions);

@@ -96,9 +96,10 @@ void FrameEmitter::close_scope() {
                 [&](const auto& variable) { return variable.second.scope >= frame().scopes.size(); });
 }
 
-Dim FrameEmitter::new_variable(Value* value) {
+Dim FrameEmitter::new_variable(Value* value, std::optional<int64_t> end) {
   const Symbol symbol = unit_.context.symbol(fmt::format("${}", variable_count_++));
   frame().variables[symbol] = {value, frame().scopes.size() - 1};
+  if (end) frame().bounds[symbol] = {0, *end - 1};
   return unit_.context.dim(symbol);
 }
 

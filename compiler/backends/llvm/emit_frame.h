@@ -87,6 +87,7 @@ class FrameEmitter {
     llvm::BasicBlock* failed = nullptr;    // returns 1
     std::vector<HoistScope> scopes;
     std::map<Symbol, ScopedValue> variables;                                  // the variables of resolved dims
+    DimBounds bounds;                                                         // of these variables
     std::map<BufferId, ScopedValue> bases;                                    // the buffers' memory
     std::map<std::pair<const DimNode*, const DimNode*>, ScopedValue> tables;  // row offsets of ragged buffers
     int64_t stack = 0;                                                        // bytes
@@ -131,7 +132,8 @@ class FrameEmitter {
   // --- Scopes ---
   void open_scope(bool guarded);  // at the insertion point
   void close_scope();
-  Dim new_variable(Value* value);  // a variable of the innermost scope; the value must be defined before its anchor
+  // A variable of the innermost scope, below `end`; the value must be defined before the scope's anchor.
+  Dim new_variable(Value* value, std::optional<int64_t> end = std::nullopt);
 
   // --- The call: its fields (tn_call), memory, faults ---
   Value* call_field(unsigned index, llvm::Type* type);

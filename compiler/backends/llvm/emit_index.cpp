@@ -67,29 +67,43 @@ Value* IndexEmitter::uniform(Dim dim) {
   b_.SetInsertPoint(frame().scopes[scope].anchor);
   Dim outer = context_.dim(0);  // the terms that an outer scope computes
   Value* sum = nullptr;
+  const bool is_short = this->is_short(dim);
   for (const DimTerm& term : dim.node->terms) {
     const Dim monomial = context_.monomial(term.factors, term.coefficient);
     if (term.factors.empty() || scope_of(monomial) < scope) {
       outer = context_.add(outer, monomial);
       continue;
     }
-    Value* product = uniform_product(term, dim, scope);
+    Value* product = uniform_product(term, dim, scope, is_short);
     sum = sum ? b_.CreateAdd(sum, product) : product;
   }
-  if (outer != context_.dim(0)) sum = b_.CreateAdd(uniform(outer), sum);
+  if (outer != context_.dim(0)) sum = b_.CreateAdd(shortened(uniform(outer), is_short), sum);
+  if (is_short) sum = b_.CreateSExt(sum, b_.getInt64Ty());
   return frame().scopes[scope].values[dim.node] = sum;
 }
 
+// Whether the value has 32 bits: a GPU computes with these in half of the instructions. Sums and products of more bits
+// wrap around, so only the result must fit.
+bool IndexEmitter::is_short(Dim dim) {
+  if (!frames_.unit().is_gpu()) return false;
+  const DimRange bounds = range(dim, frame().bounds);
+  return bounds.lo && bounds.hi && *bounds.lo >= INT32_MIN && *bounds.hi <= INT32_MAX;
+}
+
+Value* IndexEmitter::shortened(Value* value, bool is_short) {
+  return is_short ? b_.CreateTrunc(value, b_.getInt32Ty()) : value;
+}
+
 // One term of `whole`, which is computed in the scope.
-Value* IndexEmitter::uniform_product(const DimTerm& term, Dim whole, size_t scope) {
+Value* IndexEmitter::uniform_product(const DimTerm& term, Dim whole, size_t scope, bool is_short) {
   Value* product = nullptr;
   for (const DimAtom* factor : term.factors) {
     const Dim alone = context_.monomial({factor});
-    Value* next = alone == whole ? uniform_atom(*factor) : uniform(alone);
+    Value* next = shortened(alone == whole ? uniform_atom(*factor) : uniform(alone), is_short);
     product = product ? b_.CreateMul(product, next) : next;
   }
   if (term.coefficient == 1) return product;
-  product = b_.CreateMul(product, i64(term.coefficient));
+  product = b_.CreateMul(product, shortened(i64(term.coefficient), is_short));
   FrameEmitter::HoistScope& hoist = frame().scopes[scope];
   // A multiple of the loop's counter is stepped by the loop, except by a power of two: a shift costs no more.
   if (term.factors.size() == 1 && term.factors[0]->kind == DimAtom::Kind::kVariable &&
@@ -102,8 +116,12 @@ Value* IndexEmitter::uniform_product(const DimTerm& term, Dim whole, size_t scop
 Value* IndexEmitter::uniform_atom(const DimAtom& atom) {
   switch (atom.kind) {
     case DimAtom::Kind::kVariable: return frame().variables.at(atom.name).value;
-    case DimAtom::Kind::kFloorDivide:
-      return floor_divide(uniform(atom.args[0]), uniform(atom.args[1]), never_negative(atom.args[0]));
+    case DimAtom::Kind::kFloorDivide: {
+      const bool is_short = this->is_short(atom.args[0]) && atom.args[1].constant() && this->is_short(atom.args[1]);
+      Value* quotient = floor_divide(shortened(uniform(atom.args[0]), is_short),
+                                     shortened(uniform(atom.args[1]), is_short), never_negative(atom.args[0]));
+      return is_short ? b_.CreateSExt(quotient, b_.getInt64Ty()) : quotient;
+    }
     case DimAtom::Kind::kMin:
     case DimAtom::Kind::kMax: {
       const auto op = atom.kind == DimAtom::Kind::kMin ? llvm::Intrinsic::smin : llvm::Intrinsic::smax;

@@ -51,7 +51,9 @@ class IndexEmitter : EmitterPart {
 
  private:
   bool never_negative(Dim dim) const;
-  Value* uniform_product(const DimTerm& term, Dim whole, size_t scope);
+  bool is_short(Dim dim);
+  Value* shortened(Value* value, bool is_short);
+  Value* uniform_product(const DimTerm& term, Dim whole, size_t scope, bool is_short);
   Value* uniform_atom(const DimAtom& atom);
   Value* vector_sum(Dim dim);
   Value* vector_atom(const DimAtom& atom);

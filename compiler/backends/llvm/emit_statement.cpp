@@ -101,7 +101,7 @@ void StatementEmitter::bound_loop(const loop::For& loop) {
   const auto extent = loop.extent.constant();
   const auto run = [&] {
     frames_.open_scope(false);
-    const Dim variable = frames_.new_variable(index);
+    const Dim variable = frames_.new_variable(index, extent);
     const bool all = is_thread && extent == unit_.threads[axis];
     if (all) frame().threads[axis] = variable.variable();
     iteration(loop, variable);
@@ -240,7 +240,7 @@ void StatementEmitter::points(const loop::Stage& stage, size_t guard, const Inde
     control_.branch(
         first, [&] { body(stage.init); }, [] {});
   }
-  body(stage.body);
+  if (!async_copies_.emit_point(stage)) body(stage.body);
   indices_.env() = std::move(outside);
 }
 

@@ -8,6 +8,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 
@@ -71,8 +72,8 @@ Status check_supported(TypeContext& context, const loop::Function& function) {
   return {};
 }
 
-// Inlines the bodies, puts their memory into registers, finds out which pointers are those of shared memory, and
-// unrolls short loops, whose loads are then together.
+// Inlines the bodies, puts their memory into registers, finds out which pointers are those of shared memory, unrolls
+// short loops, whose loads are then together, and narrows comparisons to the 32 bits of indices.
 void simplify(llvm::Module& module, const llvm::TargetMachine& compiler) {
   llvm::legacy::PassManager passes;
   passes.add(llvm::createTargetTransformInfoWrapperPass(compiler.getTargetIRAnalysis()));
@@ -83,6 +84,8 @@ void simplify(llvm::Module& module, const llvm::TargetMachine& compiler) {
   passes.add(llvm::createInferAddressSpacesPass());
   passes.add(llvm::createLoopUnrollPass(2, false, false, -1, -1, 0, 0));
   passes.add(llvm::createSROAPass());
+  passes.add(llvm::createEarlyCSEPass(true));
+  passes.add(llvm::createInstructionCombiningPass());
   passes.add(llvm::createEarlyCSEPass(true));
   passes.add(llvm::createCFGSimplificationPass());
   passes.run(module);
