@@ -22,7 +22,7 @@ class Comparison {
   // Buffers are compared by name, which is unique in a function.
   bool same(BufferId a, BufferId b) const {
     const Buffer &x = a_.buffer(a), &y = b_.buffer(b);
-    return x.name == y.name && x.dtype == y.dtype &&
+    return x.name == y.name && x.dtype == y.dtype && x.swizzles == y.swizzles &&
            std::ranges::equal(x.axes, y.axes,
                               [](const BufferAxis& p, const BufferAxis& q) { return p.extent == q.extent; });
   }

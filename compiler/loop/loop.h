@@ -284,12 +284,25 @@ struct BufferAxis {
   Symbol var{};  // the index, which the sizes of later axes may mention
   Dim extent;
 };
+// Where elements are in memory, for its banks: the index i of the axis `axis` is stored at (i + j // divisor) % size,
+// where j is the index of the axis `by` and `size` the size of `axis`. For a size of 2 it is an exclusive or of bits.
+// Programs mean the same with it and without.
+struct Swizzle {
+  size_t axis = 0, by = 0;
+  int64_t divisor = 1;
+  bool operator==(const Swizzle&) const = default;
+};
 struct Buffer {
   Symbol name{};
   DType dtype{};
   std::vector<BufferAxis> axes;
+  std::vector<Swizzle> swizzles = {};  // at most one of an axis
 
   size_t rank() const { return axes.size(); }
+  void add_outermost_axis(Dim extent) {
+    axes.insert(axes.begin(), {.var = Symbol{}, .extent = extent});
+    for (Swizzle& swizzle : swizzles) ++swizzle.axis, ++swizzle.by;
+  }
 };
 
 // A condition on the sizes of a function's parameters. The caller checks it; the text form does not have it.

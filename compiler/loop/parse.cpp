@@ -112,6 +112,10 @@ class Reader : public ExprReader {
         }
         if (!is_known) return cursor_.fail("expected 'stack', 'registers' or 'shared'");
       }
+      while (cursor_.accept_name("swizzle")) {
+        TENON_TRY_ASSIGN(swizzle, this->swizzle());
+        function_.buffers[index(*id)].swizzles.push_back(*swizzle);
+      }
       TENON_TRY_ASSIGN(inner, body(depth + 1));
       alloc.body = std::move(*inner);
       buffers_.erase(std::string(context_.name(function_.buffer(*id).name)));
@@ -131,6 +135,17 @@ class Reader : public ExprReader {
                                           runtime::name(function_.buffer(*id).dtype), runtime::name((*value)->dtype)));
     TENON_TRY(cursor_.expect(";"));
     return Stmt{Store{*id, std::move(*at_indices), *value}};
+  }
+  Expected<Swizzle> swizzle() {
+    int64_t values[3] = {};
+    for (size_t i = 0; i < std::size(values); ++i) {
+      TENON_TRY(cursor_.expect(i == 0 ? "(" : ","));
+      TENON_TRY_ASSIGN(digits, cursor_.take(Tok::kInteger, "an axis, another one and a divisor"));
+      const auto read = std::from_chars(digits->data(), digits->data() + digits->size(), values[i]);
+      if (read.ec != std::errc{}) return cursor_.fail(fmt::format("{} is too large", *digits));
+    }
+    TENON_TRY(cursor_.expect(")"));
+    return Swizzle{static_cast<size_t>(values[0]), static_cast<size_t>(values[1]), values[2]};
   }
   Expected<Stmt> wait() {
     Wait wait;

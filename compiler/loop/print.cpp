@@ -159,7 +159,10 @@ class Printer {
   }
   void statement(const Alloc& alloc, int depth) {
     const std::string scope = alloc.scope == Scope::kHeap ? "" : fmt::format(" in {}", loop::name(alloc.scope));
-    braces(fmt::format("alloc {}{}", declaration(alloc.buffer), scope), alloc.body, depth);
+    std::string swizzles;
+    for (const auto& [axis, by, divisor] : function_.buffer(alloc.buffer).swizzles)
+      swizzles += fmt::format(" swizzle({}, {}, {})", axis, by, divisor);
+    braces(fmt::format("alloc {}{}{}", declaration(alloc.buffer), scope, swizzles), alloc.body, depth);
   }
   void statement(const Barrier&, int depth) { line(depth, "barrier;"); }
   void statement(const Commit&, int depth) { line(depth, "commit;"); }

@@ -83,6 +83,22 @@ class Verifier {
     if (!in_scope_.insert(id).second) return fail(fmt::format("{} is declared twice", local(id)));
     return {};
   }
+  // Elements of different indices are at different addresses: an axis is rotated by one that is not rotated itself.
+  Status swizzled(BufferId id) const {
+    const Buffer& buffer = function_.buffer(id);
+    for (const Swizzle& swizzle : buffer.swizzles) {
+      if (std::max(swizzle.axis, swizzle.by) >= buffer.rank() || swizzle.axis == swizzle.by || swizzle.divisor < 1)
+        return fail(fmt::format("{} has a swizzle that is not of an axis by another one and a divisor", local(id)));
+      if (std::ranges::count(buffer.swizzles, swizzle.axis, &Swizzle::axis) > 1 ||
+          std::ranges::find(buffer.swizzles, swizzle.by, &Swizzle::axis) != buffer.swizzles.end())
+        return fail(fmt::format("{} has a swizzle of the axis {} by {}, one of which another swizzle rotates",
+                                local(id), swizzle.axis, swizzle.by));
+      if (!buffer.axes[swizzle.axis].extent.constant())
+        return fail(
+            fmt::format("{} has a swizzle of the axis {}, whose size is not a constant", local(id), swizzle.axis));
+    }
+    return {};
+  }
   // Whether an axis is constant during the buffer's live range: then its other points access other buffers.
   bool fixed(const Axis& axis, BufferId id) const {
     bool constant = true;
@@ -277,6 +293,7 @@ class Verifier {
   Status statement(const Alloc& alloc) {
     if (stage_) return fail("a buffer is allocated inside a stage");
     TENON_TRY(declare(alloc.buffer));
+    TENON_TRY(swizzled(alloc.buffer));
     if (alloc.scope == Scope::kShared) shared_.insert(alloc.buffer);
     else if (alloc.scope != Scope::kHeap) registers_.insert(alloc.buffer);
     TENON_TRY(statements(alloc.body));

@@ -91,7 +91,13 @@ MemoryEmitter::Address MemoryEmitter::address(BufferId id, const Dims& indices) 
     const Dim extent = indices_.extent(id, axis, indices[0]);
     // Its index is 0, however it is written, which a register needs to know. Masked lanes of a vector have others.
     if (frames_.unit().is_gpu() && extent == context_.dim(1)) continue;
-    result.offset = context_.add(result.offset, context_.multiply(indices[axis], stride));
+    Dim at = indices[axis];
+    if (const auto found = std::ranges::find(buffer.swizzles, axis, &loop::Swizzle::axis);
+        found != buffer.swizzles.end()) {
+      const Dim shift = context_.floor_divide(indices[found->by], context_.dim(found->divisor));
+      at = context_.modulo(context_.add(at, shift), extent);
+    }
+    result.offset = context_.add(result.offset, context_.multiply(at, stride));
     stride = context_.multiply(stride, extent);
   }
   if (!ragged) return result;

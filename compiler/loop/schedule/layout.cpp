@@ -113,6 +113,8 @@ Expected<Function> layout(TypeContext& context, Function function, Symbol buffer
   if (!find_alloc(function.body, *id))
     return error(fmt::format("{} is not allocated in the function", shown), {},
                  "a parameter or result has the layout of its caller; cache_read and cache_write make copies");
+  if (!function.buffer(*id).swizzles.empty())
+    return error(fmt::format("{} has swizzled axes", shown), {}, "change its layout before the swizzle");
   for (const BufferAxis& axis : old) {
     for (const BufferAxis& other : old)
       if (mentions({&axis.extent, 1}, other.var))

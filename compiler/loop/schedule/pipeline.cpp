@@ -101,8 +101,7 @@ Expected<Function> pipeline(TypeContext& context, Function function, Symbol stag
     if (allocated.contains(buffer)) doubled.insert(buffer);
   const std::vector<const For*> loops = loops_up_to(*path, *step);
   for (BufferId buffer : doubled) {
-    std::vector<BufferAxis>& axes = function.buffers[index(buffer)].axes;
-    axes.insert(axes.begin(), {.var = Symbol{}, .extent = context.dim(2)});
+    function.buffers[index(buffer)].add_outermost_axis(context.dim(2));
   }
   const Dim iteration = context.dim(loop), extent = target.extent;
   for (size_t i = 0; i < body.size(); ++i) {

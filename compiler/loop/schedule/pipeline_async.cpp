@@ -94,8 +94,7 @@ Expected<Function> pipeline_async(TypeContext& context, Function function, Symbo
       add_index(user, buffer, context.modulo(context.dim(axis), context.dim(buffers)));
     });
   }
-  std::vector<BufferAxis>& axes = function.buffers[index(buffer)].axes;
-  axes.insert(axes.begin(), {.var = Symbol{}, .extent = context.dim(buffers)});
+  function.buffers[index(buffer)].add_outermost_axis(context.dim(buffers));
 
   // The copies of the first iterations are made before the loop, those of later ones in it.
   const Dim ahead = context.dim(buffers - 1), extent = target.extent;

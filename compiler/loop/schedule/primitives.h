@@ -48,6 +48,7 @@ Expected<Function> fold_storage(TypeContext& context, Function function, Symbol 
                                 int64_t elements);
 Expected<Function> align_storage(TypeContext& context, Function function, Symbol buffer, int64_t axis,
                                  int64_t multiple);
+Expected<Function> swizzle(TypeContext& context, Function function, Symbol buffer, const Swizzle& swizzle);
 Expected<Function> pipeline(TypeContext& context, Function function, Symbol stage, Symbol loop);
 Expected<Function> pipeline_async(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t buffers);
 

@@ -255,7 +255,7 @@ Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage
   // The partial results.
   Buffer parts = function.buffer(to);
   parts.name = name;
-  parts.axes.insert(parts.axes.begin(), {.var = Symbol{}, .extent = chunks.extent});
+  parts.add_outermost_axis(chunks.extent);
   function.buffers.push_back(std::move(parts));
   const auto buffer = static_cast<BufferId>(function.buffers.size() - 1);
   const Dims indices = update->store->indices;

@@ -155,6 +155,14 @@ constexpr Primitive kPrimitives[] = {
        TENON_TRY_ASSIGN(multiple, arguments.integer(2, "number of elements"));
        return align_storage(arguments.context, std::move(function), arguments.name(0), *axis, *multiple);
      }},
+    {"swizzle", "a buffer, the numbers of two of its axes and a divisor", 4, 4,
+     [](const Arguments& arguments, Function function) -> Expected<Function> {
+       TENON_TRY_ASSIGN(axis, arguments.integer(1, "number of the axis", 0));
+       TENON_TRY_ASSIGN(by, arguments.integer(2, "number of the axis", 0));
+       TENON_TRY_ASSIGN(divisor, arguments.integer(3, "divisor"));
+       return swizzle(arguments.context, std::move(function), arguments.name(0),
+                      {static_cast<size_t>(*axis), static_cast<size_t>(*by), *divisor});
+     }},
     {"pipeline", "a stage and a loop, optionally a number of buffers and async", 2, 4,
      [](const Arguments& arguments, Function function) -> Expected<Function> {
        if (arguments.size() == 2)

@@ -39,6 +39,9 @@
 //   align_storage(B, 1, 9)      the size of the axis 1 of B, which are numbered from 0, is rounded up to a multiple of
 //   9
 //                               by elements that nothing uses: other strides, for banks of memory.
+//   swizzle(B, 3, 1, 4)         the elements along the axis 3 of B are rotated in memory by the index of the axis 1,
+//   divided
+//                               by 4: those of equal indices are in other banks (loop.h).
 //   pipeline(S, I)              S, the first statement in the loop I, runs one iteration ahead of the remaining ones;
 //                               its buffer is doubled.
 //   pipeline(S, I, 3, async)    S, a copy to shared memory, runs two iterations ahead in the background; its buffer is
@@ -56,8 +59,8 @@
 //                               that it declares (loop.h).
 //
 // (The primitives are those of Halide and TVM: Ragan-Kelley et al., "Halide", PLDI 2013; Chen et al., "TVM", OSDI 2018;
-// align_storage is Halide's; stages as units of rewriting: Feng et al., "TensorIR", ASPLOS 2023; hfuse and partition as
-// operation splitting: Fegade et al., "CoRa", MLSys 2022.)
+// align_storage is Halide's; swizzle is CUTLASS's for axes of two elements; stages as units of rewriting: Feng et al.,
+// "TensorIR", ASPLOS 2023; hfuse and partition as operation splitting: Fegade et al., "CoRa", MLSys 2022.)
 #pragma once
 
 #include <set>

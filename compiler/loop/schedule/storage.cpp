@@ -1,4 +1,4 @@
-// Primitives that place, shrink and pad buffers: store_at, fold_storage, align_storage.
+// Primitives that place, shrink, pad and rotate buffers: store_at, fold_storage, align_storage, swizzle.
 #include "compiler/loop/schedule/storage.h"
 
 #include <fmt/format.h>
@@ -335,6 +335,15 @@ Expected<Function> align_storage(TypeContext& context, Function function, Symbol
       return error(fmt::format("{} is used by an if, a let, a library or an instruction", shown));
   }
   padded.extent = context.dim((*size / multiple + 1) * multiple);
+  return function;
+}
+
+// The verifier checks the axes.
+Expected<Function> swizzle(TypeContext& context, Function function, Symbol buffer, const Swizzle& swizzle) {
+  TENON_TRY_ASSIGN(id, find_buffer(context, function, buffer));
+  if (!find_alloc(function.body, *id))
+    return error(fmt::format("{} is a parameter or a result", local(context, function, *id)));
+  function.buffers[index(*id)].swizzles.push_back(swizzle);
   return function;
 }
 

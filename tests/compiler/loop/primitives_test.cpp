@@ -336,6 +336,19 @@ TEST(Primitives, AlignStorageChangesStridesAlone) {
   EXPECT_NE(text.find("%w_dot[j, k]"), std::string::npos) << text;
 }
 
+TEST(Primitives, SwizzleChangesAddressesAlone) {
+  const std::string text = scheduled(
+      kLinear, {"cache_read(dot, w)", "layout(w_dot, j k -> j k)", "swizzle(w_dot, 1, 0, 4)"}, linear_params());
+  EXPECT_NE(text.find("alloc %w_dot: Tensor[(24, 5), i32] swizzle(1, 0, 4) {"), std::string::npos) << text;
+  EXPECT_NE(text.find("%w_dot[j, k]"), std::string::npos) << text;
+  TypeContext context;
+  const Function parsed = must_parse(context, text);
+  EXPECT_EQ(print(context, parsed), text);
+  Function other = parsed;
+  for (Buffer& buffer : other.buffers) buffer.swizzles.clear();
+  EXPECT_FALSE(equal(parsed, other));
+}
+
 TEST(Primitives, LayoutPacksPanels) {
   const std::string text = scheduled(
       kLinear, {"cache_read(dot, w)", "pad(w_dot, c0, 16)", "layout(w_dot, j k -> j/16 k j%16)"}, linear_params());
@@ -540,6 +553,13 @@ TEST(Primitives, RefuseWithTheReason) {
        {"cache_write(dot)", "split(dot, j, 16)", "split_init(dot, k)", "tensorize(dot, j1, vnni_dot_16)"},
        "align_storage(dot_cache, 1, 48)",
        "%dot_cache is used by an if, a let, a library or an instruction"},
+      {kLinear, {}, "swizzle(y, 1, 0, 2)", "%y is a parameter or a result"},
+      {kLinear, {}, "swizzle(d, 1, 2, 2)", "%d has a swizzle that is not of an axis by another one and a divisor"},
+      {kLinear, {}, "swizzle(d, 1, 1, 2)", "%d has a swizzle that is not of an axis by another one and a divisor"},
+      {kLinear, {}, "swizzle(d, 0, 1, 2)", "%d has a swizzle of the axis 0, whose size is not a constant"},
+      {kLinear, {}, "swizzle(d, 1, 0, 0)", "the divisor is 0, must be at least 1"},
+      {kLinear, {"swizzle(d, 1, 0, 2)"}, "swizzle(d, 1, 0, 4)", "one of which another swizzle rotates"},
+      {kLinear, {"swizzle(d, 1, 0, 2)"}, "layout(d, i j -> j i)", "%d has swizzled axes"},
       {kLinear, {}, "at_load(dot)", "the stage 'dot' reads %x, which is not a constant operand"},
       {kLinear, {}, "at_load(y)", "%y is a result of the function"},
       {kLinear, {"compute_at(dot, y, i)"}, "at_load(dot)", "the stage 'dot' is in a loop with other statements"},

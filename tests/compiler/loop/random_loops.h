@@ -167,7 +167,9 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
               fmt::format("partition({}, {}{})", stage, loop, random.below(2) == 0 ? "0" : "")};
     case 14: return {fmt::format("hfuse({}, {}, {}, {})", stage, names.loops[0], next.stage, next.loops[0])};
     case 15: return {fmt::format("fold_storage({}, {}, {}, {})", stage, buffer, loop, 1 + random.below(4))};
-    case 22: return {fmt::format("align_storage({}, {}, {})", buffer, random.below(2), 2 + random.below(4))};
+    case 22:
+      return {fmt::format("align_storage({}, {}, {})", buffer, random.below(2), 2 + random.below(4)),
+              fmt::format("swizzle({}, 1, 0, {})", buffer, 1 + random.below(3))};
     case 16:
       return {fmt::format("compute_at({}, {}, {})", stage, next.stage, next.loops[0]),
               fmt::format("pipeline({}, {})", stage, next.loops[0]), fmt::format("pipeline({}, {})", stage, loop)};

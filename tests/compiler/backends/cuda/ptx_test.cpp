@@ -109,6 +109,42 @@ TEST(Ptx, FaultsAreRecorded) {
   EXPECT_EQ(ptx->sites[0].second, "@divide, stage 'divide'");
 }
 
+// Elements that are not adjacent, zeros among them: a copy of each, none of which a thread waits for. The indices,
+// which have bounds, and their divisions have 32 bits.
+TEST(Ptx, GathersAreAsynchronousCopiesOfElements) {
+  constexpr std::string_view kGather =
+      R"(loop @gather(%x: Tensor[(64, 9), f32]) -> (%y: Tensor[(64, 8), f32]) {
+  for b in (64) block_x {
+    alloc %s: Tensor[(8, 2), f32] in shared swizzle(1, 0, 4) {
+      for t in (8) thread_x {
+        for u in (2) unroll {
+          stage copy(b in (64) at (b), t in (8) at (t), u in (2) at (u)) async {
+            %s[t, u] = select(index((t * 5 + u) // 3) < index(9), %x[b, (t * 5 + u) // 3], f32(0));
+          }
+        }
+      }
+      commit;
+      wait(0);
+      barrier;
+      for t in (8) thread_x {
+        stage y(b in (64) at (b), t in (8) at (t)) { %y[b, t] = %s[7 - t, 0] + %s[t, 1]; }
+      }
+    }
+  }
+}
+)";
+  TypeContext context;
+  const auto ptx = ptx_of(context, loop::must_parse(context, kGather));
+  ASSERT_TRUE(ptx) << ptx.error().str();
+  EXPECT_EQ(count(ptx->text, "cp.async.ca.shared.global"), 2u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, "ld.global"), 0u) << ptx->text;
+  EXPECT_GE(count(ptx->text, "mul.hi.u32") + count(ptx->text, "mul.wide.u32"), 1u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, "mul.hi.u64") + count(ptx->text, "mul.hi.s64"), 0u) << ptx->text;
+  if (const auto ptxas = find_ptxas()) {
+    EXPECT_EQ(assemble(*ptxas, ptx->text, "sm_80"), "");
+  }
+}
+
 TEST(Ptx, DotProductsOfBytesAreInstructions) {
   TypeContext context;
   const auto function = loop::bound(
