@@ -25,7 +25,11 @@ constexpr int64_t kMostSums = 128;     // of a thread, in registers
 constexpr int64_t kWarpLanes = 8;      // of a panel, that a warp copies at a time: a thread along y for each
 constexpr double kTileCycles = 2;      // of a multiprocessor's tensor cores
 constexpr double kBytesOfCycle = 128;  // of shared memory
-constexpr double kWordBytes = 16;
+constexpr int64_t kHalfBytes = 16, kBankBytes = 128;  // of a word; of a word of each bank
+constexpr double kWordBytes = kHalfBytes;
+constexpr double kTileWaits = 200;  // cycles that a block waits for copies and barriers, for the terms of a tile
+constexpr int64_t kBlockThreads = kBlockWarps * kPairs * kColumnPairs;
+constexpr int64_t kRegistersBesideTile = 64;  // of a thread, besides its sums
 
 class MatrixProductTemplate : ProductBlocks {
  public:
@@ -64,17 +68,17 @@ class MatrixProductTemplate : ProductBlocks {
         const double loads = kBlockWarps * static_cast<double>(kTileRows * r + block_columns) * words,
                      copies = static_cast<double>(block_rows + block_columns) * words,
                      products = static_cast<double>(kBlockWarps * r * c) * kTileCycles;
-        const double cycles =
-            time_of(block_rows, block_columns) * (std::max(products, loads) + copies / machine_.loads);
+        const double computes = std::max(products, loads) + copies / machine_.loads;
         tiles.emplace_back(r, c);
-        options.push_back({fmt::format("{}x{}", block_rows, block_columns), cycles});
+        options.push_back({fmt::format("{}x{}", block_rows, block_columns),
+                           cycles_of(block_rows, block_columns, computes, kTileWaits,
+                                     blocks_at_a_time(kBlockThreads, 4 * r * c + kRegistersBesideTile))});
       }
     }
     std::tie(row_tiles_, column_tiles_) = tiles[choose_("tile", std::move(options))];
   }
 
-  // The digits of a row: warp, tile, row of the pair, pair; of a column: tile, pair, column of the pair. In panels the
-  // digit of the groups of terms is between those of the tile and those inside of it.
+  // The digits of a row: warp, tile, row of the pair, pair; of a column: tile, pair, column of the pair.
   std::string rows_of_tile() const {
     return fmt::format("#/{}{}", warp_rows(), row_tiles_ > 1 ? fmt::format(" #/{}%{}", kTileRows, row_tiles_) : "");
   }
@@ -145,10 +149,12 @@ class MatrixProductTemplate : ProductBlocks {
   Status copy_by_threads(const Panel& panel) {
     TENON_TRY_ASSIGN(loops, share(panel, terms_loop_));
     const auto [lane, term] = *loops;
-    TENON_TRY(lay_out(panel, panel.of_rows ? rows_of_tile() : columns_of_tile(), Innermost::kTerm,
-                      {tile_terms(), instruction_.word, panel.of_rows ? row_in_tile() : column_in_tile()}));
+    TENON_TRY(lay_out(
+        panel, panel.of_rows ? rows_of_tile() + " " + row_in_tile() : columns_of_tile() + " " + column_in_tile(),
+        Innermost::kTerm,
+        fmt::format("#/{} #/{}%{} #%{}", tile_terms(), instruction_.word, kTileWords, instruction_.word)));
+    TENON_TRY(separate_banks(panel));
     const int64_t step_of_y = panel.of_rows ? 2 : 1, lanes_of_x = kColumnPairs * instruction_.word / depth_;
-    if (lanes_of_x == 1) TENON_TRY(separate_banks(panel));
     TENON_TRY_ASSIGN(terms, split(panel.stage, term, {instruction_.word}));
     const int64_t in_x = lanes_of_x * step_of_y;
     std::vector<int64_t> factors{kBlockWarps * kWarpLanes * in_x, kWarpLanes * in_x};
@@ -171,12 +177,17 @@ class MatrixProductTemplate : ProductBlocks {
     return bind_threads(panel.stage, {(*lanes)[1], (*lanes)[2], x}, own);
   }
 
-  // Padding between the groups of 32 bytes of a tile's lanes: a quarter of a warp writes two groups of two lanes, which
-  // are in all banks then.
+  // ldmatrix reads one word of each of 8 lanes, which must be in different banks. So the lane's number, divided by the
+  // number of lanes that fill all banks, selects the order of its words: bit 0 that of the two words of a tile, bit 1
+  // that of the tiles. The two words of 32 bytes stay together, as cp.async reads these at once. A lane's number is the
+  // pair of a row, and for columns, whose innermost digit is the column of the pair, twice the pair.
   Status separate_banks(const Panel& panel) {
-    const size_t of_tile = panel.of_rows && row_tiles_ > 1 ? 2 : 1, last = panel.rank - 2 + of_tile + 1;
-    return panel.of_rows ? step("align_storage({}, {}, {})", panel.stage, last + 1, kPairs + 1)
-                         : step("align_storage({}, {}, {})", panel.stage, last, kColumnPairs + 1);
+    const size_t digits = panel.rank + (panel.of_rows && row_tiles_ > 1 ? 5 : 4), word = digits - 2, tile = digits - 3,
+                 pair = digits - (panel.of_rows ? 4 : 5);
+    const int64_t lanes_of_banks = kBankBytes * instruction_.word / (depth_ * kHalfBytes),
+                  pairs_of_banks = panel.of_rows ? lanes_of_banks : lanes_of_banks / 2;
+    if (depth_ > tile_terms()) TENON_TRY(step("swizzle({}, {}, {}, {})", panel.stage, tile, pair, 2 * pairs_of_banks));
+    return step("swizzle({}, {}, {}, {})", panel.stage, word, pair, pairs_of_banks);
   }
 
   const MatrixProduct instruction_;

@@ -7,12 +7,13 @@
 // 2x + 1: the digits of rows and columns are threads.
 //
 //   cache_read, pad, layout, at_load, ...    as in thread_product.h, with the terms innermost
-//   pipeline                                 the panels of the next iteration are copied asynchronously (cp.async)
+//   swizzle                                  the order of a lane's words, for banks
+//   pipeline                                 the panels of the next two iterations are copied asynchronously (cp.async)
 //   tensorize                                two rows, two columns and two halves of the terms of a thread
 //
-// A panel in shared memory has groups of 32 bytes of terms around the lanes of a tile, as cp.async reads a sector of 32
-// bytes once only where its two words of 16 bytes stay together. ldmatrix reads one word of 8 lanes, whose stride is 32
-// bytes: half of the banks. A quarter of a warp copies 64 contiguous bytes of two lanes, by padding to all banks.
+// A lane of a panel has the terms of two tiles, 64 bytes, in shared memory, whose words of 16 bytes are swizzled: those
+// that ldmatrix reads, one of each of 8 lanes, and those that a quarter of a warp copies, all of two lanes, are in all
+// banks. cp.async reads a sector of 32 bytes once only where its two words stay in one, as they do.
 #pragma once
 
 #include <optional>

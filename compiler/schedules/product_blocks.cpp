@@ -14,12 +14,19 @@
 namespace tenon::compiler::schedules {
 namespace {
 
-constexpr int64_t kMany = 1024;  // assumed where a number is not constant
+constexpr int64_t kMany = 1024;             // assumed where a number is not constant
+constexpr int64_t kSharedBytes = 48 << 10;  // that a block has without asking for more
 
 std::string with_axis(std::string layout, const std::string& axis) {
   for (size_t at = layout.find('#'); at != std::string::npos; at = layout.find('#', at + axis.size()))
     layout.replace(at, 1, axis);
   return layout;
+}
+
+int64_t bytes_of(const loop::Buffer& buffer) {
+  auto bytes = static_cast<int64_t>(runtime::bytes(buffer.dtype));
+  for (const loop::BufferAxis& axis : buffer.axes) bytes *= axis.extent.constant().value_or(1);
+  return bytes;
 }
 
 }  // namespace
@@ -35,11 +42,15 @@ int64_t ProductBlocks::batch() const {
 int64_t ProductBlocks::blocks_of(int64_t block_rows, int64_t block_columns) const {
   return batch() * ceil_divide(rows(), block_rows) * ceil_divide(columns(), block_columns);
 }
-int64_t ProductBlocks::waves(int64_t block_rows, int64_t block_columns) const {
-  return ceil_divide(blocks_of(block_rows, block_columns), machine_.multiprocessors);
+double ProductBlocks::cycles_of(int64_t block_rows, int64_t block_columns, double computes, double waits,
+                                int64_t at_a_time) const {
+  const int64_t blocks = ceil_divide(blocks_of(block_rows, block_columns), machine_.multiprocessors);
+  return std::max(static_cast<double>(blocks) * computes,
+                  static_cast<double>(ceil_divide(blocks, at_a_time)) * (computes + waits));
 }
-double ProductBlocks::time_of(int64_t block_rows, int64_t block_columns) const {
-  return time_of_blocks(blocks_of(block_rows, block_columns), machine_);
+int64_t ProductBlocks::blocks_at_a_time(int64_t threads, int64_t registers) {
+  constexpr int64_t kRegisters = 65536;  // of a multiprocessor
+  return kRegisters / (threads * registers);
 }
 
 Status ProductBlocks::pad(Symbol stage, Symbol axis, Dim size, int64_t multiple) {
@@ -170,17 +181,13 @@ ProductBlocks::Panel ProductBlocks::laid_out(Panel panel, Innermost innermost) {
 }
 
 Status ProductBlocks::lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost,
-                              const Words& words) {
+                              const std::string& term_layout) {
   const std::string lanes = with_axis(lanes_layout, ProductSteps::axis(panel.lanes)),
-                    term = ProductSteps::axis(panel.term);
+                    term = with_axis(term_layout, ProductSteps::axis(panel.term));
   std::string order;
   for (size_t i = 0; i < panel.rank; ++i)
     if (i != panel.lanes && i != panel.term) order += ProductSteps::axis(i) + " ";
-  if (words.terms > 0)
-    order +=
-        fmt::format("{0} {1}/{2} {3} {1}/{4}%{5} {1}%{4}", lanes, term, words.group,
-                    with_axis(words.lanes, ProductSteps::axis(panel.lanes)), words.terms, words.group / words.terms);
-  else order += innermost == Innermost::kLanes ? term + " " + lanes : lanes + " " + term;
+  order += innermost == Innermost::kLanes ? term + " " + lanes : lanes + " " + term;
   if (order == ProductSteps::axes(panel.rank)) return {};
   return step("layout({}, {} -> {})", panel.stage, ProductSteps::axes(panel.rank), order);
 }
@@ -246,15 +253,19 @@ Status ProductBlocks::copy_ahead(Symbol terms_loop) {
   const loop::Function& function = steps_.function();
   std::vector<Symbol> in_order;
   bool are_copies = true;
+  int64_t bytes = 0;
   for_each_statement(function.body, [&](const loop::Stmt& stmt) {
     const auto* stage = std::get_if<loop::Stage>(&stmt.form);
     if (!stage || std::ranges::find(panels(), stage->name, &Panel::stage) == panels().end()) return;
     in_order.push_back(stage->name);
-    are_copies &= loop::copied_element(std::get<loop::Store>(stage->body.front().form).value).has_value();
+    const auto& store = std::get<loop::Store>(stage->body.front().form);
+    are_copies &= loop::copied_element(store.value).has_value();
+    bytes += bytes_of(function.buffer(store.buffer));
   });
   if (!are_copies) return {};
+  const int64_t buffers = 3 * bytes <= kSharedBytes ? 3 : 2;
   for (const Symbol stage : in_order)
-    if (!step("pipeline({}, {}, 2, async)", stage, terms_loop)) break;  // it and those after it wait for their copies
+    if (!step("pipeline({}, {}, {}, async)", stage, terms_loop, buffers)) break;  // it and later ones wait for copies
   return {};
 }
 

@@ -11,13 +11,6 @@
 
 namespace tenon::compiler::schedules {
 
-// The terms of a panel in groups and these in words: their numbers of terms, and the digits of lanes between the digit
-// of groups and those of words.
-struct Words {
-  int64_t group = 0, terms = 0;
-  std::string lanes;
-};
-
 class ProductBlocks {
  public:
   ProductBlocks(TypeContext& context, loop::Schedule& schedule, const ProductStages& product, const Machine& machine,
@@ -52,10 +45,11 @@ class ProductBlocks {
   int64_t columns() const;
   int64_t terms() const;
   int64_t batch() const;
-  // The number of blocks that a multiprocessor computes one after another.
-  int64_t waves(int64_t block_rows, int64_t block_columns) const;
-  // The estimated time of all blocks, in that of one, where two of a multiprocessor overlap.
-  double time_of(int64_t block_rows, int64_t block_columns) const;
+  // The estimated cycles of all blocks: of one that computes without waiting, and what it waits alone. A multiprocessor
+  // has so many at a time, of which others compute while one waits.
+  double cycles_of(int64_t block_rows, int64_t block_columns, double computes, double waits, int64_t at_a_time) const;
+  // The number of blocks that the registers of a multiprocessor suffice for. `registers`: of a thread.
+  static int64_t blocks_at_a_time(int64_t threads, int64_t registers);
 
   // Copies each operand so that panels are whole, constants when the function is loaded, and pads the sums likewise:
   // zeros follow the operands' elements.
@@ -72,11 +66,11 @@ class ProductBlocks {
   Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, const std::vector<int64_t>& factors);
   // Moves a panel into the loop over the terms of the sums, in shared memory; returns its loops of lanes and the term.
   Expected<std::pair<Symbol, Symbol>> share(const Panel& panel, Symbol terms_loop);
-  // The order that makes `lanes_layout`, '#' for the axis of lanes, and the term the innermost axes. With words, only
-  // the terms of a group are innermost, the groups around some lanes.
-  Status lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost, const Words& words = {});
-  // The panels of the next iteration of the loop over the terms are copied while this one is computed, where all panels
-  // are copies and no conversions.
+  // The order that makes `lanes_layout` and `term_layout`, '#' for the axis of lanes and the term, the innermost axes.
+  Status lay_out(const Panel& panel, const std::string& lanes_layout, Innermost innermost,
+                 const std::string& term_layout = "#");
+  // The panels of the next iterations of the loop over the terms are copied while this one is computed, where all
+  // panels are copies and no conversions: those of two, if shared memory holds them, else those of one.
   Status copy_ahead(Symbol terms_loop);
   // Reorders and binds the loops of threads, thread_z or thread_y first, and unrolls others.
   Status bind_threads(Symbol stage, const std::vector<Symbol>& loops, const std::vector<Symbol>& unrolled);

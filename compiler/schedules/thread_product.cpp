@@ -15,7 +15,10 @@ namespace {
 
 constexpr int64_t kSide = kBlockSide;
 constexpr int64_t kWarp = 32, kWarps = kSide * kSide / kWarp;
-constexpr int64_t kWords = 4;      // that one instruction loads from shared memory
+constexpr int64_t kUnrolledTerms = 4;         // of a panel
+constexpr int64_t kRegistersBesideSums = 48;  // of a thread, besides its sums
+constexpr int64_t kWords = 4;                 // that one instruction loads from shared memory
+constexpr double kTermWaits = 32;             // cycles that a block waits for copies and barriers, for one term
 constexpr double kCopyCycles = 8;  // of a warp that copies an element of a panel: each lane reads another cache line
 
 class ThreadProductTemplate : ProductBlocks {
@@ -59,7 +62,8 @@ class ThreadProductTemplate : ProductBlocks {
                  sums = static_cast<double>(r * c);
     const double of_block =
         static_cast<double>(kWarps) * (std::max(sums / machine_.multiply_adds, loads / machine_.loads) + copies);
-    return static_cast<double>(waves(kSide * r, kSide * c)) * std::max(of_block, machine_.latency);
+    return cycles_of(kSide * r, kSide * c, of_block, kTermWaits,
+                     blocks_at_a_time(kSide * kSide, r * c + kRegistersBesideSums));
   }
 
   Status bind_results() {
@@ -76,19 +80,23 @@ class ThreadProductTemplate : ProductBlocks {
     const Symbol sums = product_.sums;
     const std::vector<Symbol> loops = steps_.loops_of(sums);
     const size_t first = loops.size() - axes_.terms.size() - 2;
-    TENON_TRY_ASSIGN(terms, split(sums, loops.back(), {depth_}));
+    std::vector<int64_t> depths{depth_};
+    if (depth_ > kUnrolledTerms) depths.push_back(kUnrolledTerms);
+    TENON_TRY_ASSIGN(terms, split(sums, loops.back(), depths));
     TENON_TRY_ASSIGN(rows, split(sums, loops[first], {tile_rows_}));
     TENON_TRY_ASSIGN(columns, split(sums, loops[first + 1], {tile_columns_}));
     std::vector<Symbol> order(loops.begin() + static_cast<ptrdiff_t>(first) + 2, loops.end() - 1);
-    const std::vector<Symbol> threads{rows->front(), columns->front()}, tile{rows->back(), columns->back()};
+    const std::vector<Symbol> threads{rows->front(), columns->front()};
+    std::vector<Symbol> tile{rows->back(), columns->back()};
     order.push_back(terms->front());
     order.insert(order.end(), threads.begin(), threads.end());
-    order.push_back(terms->back());
+    order.insert(order.end(), terms->begin() + 1, terms->end());
     order.insert(order.end(), tile.begin(), tile.end());
     TENON_TRY(step("reorder({}, {})", sums, steps_.joined(order)));
     TENON_TRY_ASSIGN(init, steps_.stage_of_step("split_init({}, {})", sums, order.front()));
     terms_loop_ = terms->front();
     TENON_TRY(bind_threads(*init, threads, tile));
+    tile.insert(tile.begin(), terms->back());
     return bind_threads(sums, threads, tile);
   }
 

@@ -114,6 +114,51 @@ TEST(ThreadProduct, RowsOfAnyNumberAndConstantWeights) {
   }
 }
 
+// ldmatrix reads a word of 16 bytes of each of 8 rows or columns of a tile: they are in all 32 banks.
+TEST(ThreadProduct, WordsOfAMatrixAreInAllBanks) {
+  for (const int64_t terms : {40, 16}) {  // panels of two tiles, and of one
+    TypeContext context;
+    const loop::Function algorithm = must_parse(
+        context, fmt::format("loop @f(%x: Tensor[(64, {0}), f16], %w: Tensor[(64, {0}), f16]) -> (%y: Tensor[(64, 64), "
+                             "f32]) {{ alloc %d: Tensor[(64, 64), f32] {{ for i in (64) {{ for j in (64) {{ for k in "
+                             "({0}) {{ stage dot(i in (64) at (i), j in (64) at (j), reduce k in ({0}) at (k)) {{ "
+                             "init {{ %d[i, j] = f32(0); }} %d[i, j] = %d[i, j] + f32(%x[i, k]) * f32(%w[j, k]); }} }} "
+                             "}} }} for i in (64) {{ for j in (64) {{ stage y(i in (64) at (i), j in (64) at (j)) {{ "
+                             "%y[i, j] = %d[i, j]; }} }} }} }} }}",
+                             terms));
+    const loop::Schedule schedule = bound_product(context, algorithm, {}, fastest, {.f16 = true});
+    size_t panels = 0;
+    for (const loop::Buffer& buffer : schedule.function().buffers) {
+      if (buffer.swizzles.empty()) continue;
+      ++panels;
+      const bool of_rows = context.name(buffer.name).starts_with("x");
+      const size_t rank = buffer.rank();
+      // The axes at the end: the number of the lane (of rows: a digit of 8; of columns: digits of 4 and 2), the tile of
+      // the terms, its word, and the term.
+      for (const int64_t tile : {int64_t{0}, *buffer.axes[rank - 3].extent.constant() - 1}) {
+        for (const int64_t word : {0, 1}) {
+          std::set<int64_t> banks;
+          for (int64_t lane = 0; lane < 8; ++lane) {
+            std::vector<int64_t> at(rank, 0);
+            if (of_rows) at[rank - 4] = lane;
+            else at[rank - 5] = lane / 2, at[rank - 4] = lane % 2;
+            at[rank - 3] = tile, at[rank - 2] = word;
+            std::vector<int64_t> stored = at;
+            for (const auto& [axis, by, divisor] : buffer.swizzles)
+              stored[axis] = (at[axis] + at[by] / divisor) % *buffer.axes[axis].extent.constant();
+            int64_t offset = 0;
+            for (size_t axis = 0; axis < rank; ++axis)
+              offset = offset * *buffer.axes[axis].extent.constant() + stored[axis];
+            banks.insert(2 * offset / 16 % 8);
+          }
+          EXPECT_EQ(banks.size(), 8u) << loop::print(context, schedule.function());
+        }
+      }
+    }
+    EXPECT_EQ(panels, 2u);
+  }
+}
+
 TEST(ThreadProduct, BatchesWithSeveralTerms) {
   for (const auto& choose : {first, last}) {
     TypeContext context;
@@ -212,6 +257,7 @@ TEST(ThreadProduct, FloatsAreMultipliedByWarpsWhereTheUserAllowsIt) {
     EXPECT_GT(schedule.function().intrinsic(name)->inexact, 0);
     const std::string text = loop::print(context, schedule.function());
     EXPECT_NE(text.find("async"), std::string::npos) << "panels are copied ahead" << text;
+    EXPECT_NE(text.find("swizzle("), std::string::npos) << "lanes are in few banks" << text;
     EXPECT_TRUE(equal(must_parse(context, text), schedule.function())) << text;
     expect_equal(context, algorithm, schedule,
                  {floats(c.dtype, {33, 40}),
