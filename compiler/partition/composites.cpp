@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -36,6 +37,7 @@ class Finder {
       made_.found.push_back(std::move(*composite));
     }
     std::ranges::reverse(made_.found);
+    drop_views();
     for (size_t i = 0; i < taken_.size(); ++i) {
       const auto* apply = std::get_if<Apply>(&block_.bindings[i].value);
       if (taken_[i]) made_.reasons[i].clear();
@@ -59,6 +61,30 @@ class Finder {
       }
     }
     return std::nullopt;
+  }
+
+  // Drops composites of rows that are for the target's own results and have another operand.
+  void drop_views() {
+    std::map<size_t, const Target*> results;  // by binding
+    std::erase_if(made_.found, [&](const Composite& composite) {
+      const size_t first = composite.bindings.front(), root = composite.bindings.back();
+      if (composite.row->of_own_results) {
+        const auto& args = std::get<Apply>(block_.bindings[first].value).args;
+        const auto* operand = args.empty() ? nullptr : std::get_if<VarId>(&args.front());
+        const auto producer = operand ? flow_.producer(*operand) : std::nullopt;
+        const auto found = producer ? results.find(*producer) : results.end();
+        if (found == results.end() || found->second != composite.target) {
+          for (const size_t binding : composite.bindings) {
+            taken_[binding] = false;
+            made_.reasons[binding] =
+                fmt::format("{}: its operand is not a result of {}", composite.row->composite, composite.target->name);
+          }
+          return true;
+        }
+      }
+      results.emplace(root, composite.target);
+      return false;
+    });
   }
 
   // The match as a function, if the target supports it.

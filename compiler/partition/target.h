@@ -51,6 +51,9 @@ struct TargetPattern {
   // Whether row i of the result, along its outermost axis, depends on row i of each operand that is no constant, and on
   // no other: then fewer rows than a function of fixed sizes has are computed with rows of padding (buckets.h).
   bool rows = false;
+  // Whether the row is for results of this target alone: the first operand is that of another composite. So are
+  // operators that compute nothing, which would only move data to the target and back.
+  bool of_own_results = false;
 };
 
 // The layout in which a value crosses a region's boundary, in the notation of layout_transform ("NCHW16c"), and the

@@ -140,21 +140,21 @@ printf 'kernel dense\nmark(dense, i, parallel)\n' >"$scratch/own.steps"
 expect 1 "differ" cmp "$scratch/template.tnx" "$scratch/own.tnx"
 expect 0 "f32 (2, 2): 6 15 6 15" "$tenon" run "$scratch/rows.tn" --cpu --data tests/runtime/data/mixed.npz:x \
   --schedule "$scratch/own.steps" --quiet
-# So for kernels of a GPU, whose level is sm_80.
+# So for kernels of a GPU, whose level is sm_90.
 cat >"$scratch/blocks.tn" <<'END'
 #[version = "1"]
 def @main(%x: Tensor[(40, 24), f32], %w: Tensor[(70, 24), f32]) -> Tensor[(40, 70), f32] { relu(dense(%x, %w)) }
 END
 gpu=("$tenon" compile "$scratch/blocks.tn" --targets "cuda:emulated,cpu")
-"$tenon" schedule "$scratch/blocks.tn" --op dense --level sm_80 -o "$scratch/gpu.steps" >/dev/null
+"$tenon" schedule "$scratch/blocks.tn" --op dense --level sm_90 -o "$scratch/gpu.steps" >/dev/null
 grep -q "^mark(.*thread_x)" "$scratch/gpu.steps"
 "${gpu[@]}" -o "$scratch/template.tnx" >/dev/null
 "${gpu[@]}" --schedule "$scratch/gpu.steps" -o "$scratch/same.tnx" >/dev/null
 cmp "$scratch/template.tnx" "$scratch/same.tnx"
-printf 'kernel dense on sm_80\nsplit(y, i, 8)\n' >"$scratch/gpu.steps"
+printf 'kernel dense on sm_90\nsplit(y, i, 8)\n' >"$scratch/gpu.steps"
 "${gpu[@]}" --schedule "$scratch/gpu.steps" -o "$scratch/own.tnx" >/dev/null
 expect 1 "differ" cmp "$scratch/template.tnx" "$scratch/own.tnx"
-printf 'kernel dense on sm_80\nsplit(dense, q, 4)\n' >"$scratch/gpu.steps"
+printf 'kernel dense on sm_90\nsplit(dense, q, 4)\n' >"$scratch/gpu.steps"
 expect 2 "gpu.steps:2: error: split(dense, q, 4): " "${gpu[@]}" --schedule "$scratch/gpu.steps" -o "$scratch/bad.tnx"
 printf 'kernel dense\nsplit(dense, q, 4)\n' >"$scratch/bad.steps"
 expect 2 "bad.steps:2: error: split(dense, q, 4): " "${own[@]}" --schedule "$scratch/bad.steps" -o "$scratch/bad.tnx"

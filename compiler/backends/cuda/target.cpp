@@ -15,6 +15,11 @@
 namespace tenon::compiler::cuda {
 namespace {
 
+// The machine for which templates select their tiles, and the level of the PTX, which the driver translates for all
+// later GPUs.
+constexpr std::string_view kScheduledGpu = "sm_90";
+constexpr const char* kLeastGpu = "sm_80";
+
 Expected<BoundKernels> kernels_of(Context& context, const Module& module, const Function& region,
                                   const Machine& machine, const std::vector<schedules::UserSchedule>& schedules = {}) {
   TENON_TRY_ASSIGN(function, inlined(context, module, region));
@@ -42,24 +47,22 @@ Status accepts_for_gpu(Context& context, const Module& module, const Function& f
   TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function, machine));
   for (const BoundStep& step : kernels->steps) {
     const loop::Function* const functions[] = {&step.function};
-    TENON_TRY(native::compile_for_gpu(context, functions, "sm_80"));
+    TENON_TRY(native::compile_for_gpu(context, functions, kLeastGpu));
   }
   return {};
 }
 
-// Applications of the operators, with any operands.
-GraphPattern applications(const std::vector<const Operator*>& operators) {
+// Applications of the operator, with any operands.
+GraphPattern applications(const Operator& known) {
   constexpr size_t kMaxOperands = 8;  // of an operator with any number of them
   std::vector<GraphPattern> all;
-  for (const Operator* known : operators) {
-    const size_t most = known->variadic() ? kMaxOperands : known->inputs.size();
-    for (size_t n = 0; n <= most; ++n) all.push_back(op(known->id, std::vector<GraphPattern>(n, any())));
-  }
+  const size_t most = known.variadic() ? kMaxOperands : known.inputs.size();
+  for (size_t n = 0; n <= most; ++n) all.push_back(op(known.id, std::vector<GraphPattern>(n, any())));
   return either(std::move(all));
 }
 
 // One row for each operator that has a loop function. One that only changes a shape copies nothing on the host, so a
-// GPU takes it together with the operator before it, whose result is there.
+// GPU takes it where its operand is there.
 std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
   const auto check = [emulated, machine](Context& context, const Module& module, const Function& function,
                                          const Match&) {
@@ -67,22 +70,18 @@ std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
   };
   std::vector<TargetPattern> rows;
   const Context context;
-  std::vector<const Operator*> computing, reshaping;
-  for (const Operator* known : context.operators())
-    if (kernels::lowered(known->id)) (kernels::only_reshapes(known->id) ? reshaping : computing).push_back(known);
-  const GraphPattern computed = applications(computing);
-  for (const Operator* known : reshaping) {
-    std::vector<GraphPattern> operands(known->inputs.size(), any());
-    operands[0] = computed;
-    rows.push_back({fmt::format("cuda.{}", known->name), op(known->id, std::move(operands)), check});
+  for (const Operator* known : context.operators()) {
+    if (!kernels::lowered(known->id)) continue;
+    rows.push_back({.composite = fmt::format("cuda.{}", known->name),
+                    .pattern = applications(*known),
+                    .accepts = check,
+                    .of_own_results = kernels::only_reshapes(known->id)});
   }
-  for (const Operator* known : computing)
-    rows.push_back({fmt::format("cuda.{}", known->name), applications({known}), check});
   return rows;
 }
 
 Target target_of(bool emulated, const Options& options) {
-  Machine machine = *find_machine("sm_80");
+  Machine machine = *find_machine(kScheduledGpu);
   machine.inexact = options.inexact;
   Target target;
   target.name = "cuda";

@@ -16,7 +16,7 @@ namespace tenon::compiler::cuda {
 
 struct Options {
   Machine::Inexact inexact = {};
-  // Steps of a user for kernels, instead of the templates': of the level sm_80, or of all levels.
+  // Steps of a user for kernels, instead of the templates': of the level sm_90, or of all levels.
   std::vector<schedules::UserSchedule> schedules = {};
 };
 
