@@ -54,6 +54,8 @@ Expected<const Driver*> open_driver(const std::string& library) {
   find(driver->variable, "cuModuleGetGlobal_v2");
   find(driver->allocate, "cuMemAlloc_v2");
   find(driver->release, "cuMemFree_v2");
+  find(driver->allocate_host, "cuMemAllocHost_v2");
+  find(driver->release_host, "cuMemFreeHost");
   find(driver->upload, "cuMemcpyHtoDAsync_v2");
   find(driver->download, "cuMemcpyDtoHAsync_v2");
   find(driver->create_stream, "cuStreamCreate");
@@ -62,6 +64,7 @@ Expected<const Driver*> open_driver(const std::string& library) {
   find(driver->create_event, "cuEventCreate");
   find(driver->destroy_event, "cuEventDestroy_v2");
   find(driver->record, "cuEventRecord");
+  find(driver->wait_for, "cuEventSynchronize");
   find(driver->elapsed, "cuEventElapsedTime");
   find(driver->launch, "cuLaunchKernel");
   const std::string required = missing;

@@ -37,6 +37,8 @@ struct Driver {
   int (*variable)(Address* address, size_t* bytes, CodeModule* code, const char* name);
   int (*allocate)(Address* address, size_t bytes);
   int (*release)(Address address);
+  int (*allocate_host)(void** memory, size_t bytes);  // pinned
+  int (*release_host)(void* memory);
   int (*upload)(Address to, const void* from, size_t bytes, Stream* stream);
   int (*download)(void* to, Address from, size_t bytes, Stream* stream);
   int (*create_stream)(Stream** stream, unsigned flags);
@@ -45,6 +47,7 @@ struct Driver {
   int (*create_event)(Event** event, unsigned flags);
   int (*destroy_event)(Event* event);
   int (*record)(Event* event, Stream* stream);
+  int (*wait_for)(Event* event);
   int (*elapsed)(float* milliseconds, Event* begin, Event* end);
   int (*launch)(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                 unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream* stream, void** arguments,

@@ -82,12 +82,14 @@ Gpu::Gpu(Gpu&& other) noexcept
       begin_(std::exchange(other.begin_, nullptr)),
       end_(std::exchange(other.end_, nullptr)),
       pool_(std::move(other.pool_)),
+      copies_(std::exchange(other.copies_, {})),
       codes_(std::move(other.codes_)) {}
 
 Gpu::~Gpu() {
   if (!has_context_) return;
   if (stream_) (void)driver_->synchronize(stream_);
   empty_pool();
+  copies_.release(*driver_);
   for (const auto& code : codes_) (void)driver_->unload_module(code->module);
   if (begin_) (void)driver_->destroy_event(begin_);
   if (end_) (void)driver_->destroy_event(end_);
@@ -144,14 +146,17 @@ void Gpu::release(const Memory& memory) {
 Status Gpu::upload(const Memory& to, std::span<const std::byte> from) {
   assert(from.size() <= to.bytes);
   if (from.empty()) return {};
-  return check(driver_->upload(to.address, from.data(), from.size(), stream_), "data cannot be copied to the GPU");
+  return check(copies_.upload(*driver_, to.address, from, stream_), "data cannot be copied to the GPU");
 }
 
 Status Gpu::download(std::span<std::byte> to, const Memory& from) {
   assert(to.size() <= from.bytes);
-  if (!to.empty())
-    TENON_TRY(
-        check(driver_->download(to.data(), from.address, to.size(), stream_), "data cannot be copied from the GPU"));
+  if (!to.empty()) {
+    const int status = copies_.download(*driver_, to, from.address, stream_);
+    if (Status ended = wait(); !ended) return ended;  // why a copy failed, if a kernel before it did
+    TENON_TRY(check(status, "data cannot be copied from the GPU"));
+    return {};
+  }
   return wait();
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/pinned_copies.h"
 
 namespace tenon::runtime::cuda {
 
@@ -87,6 +88,7 @@ class Gpu {
   Stream* stream_ = nullptr;
   Event *begin_ = nullptr, *end_ = nullptr;        // of the last interval
   std::map<uint64_t, std::vector<Address>> pool_;  // by size class
+  PinnedCopies copies_;
   std::vector<std::unique_ptr<Code>> codes_;
 };
 

@@ -1,6 +1,8 @@
 // A library with the functions of NVIDIA's driver for tests without a GPU: its one GPU has 1 MiB of memory, and three
 // kernels: add_one(x, n), faulty(), which records a division by 0, and trap(), after which every call fails. A test may
-// add kernels that a module's PTX has (fake_driver.h): their launches must have the block that the PTX declares.
+// add kernels that a module's PTX has (fake_driver.h): their launches must have the block that the PTX declares. Copies
+// from and to pinned memory are made as late as the driver may make them: when an event after them is waited for, or
+// the stream does other work.
 #include "tests/runtime/device/cuda/fake_driver.h"
 
 #include <cstdint>
@@ -25,8 +27,35 @@ std::map<uint64_t, size_t> blocks;
 size_t used = 0;
 int broken = 0;
 const char* const kNames[] = {"add_one", "faulty", "trap"};
-int context, stream, event;
+int context, stream;
 size_t memory = 1 << 20;
+
+struct Copy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  size_t bytes = 0;
+};
+std::vector<Copy> queued;           // of pinned memory, in their order
+size_t made = 0;                    // of these
+std::map<uint64_t, size_t> pinned;  // memory of the host
+bool has_pinned = true;
+struct Event {
+  size_t copies = 0;  // that were queued before it
+};
+
+void make_copies(size_t count) {
+  for (; made < count; ++made) std::memcpy(queued[made].to, queued[made].from, queued[made].bytes);
+}
+void make_copies() { make_copies(queued.size()); }
+bool is_pinned(const void* memory) {
+  const auto address = reinterpret_cast<uint64_t>(memory);
+  const auto after = pinned.upper_bound(address);
+  return after != pinned.begin() && address < std::prev(after)->first + std::prev(after)->second;
+}
+void copy(void* to, const void* from, size_t bytes, const void* of_host) {
+  queued.push_back({to, from, bytes});
+  if (!is_pinned(of_host)) make_copies();
+}
 
 struct Kernel {
   bool (*run)(void* user, void** arguments) = nullptr;
@@ -70,6 +99,12 @@ bool has_block(const Function& function, unsigned x, unsigned y, unsigned z) {
 
 extern "C" {
 void fake_set_memory(size_t bytes) { memory = bytes; }
+void fake_set_pinned(bool available) { has_pinned = available; }
+size_t fake_pinned_bytes() {
+  size_t bytes = 0;
+  for (const auto& [address, size] : pinned) bytes += size;
+  return bytes;
+}
 void fake_set_kernel(const char* entry, bool (*run)(void*, void**), void* user) {
   if (run) kernels[entry] = {run, user};
   else kernels.erase(entry);
@@ -162,17 +197,30 @@ int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
 int cuMemFree_v2(uint64_t address) {
   const auto found = blocks.find(address);
   if (found == blocks.end()) return kInvalid;
+  make_copies();
   used -= found->second;
   blocks.erase(found);
   std::free(reinterpret_cast<void*>(address));
   return 0;
 }
+int cuMemAllocHost_v2(void** out, size_t bytes) {
+  if (!has_pinned) return kOutOfMemory;
+  *out = std::malloc(bytes);
+  pinned[reinterpret_cast<uint64_t>(*out)] = bytes;
+  return 0;
+}
+int cuMemFreeHost(void* address) {
+  make_copies();
+  if (pinned.erase(reinterpret_cast<uint64_t>(address)) == 0) return kInvalid;
+  std::free(address);
+  return 0;
+}
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void*) {
-  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  copy(reinterpret_cast<void*>(to), from, bytes, from);
   return broken;
 }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void*) {
-  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  copy(to, reinterpret_cast<const void*>(from), bytes, to);
   return broken;
 }
 int cuStreamCreate(void** out, unsigned) {
@@ -180,13 +228,26 @@ int cuStreamCreate(void** out, unsigned) {
   return 0;
 }
 int cuStreamDestroy_v2(void*) { return 0; }
-int cuStreamSynchronize(void*) { return broken; }
+int cuStreamSynchronize(void*) {
+  make_copies();
+  return broken;
+}
 int cuEventCreate(void** out, unsigned) {
-  *out = &event;
+  *out = new Event;
   return 0;
 }
-int cuEventDestroy_v2(void*) { return 0; }
-int cuEventRecord(void*, void*) { return 0; }
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<Event*>(event);
+  return 0;
+}
+int cuEventRecord(void* event, void*) {
+  static_cast<Event*>(event)->copies = queued.size();
+  return 0;
+}
+int cuEventSynchronize(void* event) {
+  make_copies(static_cast<Event*>(event)->copies);
+  return broken;
+}
 int cuEventElapsedTime(float* milliseconds, void*, void*) {
   *milliseconds = 1.5f;
   return 0;
@@ -202,6 +263,7 @@ int cuLaunchKernel(void* launched, unsigned grid_x, unsigned, unsigned, unsigned
     for (size_t i = 0; i < count; ++i) launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
     return 0;
   }
+  make_copies();
   const std::string& name = function.name;
   if (const auto kernel = kernels.find(name); kernel != kernels.end()) {
     if (!has_block(function, block_x, block_y, block_z)) return kInvalid;

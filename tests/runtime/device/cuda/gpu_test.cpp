@@ -1,8 +1,10 @@
 // The GPU's interface on a driver that a library of the tests plays, and its errors.
 #include "runtime/device/cuda/gpu.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -19,6 +21,12 @@ Gpu must_open() {
 }
 
 const std::string kPtx = ".version 7.0";
+
+// A function of the library that plays the driver.
+template <class F>
+F fake(const char* name) {
+  return reinterpret_cast<F>(dlsym(dlopen(TENON_FAKE_DRIVER, RTLD_NOW | RTLD_NOLOAD), name));
+}
 
 TEST(CudaGpu, WithoutADriverTheErrorSaysWhatToDo) {
   const auto gpu = Gpu::open(0, "no_such_driver.so.1");
@@ -86,6 +94,38 @@ TEST(CudaGpu, MemoryIsPooledUntilItIsNeeded) {
             std::string::npos)
       << full.error().str();
   gpu.release(*large);
+}
+
+// The driver makes a copy as late as it may, so a chunk that is used again too early has wrong data.
+TEST(CudaGpu, LargeCopiesUsePinnedMemoryOfTwoChunks) {
+  { const Gpu gpu = must_open(); }  // opens the library
+  const auto set_memory = fake<void (*)(size_t)>("fake_set_memory");
+  const auto set_pinned = fake<void (*)(bool)>("fake_set_pinned");
+  const auto pinned_bytes = fake<size_t (*)()>("fake_pinned_bytes");
+  set_memory(64 << 20);
+  for (const bool has_pinned : {true, false}) {
+    set_pinned(has_pinned);
+    Gpu gpu = must_open();
+    for (const size_t bytes : {PinnedCopies::kLeastBytes - 1, PinnedCopies::kLeastBytes, PinnedCopies::kChunkBytes,
+                               3 * PinnedCopies::kChunkBytes + 7}) {
+      std::vector<std::byte> values(bytes), found(bytes);
+      for (size_t i = 0; i < bytes; ++i) values[i] = static_cast<std::byte>(i * 31 + (i >> 20));
+      const auto memory = gpu.allocate(bytes);
+      ASSERT_TRUE(memory) << memory.error().str();
+      const std::vector<std::byte> expected = values;
+      ASSERT_TRUE(gpu.upload(*memory, values));
+      std::ranges::fill(values, std::byte{0});
+      ASSERT_TRUE(gpu.download(found, *memory));
+      EXPECT_EQ(found, expected) << bytes;
+      EXPECT_EQ(pinned_bytes(), has_pinned && bytes >= PinnedCopies::kLeastBytes ? 2 * PinnedCopies::kChunkBytes : 0);
+      gpu.release(*memory);
+    }
+    const Gpu moved = std::move(gpu);
+    EXPECT_EQ(pinned_bytes(), has_pinned ? 2 * PinnedCopies::kChunkBytes : 0);
+  }
+  EXPECT_EQ(pinned_bytes(), 0u) << "a GPU that is closed has no memory";
+  set_pinned(true);
+  set_memory(1 << 20);
 }
 
 TEST(CudaGpu, FaultsOfKernelsHaveTheirSite) {
