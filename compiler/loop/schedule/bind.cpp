@@ -195,6 +195,9 @@ class Binder {
     }
     while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form))
       body = &std::get<Alloc>(body->front().form).body;
+    Body nests;
+    for (Stmt& nest : *body) distribute(function, std::move(nest), nests);
+    *body = std::move(nests);
     std::vector<Symbol> stages;
     for (Stmt& nest : *body) {
       Stmt* inner = &nest;
@@ -213,6 +216,34 @@ class Binder {
       function = std::move(*distributed);
     }
     return function;
+  }
+  // The nest as one for each statement of its outer loops, where their iterations are independent.
+  void distribute(const Function& function, Stmt nest, Body& nests) {
+    const auto* loop = std::get_if<For>(&nest.form);
+    Body parts;
+    if (loop) {
+      for (const Stmt& inner : loop->body) distribute(function, inner, parts);
+    }
+    if (parts.size() < 2 || !has_independent_iterations(function, nest)) {
+      nests.push_back(std::move(nest));
+      return;
+    }
+    for (Stmt& part : parts) {
+      For copy{.var = loop->var, .extent = loop->extent, .kind = loop->kind, .body = {}};
+      copy.body.push_back(std::move(part));
+      nests.push_back(Stmt{std::move(copy)});
+    }
+  }
+  bool has_independent_iterations(Function function, const Stmt& nest) {
+    function.body = {nest};
+    std::optional<Symbol> stage;
+    for_each_stage(function.body.front(), [&](Stage& inner) {
+      if (!stage) stage = inner.name;
+    });
+    auto& loop = std::get<For>(function.body.front().form);
+    loop.kind = LoopKind::kSerial;
+    const Symbol var = loop.var;
+    return stage && annotate(context_, function, *stage, var, LoopKind::kParallel).has_value();
   }
   std::optional<Function> points_in_threads(Function function, size_t block_loops, Symbol stage) {
     const auto loops_of = [&] {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <ranges>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -49,18 +50,12 @@ class Merger {
   Function run() {
     Body flat;
     std::vector<Alloc> allocs;
-    flatten(std::move(function_.body), flat, allocs);
-    Body nests;
-    std::vector<size_t> depths;  // of merged loops; 0: of a single nest
-    for (Stmt& stmt : flat) {
-      if (!nests.empty()) {
-        if (auto joined = join(nests.back(), depths.back(), stmt)) {
-          std::tie(nests.back(), depths.back()) = std::move(*joined);
-          continue;
-        }
-      }
-      nests.push_back(std::move(stmt)), depths.push_back(0);
+    flatten(function_.body, flat, allocs);
+    if (cut_iterations(flat)) {
+      flat.clear(), allocs.clear();
+      flatten(function_.body, flat, allocs);
     }
+    auto [nests, depths, counts] = joined(flat);
     for (Alloc& alloc : std::views::reverse(allocs)) {
       alloc.body = std::move(nests);
       nests.clear();
@@ -86,11 +81,86 @@ class Merger {
     }
   }
 
+  struct Joined {
+    Body nests;
+    std::vector<size_t> depths;  // of merged loops; 0: of a single nest
+    std::vector<size_t> counts;  // of statements in each nest
+  };
+  Joined joined(const Body& flat) {
+    Joined result;
+    for (const Stmt& stmt : flat) {
+      if (!result.nests.empty()) {
+        if (auto both = join(result.nests.back(), result.depths.back(), stmt)) {
+          std::tie(result.nests.back(), result.depths.back()) = std::move(*both);
+          ++result.counts.back();
+          continue;
+        }
+      }
+      result.nests.push_back(stmt), result.depths.push_back(0), result.counts.push_back(1);
+    }
+    return result;
+  }
+
+  // Splits the innermost loops that are going to be merged, into blocks and the iterations of a block, which stay in
+  // the nests. Whether any was split.
+  bool cut_iterations(const Body& flat) {
+    const Joined whole = joined(flat);
+    bool any = false;
+    for (size_t nest = 0, first = 0; nest < whole.nests.size(); first += whole.counts[nest++]) {
+      if (whole.depths[nest] == 0) continue;
+      const int64_t iterations = iterations_of_block(whole.nests[nest], whole.depths[nest]);
+      if (iterations == 1) continue;
+      Function function = function_;
+      std::vector<Symbol> inner;
+      bool all = true;
+      for (size_t i = first; i < first + whole.counts[nest] && all; ++i) {
+        const Symbol loop = chain_of(flat[i])[whole.depths[nest] - 1]->var;
+        const int64_t factors[] = {iterations};
+        const std::optional<Symbol> stage = only_stage(flat[i]);
+        auto cut = stage ? split(context_, function, *stage, loop, factors) : error("several stages");
+        all = cut.has_value();
+        if (!all) break;
+        function = std::move(*cut);
+        const auto path = find_stage(context_, function, *stage);
+        inner.push_back(all_loops(*path)[whole.depths[nest]]->var);
+      }
+      if (!all) continue;
+      function_ = std::move(function);
+      of_block_.insert(inner.begin(), inner.end());
+      any = true;
+    }
+    return any;
+  }
+  // The iterations that a block computes at a time, a divisor of their number; 1 where a size is not constant.
+  int64_t iterations_of_block(const Stmt& nest, size_t depth) const {
+    const std::vector<const For*> loops = chain_of(nest);
+    int64_t blocks = 1;
+    for (size_t i = 0; i < depth; ++i) {
+      const auto extent = loops[i]->extent.constant();
+      if (!extent || __builtin_mul_overflow(blocks, *extent, &blocks)) return 1;
+    }
+    const int64_t points = std::max<int64_t>(1, most_points(loops[depth - 1]->body, {})),
+                  extent = *loops[depth - 1]->extent.constant();
+    int64_t iterations = std::min(options_.points / points, blocks / options_.blocks);
+    while (iterations > 1 && extent % iterations != 0) --iterations;
+    return std::max<int64_t>(iterations, 1);
+  }
+  static std::optional<Symbol> only_stage(const Stmt& stmt) {
+    std::vector<Symbol> stages;
+    const Body body{stmt};
+    for_each_statement(body, [&](const Stmt& inner) {
+      if (const auto* stage = std::get_if<Stage>(&inner.form)) stages.push_back(stage->name);
+    });
+    return stages.size() == 1 ? std::optional(stages.front()) : std::nullopt;
+  }
+
   // One nest, with the number of its merged loops, the most that can be.
   std::optional<std::pair<Stmt, size_t>> join(const Stmt& first, size_t depth, const Stmt& second) {
     const std::vector<const For*> a = chain_of(first), b = chain_of(second);
     size_t most = 0;
-    while (most < std::min(a.size(), b.size()) && a[most]->extent == b[most]->extent) ++most;
+    while (most < std::min(a.size(), b.size()) && a[most]->extent == b[most]->extent &&
+           !of_block_.contains(a[most]->var))
+      ++most;
     if (depth > 0 && most < depth) return std::nullopt;
     for (size_t count = depth > 0 ? depth : most; count > 0; --count) {
       Stmt joined = first;
@@ -109,25 +179,29 @@ class Merger {
   }
 
   // Whether the threads of a block compute the points of each stage in one iteration.
-  bool has_few_points(const Body& body, std::vector<const For*> loops = {}) const {
-    return std::ranges::all_of(body, [&](const Stmt& stmt) {
+  bool has_few_points(const Body& body) const { return most_points(body, {}) <= options_.threads; }
+  // The points of the stage with the most; INT64_MAX where a size is not constant. `loops`: those around the body that
+  // count.
+  static int64_t most_points(const Body& body, std::vector<const For*> loops) {
+    int64_t most = 0;
+    for (const Stmt& stmt : body) {
       if (const auto* loop = std::get_if<For>(&stmt.form)) loops.push_back(loop);
-      bool few = true;
-      if (const auto* stage = std::get_if<Stage>(&stmt.form)) few = has_few_points(*stage, loops);
-      else for_each_body(stmt, [&](const Body& inner) { few &= has_few_points(inner, loops); });
+      if (const auto* stage = std::get_if<Stage>(&stmt.form)) most = std::max(most, points_of(*stage, loops));
+      else for_each_body(stmt, [&](const Body& inner) { most = std::max(most, most_points(inner, loops)); });
       if (std::holds_alternative<For>(stmt.form)) loops.pop_back();
-      return few;
-    });
+    }
+    return most;
   }
-  bool has_few_points(const Stage& stage, const std::vector<const For*>& loops) const {
+  static int64_t points_of(const Stage& stage, const std::vector<const For*>& loops) {
     int64_t points = 1;
-    return std::ranges::all_of(loops, [&](const For* loop) {
+    for (const For* loop : loops) {
       const bool spatial = std::ranges::any_of(stage.axes, [&](const Axis& axis) {
         return axis.kind == AxisKind::kSpatial && mentions({&axis.value, 1}, loop->var);
       });
       const auto extent = loop->extent.constant();
-      return !spatial || (extent && !__builtin_mul_overflow(points, *extent, &points) && points <= options_.threads);
-    });
+      if (spatial && (!extent || __builtin_mul_overflow(points, *extent, &points))) return INT64_MAX;
+    }
+    return points;
   }
 
   bool is_independent(const Stmt& stmt, size_t count) {
@@ -224,6 +298,7 @@ class Merger {
   TypeContext& context_;
   Function function_;
   const MergeOptions options_;
+  std::set<Symbol> of_block_;  // loops over the iterations of a block, which are not merged
 };
 
 }  // namespace

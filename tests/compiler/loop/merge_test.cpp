@@ -87,6 +87,39 @@ TEST(Merge, EachNestOfABlockHasItsThreads) {
   }
 }
 
+// Short rows: a block has several of them, so that the stage with a point a row has threads too. Rows are not split
+// where few blocks would remain, or where their number is not constant.
+TEST(Merge, ABlockHasSeveralShortRows) {
+  const auto rows_of_block = [](const std::string& rows, const MergeOptions& options) -> int64_t {
+    TypeContext context;
+    std::string text = centered("i");
+    for (size_t at = text.find("[n]"); at != std::string::npos; at = text.find("[n]")) text.replace(at, 3, "");
+    for (const auto& [from, to] :
+         {std::pair<std::string, std::string>("(n,", "(" + rows + ","), {"(n)", "(" + rows + ")"}, {"n + 1", rows}})
+      for (size_t at = text.find(from); at != std::string::npos; at = text.find(from))
+        text.replace(at, from.size(), to);
+    const Function function = must_parse(context, text), merged_rows = merged(context, function, options);
+    EXPECT_EQ(nests(merged_rows), 1u) << print(context, merged_rows);
+    Schedule schedule(context, merged_rows);
+    EXPECT_TRUE(schedule.apply("mark(double, j, vector)"));
+    const auto bound_rows = bound(context, schedule.function());
+    EXPECT_TRUE(bound_rows) << bound_rows.error().str();
+    const auto launches = launches_of(context, *bound_rows);
+    EXPECT_EQ(launches->size(), 1u);
+    Tensor x(DType::kI32, {std::stoll(rows), 4});
+    for (size_t i = 0; i < x.data<int32_t>().size(); ++i) x.data<int32_t>()[i] = static_cast<int32_t>(i * i % 1009);
+    const std::vector<Tensor> params{x};
+    EXPECT_EQ(evaluate(context, merged_rows, params).value(), evaluate(context, function, params).value());
+    EXPECT_EQ(evaluate(context, *bound_rows, params).value(), evaluate(context, function, params).value());
+    return std::stoll(rows) / *launches->front().grid[0].constant();
+  };
+  EXPECT_EQ(rows_of_block("96", {.points = 64, .blocks = 4}), 16);
+  EXPECT_EQ(rows_of_block("90", {.points = 64, .blocks = 4}), 15) << "a divisor of the number";
+  EXPECT_EQ(rows_of_block("96", {.points = 64, .blocks = 40}), 2);
+  EXPECT_EQ(rows_of_block("97", {.points = 64, .blocks = 4}), 1);
+  EXPECT_EQ(rows_of_block("96", {}), 1);
+}
+
 TEST(Merge, NestsThatNeedOtherIterationsStaySeparate) {
   TypeContext context;
   const auto count = [&](const std::string& text, MergeOptions options = {}) {
