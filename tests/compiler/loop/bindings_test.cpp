@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -213,13 +214,17 @@ TEST(Bindings, ALoopWithDependentIterationsIsNotBound) {
 // Bound functions compute what the functions do, however they were scheduled before, and in every order of threads.
 TEST(Bindings, RandomProgramsAndSchedulesAreBound) {
   constexpr auto kPrograms = static_cast<uint64_t>(rounds(1000));
-  size_t launches = 0, threads = 0, barriers = 0, refused = 0;
+  size_t launches = 0, threads = 0, barriers = 0, refused = 0, cut = 0;
   for (uint64_t seed = 0; seed < kPrograms; ++seed) {
     Random random(seed + 100000);
     TypeContext context;
-    const std::string text = random_program(random);
-    const Function program = must_parse(context, text);
+    std::string text = random_program(random);
     const auto n = static_cast<int64_t>(1 + random.below(6));
+    if (random.below(2) == 0) {  // a constant number of rows, of which blocks may have several
+      text.replace(text.find("[n]"), 3, "");
+      text = std::regex_replace(text, std::regex("\\bn\\b"), std::to_string(n));
+    }
+    const Function program = must_parse(context, text);
     const int64_t m = *program.buffer(program.params[1]).axes[0].extent.constant();
     std::vector<Tensor> params{Tensor(DType::kI32, {n, m}), Tensor(DType::kI32, {m, m})};
     for (Tensor& param : params)
@@ -232,8 +237,10 @@ TEST(Bindings, RandomProgramsAndSchedulesAreBound) {
     }
     BindOptions options;
     options.threads = static_cast<int64_t>(1 + random.below(8));
-    const auto function =
-        bound(context, random.below(2) == 0 ? schedule.function() : merged(context, schedule.function()), options);
+    const MergeOptions several{.points = static_cast<int64_t>(1 + random.below(40)), .blocks = 1};
+    const Function rows = merged(context, schedule.function(), several);
+    cut += equal(rows, merged(context, schedule.function(), {.points = 1})) ? 0 : 1;
+    const auto function = bound(context, random.below(2) == 0 ? schedule.function() : rows, options);
     if (!function) {
       EXPECT_NE(function.error().what.find("known at run time only"), std::string::npos) << function.error().str();
       ++refused;
@@ -259,6 +266,7 @@ TEST(Bindings, RandomProgramsAndSchedulesAreBound) {
   }
   EXPECT_GT(threads, launches / 4) << launches;
   EXPECT_GT(barriers, static_cast<size_t>(rounds(5)));
+  EXPECT_GT(cut, static_cast<size_t>(rounds(20))) << "blocks with several rows";
   EXPECT_LT(refused, static_cast<size_t>(kPrograms / 4));
 }
 
