@@ -8,6 +8,7 @@
 #include <optional>
 #include <ranges>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -110,26 +111,25 @@ class Merger {
       if (whole.depths[nest] == 0) continue;
       const int64_t iterations = iterations_of_block(whole.nests[nest], whole.depths[nest]);
       if (iterations == 1) continue;
-      Function function = function_;
-      std::vector<Symbol> inner;
-      bool all = true;
-      for (size_t i = first; i < first + whole.counts[nest] && all; ++i) {
-        const Symbol loop = chain_of(flat[i])[whole.depths[nest] - 1]->var;
-        const int64_t factors[] = {iterations};
-        const std::optional<Symbol> stage = only_stage(flat[i]);
-        auto cut = stage ? split(context_, function, *stage, loop, factors) : error("several stages");
-        all = cut.has_value();
-        if (!all) break;
-        function = std::move(*cut);
-        const auto path = find_stage(context_, function, *stage);
-        inner.push_back(all_loops(*path)[whole.depths[nest]]->var);
-      }
-      if (!all) continue;
-      function_ = std::move(function);
-      of_block_.insert(inner.begin(), inner.end());
-      any = true;
+      any |= cut_loops({flat.data() + first, whole.counts[nest]}, whole.depths[nest], iterations);
     }
     return any;
+  }
+  // Of all of these nests, or of none.
+  bool cut_loops(std::span<const Stmt> nests, size_t depth, int64_t iterations) {
+    Function function = function_;
+    std::set<Symbol> inner;
+    for (const Stmt& nest : nests) {
+      const std::optional<Symbol> stage = only_stage(nest);
+      if (!stage) return false;
+      auto cut = split(context_, function, *stage, chain_of(nest)[depth - 1]->var, {&iterations, 1});
+      if (!cut) return false;
+      function = std::move(*cut);
+      inner.insert(all_loops(*find_stage(context_, function, *stage))[depth]->var);
+    }
+    function_ = std::move(function);
+    of_block_.merge(inner);
+    return true;
   }
   // The iterations that a block computes at a time, a divisor of their number; 1 where a size is not constant.
   int64_t iterations_of_block(const Stmt& nest, size_t depth) const {

@@ -36,12 +36,10 @@
 //                               and S_tail (and S_head before them). Ranges without iterations are left out.
 //   hfuse(S, I, T, J)           the consecutive loops I and J become one loop I_J that runs I's iterations, then J's.
 //   fold_storage(S, B, I, 3)    B holds only the last 3 elements along the axis that the loop I of S traverses.
-//   align_storage(B, 1, 9)      the size of the axis 1 of B, which are numbered from 0, is rounded up to a multiple of
-//   9
-//                               by elements that nothing uses: other strides, for banks of memory.
-//   swizzle(B, 3, 1, 4)         the elements along the axis 3 of B are rotated in memory by the index of the axis 1,
-//   divided
-//                               by 4: those of equal indices are in other banks (loop.h).
+//   align_storage(B, 1, 9)      the size of the axis 1 of B (the first is 0) is rounded up to a multiple of 9 by
+//                               elements that nothing uses: other strides, for banks of memory.
+//   swizzle(B, 3, 1, 4)         the elements along the axis 3 of B are rotated in memory by the index of the axis 1
+//                               divided by 4: those of equal indices are in other banks (loop.h).
 //   pipeline(S, I)              S, the first statement in the loop I, runs one iteration ahead of the remaining ones;
 //                               its buffer is doubled.
 //   pipeline(S, I, 3, async)    S, a copy to shared memory, runs two iterations ahead in the background; its buffer is
