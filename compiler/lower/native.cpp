@@ -23,8 +23,6 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr std::string_view kLeastGpu = "sm_80";  // the driver translates its PTX for all later GPUs
-
 // The function of some levels.
 struct LevelKernel {
   std::vector<const Machine*> machines;
@@ -300,7 +298,7 @@ Expected<std::optional<runtime::NativeCode>> NativeKernels::compile_for_gpu() {
     function.name = context_.symbol(name);
     functions.push_back(&function);
   }
-  TENON_TRY_ASSIGN(code, native::compile_for_gpu(context_, functions, std::string(kLeastGpu)));
+  TENON_TRY_ASSIGN(code, native::compile_for_gpu(context_, functions, native::kLeastGpu));
   return std::optional(std::move(*code));
 }
 

@@ -17,6 +17,14 @@ constexpr int64_t kMostParts = 36;
 constexpr int64_t kAddingThreads = 256;  // of a block that adds
 // In cycles of a block for the terms of one step: a launch, and the addition of one sum.
 constexpr double kLaunch = 110, kAddition = 1e-4;
+constexpr double kTwoBlocks = 1.3;  // the time of two blocks by that of one
+
+// The time of a GPU's blocks of threads, in that of one block. A multiprocessor computes two blocks in less than twice
+// the time: one waits for memory while the other one adds.
+double time_of_blocks(int64_t blocks, const Machine& machine) {
+  if (blocks <= machine.multiprocessors) return 1;
+  return kTwoBlocks * static_cast<double>(ceil_divide(blocks, 2 * machine.multiprocessors));
+}
 
 class PartialSums {
  public:

@@ -26,14 +26,7 @@ Factors factors_in(const loop::Stage& sums) {
   return factors;
 }
 
-constexpr double kTwoBlocks = 1.3;  // the time of two blocks by that of one
-
 }  // namespace
-
-double time_of_blocks(int64_t blocks, const Machine& machine) {
-  if (blocks <= machine.multiprocessors) return 1;
-  return kTwoBlocks * static_cast<double>(ceil_divide(blocks, 2 * machine.multiprocessors));
-}
 
 std::vector<Symbol> ProductSteps::loops_of(Symbol stage) {
   std::vector<Symbol> loops;

@@ -25,10 +25,6 @@ struct ProductAxes {
 
 inline int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The time of a GPU's blocks of threads, in that of one block. A multiprocessor computes two blocks in less than twice
-// the time: one waits for memory while the other one adds.
-double time_of_blocks(int64_t blocks, const Machine& machine);
-
 class ProductSteps {
  public:
   ProductSteps(TypeContext& context, loop::Schedule& schedule) : context_(context), schedule_(schedule) {}

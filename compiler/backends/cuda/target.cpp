@@ -15,10 +15,7 @@
 namespace tenon::compiler::cuda {
 namespace {
 
-// The machine for which templates select their tiles, and the level of the PTX, which the driver translates for all
-// later GPUs.
-constexpr std::string_view kScheduledGpu = "sm_90";
-constexpr const char* kLeastGpu = "sm_80";
+constexpr std::string_view kScheduledGpu = "sm_90";  // templates select their tiles for it
 
 Expected<BoundKernels> kernels_of(Context& context, const Module& module, const Function& region,
                                   const Machine& machine, const std::vector<schedules::UserSchedule>& schedules = {}) {
@@ -47,7 +44,7 @@ Status accepts_for_gpu(Context& context, const Module& module, const Function& f
   TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function, machine));
   for (const BoundStep& step : kernels->steps) {
     const loop::Function* const functions[] = {&step.function};
-    TENON_TRY(native::compile_for_gpu(context, functions, kLeastGpu));
+    TENON_TRY(native::compile_for_gpu(context, functions, native::kLeastGpu));
   }
   return {};
 }

@@ -9,6 +9,9 @@
 
 namespace tenon::compiler::native {
 
+// The level of PTX for executables: the driver translates it for all later GPUs.
+inline constexpr const char* kLeastGpu = "sm_80";
+
 // One kernel for each function, under its name, which must be unique and one of PTX: letters, digits, underscores. Its
 // launches are those of loop::kernels_of(), and its temporaries the buffers that the function allocates outside of
 // them. `level`: the least capability, as sm_80. Errors: those of make_ptx(), and a function that is not bound.

@@ -1,4 +1,5 @@
-// Primitives that place, shrink, pad and rotate buffers: store_at, fold_storage, align_storage, swizzle.
+// Primitives on the storage of buffers, in which loop it is allocated, how large and in which order: store_at,
+// fold_storage, align_storage, swizzle.
 #include "compiler/loop/schedule/storage.h"
 
 #include <fmt/format.h>

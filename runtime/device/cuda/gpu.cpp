@@ -151,13 +151,9 @@ Status Gpu::upload(const Memory& to, std::span<const std::byte> from) {
 
 Status Gpu::download(std::span<std::byte> to, const Memory& from) {
   assert(to.size() <= from.bytes);
-  if (!to.empty()) {
-    const int status = copies_.download(*driver_, to, from.address, stream_);
-    if (Status ended = wait(); !ended) return ended;  // why a copy failed, if a kernel before it did
-    TENON_TRY(check(status, "data cannot be copied from the GPU"));
-    return {};
-  }
-  return wait();
+  const int status = to.empty() ? 0 : copies_.download(*driver_, to, from.address, stream_);
+  TENON_TRY(wait());  // says why a copy failed, if a kernel before it did
+  return check(status, "data cannot be copied from the GPU");
 }
 
 // --- Kernels ---

@@ -51,10 +51,7 @@ int PinnedCopies::upload(const Driver& driver, Address to, std::span<const std::
 }
 
 int PinnedCopies::download(const Driver& driver, std::span<std::byte> to, Address from, Stream* stream) {
-  if (to.size() < kLeastBytes || !is_ready(driver)) {
-    if (const int status = driver.download(to.data(), from, to.size(), stream); status != 0) return status;
-    return driver.synchronize(stream);
-  }
+  if (to.size() < kLeastBytes || !is_ready(driver)) return driver.download(to.data(), from, to.size(), stream);
   const auto part = [&](size_t i) {
     return to.subspan(i * kChunkBytes, std::min(kChunkBytes, to.size() - i * kChunkBytes));
   };

@@ -20,7 +20,7 @@ class PinnedCopies {
 
   // Queues the copy on the stream; the host's memory may change as soon as it returns.
   int upload(const Driver& driver, Address to, std::span<const std::byte> from, Stream* stream);
-  // Returns when the data is there.
+  // The data is there when the stream has ended its work.
   int download(const Driver& driver, std::span<std::byte> to, Address from, Stream* stream);
   // The stream must have ended its work.
   void release(const Driver& driver);
