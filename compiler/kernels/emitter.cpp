@@ -219,7 +219,8 @@ bool Emitter::is_contiguous_sum(const Sum& sum) {
   return is_contiguous && !is_strided;
 }
 
-// Partial sums in the lanes of a vector, and then their sum. The tail, fewer terms than a vector, is added at the end.
+// Partial sums in the lanes of a vector, and then their sum. Each term of the tail, which has fewer than a vector, is
+// added to the partial sum of its lane.
 LazyTensor Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes) {
   const Dim length = sum.over.back(), blocks = context_.floor_divide(length, dim(lanes));
   const Dim vectorized = context_.multiply(blocks, dim(lanes)), tail = context_.subtract(length, vectorized);
@@ -236,21 +237,24 @@ LazyTensor Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64
     return sum.term(from);
   };
   const LazyTensor partial_sums = reduce(fmt::format("{}_part", name), partial);
+  if (tail.constant() != 0) {
+    Dims dims = partial.dims, over = sum.over;
+    dims.back() = tail;
+    over.pop_back();
+    builder_.stage(fmt::format("{}_tail", name), ranges_of(dims), ranges_of(over), [&](const Dims& at) {
+      const Dims target(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank) + 1);
+      Dims from = at;
+      from.erase(from.begin() + static_cast<ptrdiff_t>(rank));
+      from.push_back(context_.add(target.back(), vectorized));
+      return loop::Builder::Assignment{*partial_sums.buffer, target,
+                                       step_of(sum, builder_.load(*partial_sums.buffer, target), sum.term(from)),
+                                       nullptr};
+    });
+  }
   Sum total = sum;
   total.over = {dim(lanes)};
   total.term = [=](const Dims& at) { return partial_sums.at(at); };
-  const LazyTensor result = reduce(name, total);
-  if (tail.constant() == 0) return result;
-  loop::Ranges over = ranges_of(sum.over);
-  over.back().extent = tail;
-  builder_.stage(fmt::format("{}_tail", name), ranges_of(sum.dims), over, [&](const Dims& at) {
-    const Dims target(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank));
-    Dims from = at;
-    from.back() = context_.add(from.back(), vectorized);
-    return loop::Builder::Assignment{*result.buffer, target,
-                                     step_of(sum, builder_.load(*result.buffer, target), sum.term(from)), nullptr};
-  });
-  return result;
+  return reduce(name, total);
 }
 
 LazyTensor Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
