@@ -9,6 +9,7 @@
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/loop/access.h"
+#include "compiler/loop/expr.h"
 #include "compiler/loop/tree.h"
 #include "support/try.h"
 
@@ -62,8 +63,11 @@ class LaunchFinder {
       body = &loop->body;
       loops_.push_back(loop);
     }
+    reads_ = false;
     TENON_TRY(block(*body));
-    loops_.clear();
+    reads_ = true;
+    TENON_TRY(block(*body));
+    loops_.clear(), registers_.clear();
     const int64_t threads = launch_.threads[0] * launch_.threads[1] * launch_.threads[2];
     if (threads > kMaxThreads)
       return fail(fmt::format("a block of the loop {} has {} threads, at most {} are possible", name(nest.var), threads,
@@ -75,14 +79,14 @@ class LaunchFinder {
   Status block(const Body& body) {
     for (const Stmt& stmt : body) {
       if (const auto* alloc = std::get_if<Alloc>(&stmt.form)) {
-        TENON_TRY(storage(*alloc));
+        if (!reads_) TENON_TRY(storage(*alloc));
         TENON_TRY(block(alloc->body));
-        registers_.erase(alloc->buffer);
         continue;
       }
       if (const auto* loop = std::get_if<For>(&stmt.form)) {
         if (binds_block(loop->kind))
           return fail(fmt::format("the loop {} is bound to blocks inside a block", name(loop->var)));
+        if (binds_thread(loop->kind)) phase_ = loop;
         loops_.push_back(loop);
         TENON_TRY(binds_thread(loop->kind) ? thread(*loop) : block(loop->body));
         loops_.pop_back();
@@ -105,13 +109,13 @@ class LaunchFinder {
     }
     if (alloc.scope != Scope::kShared)
       return fail(fmt::format("{} is allocated by a block, but neither shared nor in registers", shown));
-    int64_t elements = 1;
     for (const BufferAxis& axis : buffer.axes) {
-      const auto size = axis.extent.constant();
-      if (!size || __builtin_mul_overflow(elements, std::max<int64_t>(*size, 0), &elements))
+      if (!axis.extent.constant())
         return fail(fmt::format("{} is shared, but its size {} is not a constant", shown, context_.str(axis.extent)));
     }
-    launch_.shared_elements += elements;
+    const auto elements = constant_elements(buffer);
+    if (!elements) return fail(fmt::format("{} is shared, but has more than 2^63 elements", shown));
+    launch_.shared_elements += *elements;
     return {};
   }
 
@@ -123,7 +127,7 @@ class LaunchFinder {
                               context_.str(loop.extent)));
     if (threads_[axis])
       return fail(fmt::format("the loop {} is inside another one over {}", name(loop.var), loop::name(loop.kind)));
-    threads_[axis] = loop.var;
+    if (*extent > 1) threads_[axis] = loop.var;  // else its index is 0, as without the loop
     launch_.threads[axis] = std::max(launch_.threads[axis], *extent);
     TENON_TRY(of_thread(loop.body));
     threads_[axis].reset();
@@ -154,51 +158,158 @@ class LaunchFinder {
     return {};
   }
 
-  // Each bound axis of the thread is one index of the buffer, the same one in all accesses.
+  using ThreadAxes = std::array<std::optional<size_t>, 3>;  // of a buffer: which axis each index of a thread is
+
   Status check_registers(const Stage& stage) {
     Status status;
     for_each_access(stage, [&](const Access& access) {
       const auto found = registers_.find(access.buffer);
-      if (found == registers_.end() || !status) return;
+      if (found == registers_.end() || !status || access.writes == reads_) return;
       const Dims indices = over_loops(context_, stage, access.indices);
-      std::vector<std::optional<Symbol>> threads;
-      for (const Dim index : indices) threads.push_back(thread_of(context_, index, loops_));
-      std::array<std::optional<size_t>, 3> axes;
-      for (size_t axis = 0; axis < 3; ++axis) {
-        for (size_t i = 0; threads_[axis] && i < indices.size(); ++i)
-          if (threads[i] == threads_[axis]) axes[axis] = i;
-        if (threads_[axis].has_value() == axes[axis].has_value()) continue;
-        status = fail(fmt::format("%{} is in registers of a block, but {} is none of its indices",
-                                  context_.name(function_.buffer(access.buffer).name), name(*threads_[axis])),
-                      "index it by the thread's own indices, or put it into shared memory");
-        return;
-      }
-      if (!found->second) found->second = axes;
-      if (*found->second != axes)
-        status = fail(fmt::format("%{} is in registers of a block, but threads index different axes of it",
-                                  context_.name(function_.buffer(access.buffer).name)),
-                      "put it into shared memory");
+      status = access.writes ? check_write(access.buffer, indices, found->second)
+                             : check_read(access.buffer, indices, found->second);
     });
     return status;
+  }
+
+  // Each bound axis of the thread is one index of the buffer, the same one in all writes.
+  Status check_write(BufferId buffer, const Dims& indices, std::optional<ThreadAxes>& axes) {
+    std::vector<std::optional<Symbol>> threads;
+    for (const Dim index : indices) threads.push_back(thread_of(context_, index, loops_));
+    ThreadAxes own;
+    for (size_t axis = 0; axis < 3; ++axis) {
+      for (size_t i = 0; threads_[axis] && i < indices.size(); ++i)
+        if (threads[i] == threads_[axis]) own[axis] = i;
+      if (threads_[axis].has_value() != own[axis].has_value())
+        return fail(fmt::format("%{} is in registers of a block, but {} is none of its indices",
+                                context_.name(function_.buffer(buffer).name), name(*threads_[axis])),
+                    "index it by the thread's own indices, or put it into shared memory");
+    }
+    if (!axes) axes = own;
+    if (*axes == own) return {};
+    return fail(fmt::format("%{} is in registers of a block, but threads index different axes of it",
+                            context_.name(function_.buffer(buffer).name)),
+                "put it into shared memory");
+  }
+
+  // A thread reads its own register, or that of another thread along x.
+  Status check_read(BufferId buffer, const Dims& indices, const std::optional<ThreadAxes>& axes) {
+    if (!axes) return {};  // nothing is written
+    bool is_own = true;
+    for (size_t axis = 3; axis-- > 0;) {
+      const auto position = (*axes)[axis];
+      const bool same = position ? threads_[axis] && thread_of(context_, indices[*position], loops_) == threads_[axis]
+                                 : !threads_[axis];
+      if (same) continue;
+      is_own = false;
+      if (axis > 0)
+        return fail(fmt::format("%{} is in registers of a block, but is read from a thread of another warp",
+                                context_.name(function_.buffer(buffer).name)),
+                    "index it by the thread's own indices along y and z, or put it into shared memory");
+    }
+    if (is_own) return {};
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (std::ranges::find(*axes, std::optional(i)) != axes->end() || uniform_index(context_, indices[i], loops_))
+        continue;
+      return fail(fmt::format("%{} is in registers, and read from other threads, each at another index {}",
+                              context_.name(function_.buffer(buffer).name), context_.str(indices[i])),
+                  "a thread has one register for all that read it: put it into shared memory");
+    }
+    TENON_TRY(check_exchange(buffer));
+    launch_.exchanged[buffer] = (*axes)[0];
+    return {};
+  }
+
+  // All threads of the warp must execute the read, and must have written before.
+  Status check_exchange(BufferId buffer) const {
+    const auto& threads = launch_.threads;
+    const std::string shown =
+        fmt::format("%{} is in registers, and read from other threads", context_.name(function_.buffer(buffer).name));
+    if (kWarpThreads % threads[0] != 0 || threads[0] * threads[1] * threads[2] % kWarpThreads != 0)
+      return fail(fmt::format("{}, but a block of {} x {} x {} threads has no whole warps of whole rows along x", shown,
+                              threads[0], threads[1], threads[2]),
+                  "the number of threads along x must divide 32, and 32 that of the block");
+    bool writes = false, in_registers = true, branches = false;
+    for_each_statement(phase_->body, [&](const Stmt& stmt) {
+      branches |= std::holds_alternative<If>(stmt.form) || std::holds_alternative<Let>(stmt.form);
+      const auto* loop = std::get_if<For>(&stmt.form);
+      branches |= loop && !loop->extent.constant();
+      const auto* stage = std::get_if<Stage>(&stmt.form);
+      if (!stage) return;
+      in_registers &= stage->where.empty() && !may_fail(*stage);
+      for_each_access(*stage, [&](const Access& access) {
+        writes |= access.writes && access.buffer == buffer;
+        in_registers &= registers_.contains(access.buffer);
+      });
+    });
+    if (writes) return fail(fmt::format("{} in the nest that writes it", shown), "write it in a nest before");
+    if (branches)
+      return fail(fmt::format("{} where threads may not execute the same statements", shown),
+                  "put it into shared memory");
+    if (in_registers || all_threads()) return {};
+    return fail(fmt::format("{} in a nest that some threads of the block skip", shown),
+                "give the nest all threads, or registers alone");
+  }
+  // Whether the nest of the current phase has all threads of the block.
+  bool all_threads() const {
+    std::array<int64_t, 3> threads{1, 1, 1};
+    const auto count = [&](const For& loop) {
+      if (binds_thread(loop.kind)) threads[bound_axis(loop.kind)] = *loop.extent.constant();
+    };
+    count(*phase_);
+    for_each_statement(phase_->body, [&](const Stmt& stmt) {
+      if (const auto* loop = std::get_if<For>(&stmt.form)) count(*loop);
+    });
+    return threads == launch_.threads;
+  }
+  // Whether the stage does what is an error for some operands: those of a thread that has none are unknown.
+  static bool may_fail(const Stage& stage) {
+    bool found = false;
+    for (const Body* body : {&stage.init, &stage.body}) {
+      for_each_statement(*body, [&](const Stmt& stmt) {
+        const auto* store = std::get_if<Store>(&stmt.form);
+        found |= !store;
+        if (!store) return;
+        for_each_node(store->value, [&](const ExprNode& node) {
+          const auto* both = std::get_if<Binary>(&node.form);
+          found |=
+              std::holds_alternative<LetIndex>(node.form) || std::holds_alternative<Convert>(node.form) ||
+              (both && !is_float(node.dtype) &&
+               (both->op == BinaryOp::kDivide || both->op == BinaryOp::kRemainder || both->op == BinaryOp::kPower));
+        });
+      });
+    }
+    return found;
   }
 
   TypeContext& context_;
   const Function& function_;
   Launch launch_;
   std::vector<Launch> launches_;
-  std::vector<const For*> loops_;                 // around the statement
-  std::array<std::optional<Symbol>, 3> threads_;  // variables of the loops over threads around the statement
-  std::map<BufferId, std::optional<std::array<std::optional<size_t>, 3>>> registers_;  // of the block
+  std::vector<const For*> loops_;                            // around the statement
+  std::array<std::optional<Symbol>, 3> threads_;             // variables of the loops over threads around the statement
+  std::map<BufferId, std::optional<ThreadAxes>> registers_;  // of the block
+  const For* phase_ = nullptr;                               // the outermost loop over threads around the statement
+  bool reads_ = false;  // whether reads are checked: after all writes, when the threads of the block are known
 };
 
 }  // namespace
 
-std::optional<Symbol> thread_of(TypeContext& context, Dim index, const std::vector<const For*>& loops) {
+namespace {
+
+DimBounds bounds_of(const std::vector<const For*>& loops) {
   DimBounds bounds;
   for (const For* loop : loops) {
     const auto extent = loop->extent.constant();
     bounds[loop->var] = {0, extent ? std::optional(*extent - 1) : std::nullopt};
   }
+  return bounds;
+}
+
+}  // namespace
+
+std::optional<Symbol> thread_of(TypeContext& context, Dim index, const std::vector<const For*>& loops) {
+  const DimBounds bounds = bounds_of(loops);
   for (const For* loop : loops) {
     if (!binds_thread(loop->kind)) continue;
     if (index.variable() == loop->var) return loop->var;
@@ -206,6 +317,15 @@ std::optional<Symbol> thread_of(TypeContext& context, Dim index, const std::vect
     if (DimProver(context, bounds).equal(index, context.dim(loop->var)) == Answer::kYes) return loop->var;
   }
   return std::nullopt;
+}
+
+std::optional<Dim> uniform_index(TypeContext& context, Dim index, const std::vector<const For*>& loops) {
+  std::map<Symbol, Dim> first;
+  for (const For* loop : loops)
+    if (binds_thread(loop->kind)) first[loop->var] = context.dim(0);
+  const Dim uniform = context.substitute(index, first);
+  const bool same = uniform == index || DimProver(context, bounds_of(loops)).equal(index, uniform) == Answer::kYes;
+  return same ? std::optional(uniform) : std::nullopt;
 }
 
 Expected<std::vector<Launch>> launches_of(TypeContext& context, const Function& function) {

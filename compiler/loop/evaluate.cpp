@@ -121,7 +121,7 @@ class Evaluator {
       TENON_TRY(run(loop.body));
       if (is_bound) races_.leave(loop.kind);
     }
-    if (binds_block(loop.kind)) races_.end_of_loop();
+    if (is_bound) races_.end_of_loop();
     return {};
   }
   Status run(const Barrier&) {
@@ -229,6 +229,7 @@ class Evaluator {
   Status run(const Alloc& alloc) {
     TENON_TRY(state_.allocate(alloc.buffer));
     races_.reset(alloc.buffer);
+    if (alloc.scope == Scope::kRegisters) races_.declare_registers(alloc.buffer);
     TENON_TRY(run(alloc.body));
     return in_flight_.release(alloc.buffer);
   }

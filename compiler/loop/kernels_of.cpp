@@ -77,8 +77,11 @@ class KernelMaker {
     }
   }
 
-  // launches_of() has checked that the thread's indices are the same axes of the buffer in all accesses.
+  // launches_of() has checked that the thread's indices are the same axes of the buffer in all writes, and in all reads
+  // but those from other threads along x.
   void drop_thread_axes(Alloc& alloc) {
+    const auto exchanged = launch_.exchanged.find(alloc.buffer);
+    const bool is_exchanged = exchanged != launch_.exchanged.end(), has_lanes = is_exchanged && exchanged->second;
     std::vector<bool> dropped(function_.buffer(alloc.buffer).rank(), false);
     std::vector<const For*> loops = around_;
     const auto find = [&](const Stmt& stmt, const auto& self) -> void {
@@ -103,10 +106,25 @@ class KernelMaker {
       if (loop) loops.push_back(loop);
       if (auto* stage = std::get_if<Stage>(&stmt.form)) {
         for_each_index(*stage, alloc.buffer, [&](size_t axis, Dim& index) {
-          index = dropped[axis]
-                      ? context_.dim(0)
-                      : without_threads(*stage, index, function_.buffer(alloc.buffer).axes[axis].extent, loops);
+          const Dim over = over_loops(context_, *stage, {index})[0];
+          if (has_lanes && axis == *exchanged->second && !thread_of(context_, over, loops)) {
+            const Dim thread = context_.add(over, context_.dim(1));
+            index = given_axis(*stage, thread, context_.dim(launch_.threads[0] + 1), "thread");
+          } else if (dropped[axis]) {
+            index = context_.dim(0);
+          } else {
+            index = without_threads(*stage, index, function_.buffer(alloc.buffer).axes[axis].extent, loops);
+          }
         });
+        if (is_exchanged && !has_lanes) {
+          const bool is_x = std::ranges::any_of(loops, [](const For* outer) {
+            return outer->kind == LoopKind::kThreadX && outer->extent.constant() != 1;
+          });
+          map_indices(*stage, alloc.buffer, [&](Dims indices) {
+            indices.push_back(context_.dim(is_x ? 1 : 0));
+            return indices;
+          });
+        }
       }
       for_each_body(stmt, [&](Body& body) {
         for (Stmt& inner : body) self(inner, self);
@@ -117,29 +135,27 @@ class KernelMaker {
     Buffer& buffer = function_.buffers[index(alloc.buffer)];
     for (size_t axis = 0; axis < dropped.size(); ++axis)
       if (dropped[axis]) buffer.axes[axis].extent = context_.dim(1);
+    if (!is_exchanged || has_lanes) return;
+    exchanged->second = buffer.rank();
+    buffer.axes.push_back({.var = fresh(context_, function_, "thread"), .extent = context_.dim(1)});
   }
 
   // An index of registers that is the same for all threads, over loops that are not theirs: so it is a constant where
   // those are unrolled. A given axis passes it to the stage.
   Dim without_threads(Stage& stage, Dim index, Dim extent, const std::vector<const For*>& loops) {
     const Dim over = over_loops(context_, stage, {index})[0];
-    std::map<Symbol, Dim> first;
-    DimBounds bounds;
-    for (const For* loop : loops) {
-      const auto size = loop->extent.constant();
-      bounds[loop->var] = {0, size ? std::optional(*size - 1) : std::nullopt};
-      if (binds_thread(loop->kind)) first[loop->var] = context_.dim(0);
-    }
-    const Dim uniform = context_.substitute(over, first);
-    if (uniform == over || DimProver(context_, bounds).equal(over, uniform) != Answer::kYes) return index;
+    const auto uniform = uniform_index(context_, over, loops);
+    return uniform && *uniform != over ? given_axis(stage, *uniform, extent, "digit") : index;
+  }
+  // The value over loops as an axis of the stage.
+  Dim given_axis(Stage& stage, Dim value, Dim extent, std::string name) {
     const auto known = std::ranges::find_if(stage.axes, [&](const Axis& axis) {
-      return axis.kind == AxisKind::kGiven && axis.value == uniform && axis.extent == extent;
+      return axis.kind == AxisKind::kGiven && axis.value == value && axis.extent == extent;
     });
     if (known != stage.axes.end()) return context_.dim(known->var);
-    std::string name = "digit";
     while (std::ranges::find(stage.axes, context_.symbol(name), &Axis::var) != stage.axes.end()) name += '_';
     const Symbol var = context_.symbol(name);
-    stage.axes.push_back({.var = var, .extent = extent, .kind = AxisKind::kGiven, .value = uniform});
+    stage.axes.push_back({.var = var, .extent = extent, .kind = AxisKind::kGiven, .value = value});
     return context_.dim(var);
   }
 

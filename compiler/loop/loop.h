@@ -19,11 +19,11 @@
 // scan.
 //
 // A loop bound to a GPU's blocks or threads (block_x .. thread_z) has the iterations of a parallel loop. An outermost
-// nest of block loops is one launch; inside a block, a nest of thread loops is executed by the block's threads, and the
-// threads of the nests that follow one another without a barrier run in any order: such nests are one phase, and no
-// thread may access what another thread of the phase writes. A thread that a nest does not bind has the index 0. A
-// barrier is a statement of a block, never of a thread: all threads execute it. Executed serially, the statements in
-// their order, a bound function has the same results.
+// nest of block loops is one launch; in a block, a nest of thread loops is executed by its threads. Nests that follow
+// one another without a barrier, a statement that all threads of a block execute, are one phase: threads run in any
+// order, and none may access what another one of the phase writes. A thread that a nest does not bind has the index 0.
+// For a block's registers each nest is a phase, and a thread may read those of others of its warp, of the same y and z,
+// which a GPU shuffles. Executed serially, the statements in their order, a bound function has the same results.
 //
 // An asynchronous stage copies elements into shared memory while its thread goes on. Until they have arrived they are
 // in flight: they may be neither read nor written, nor may what they are copied from be written. A commit, a statement
@@ -227,8 +227,8 @@ struct Let {
   Expr value;
   Body body;
 };
-// The storage of a buffer. Shared memory is a block's, of constant size; registers that a block allocates are indexed
-// by the thread's own indices. Stack and register buffers have constant sizes, those on the stack are small; a buffer
+// The storage of a buffer. Shared memory is a block's, of constant size; registers that a block allocates are written
+// at the thread's own indices. Stack and register buffers have constant sizes, those on the stack are small; a buffer
 // in registers is indexed by constants after unrolled and vectorized loops are expanded.
 enum class Scope : uint8_t { kHeap, kStack, kRegisters, kShared };
 // By their ids.

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <span>
+
 namespace tenon::compiler::loop {
 
 void RaceChecker::enter(LoopKind kind, int64_t iteration) {
   if (binds_thread(kind)) {
     thread_[bound_axis(kind)] = iteration;
+    ++num_threads_;
     return;
   }
   block_[bound_axis(kind)] = iteration;
@@ -17,6 +21,7 @@ void RaceChecker::enter(LoopKind kind, int64_t iteration) {
 void RaceChecker::leave(LoopKind kind) {
   if (binds_thread(kind)) {
     thread_[bound_axis(kind)] = 0;
+    --num_threads_;
     return;
   }
   block_[bound_axis(kind)] = 0;
@@ -25,6 +30,7 @@ void RaceChecker::leave(LoopKind kind) {
 }
 
 void RaceChecker::end_of_loop() {
+  if (num_threads_ == 0) ++nest_;
   if (num_blocks_ == 0) ++launch_;
 }
 
@@ -55,7 +61,14 @@ Status RaceChecker::check(BufferId buffer, int64_t element, bool writes) {
     diagnostic.help = help;
     return std::unexpected(std::move(diagnostic));
   };
-  if (const Position* other = conflict(accesses.phase, phase_, thread_, writes))
+  const auto found = registers_.find(buffer);
+  if (found != registers_.end()) {
+    const auto [owner, is_first] = found->second.emplace(element, thread_);
+    if (!std::ranges::equal(std::span(owner->second).subspan(1), std::span(thread_).subspan(1)))
+      return fail("thread", thread_, owner->second,
+                  "threads of different y or z are in different warps: use shared memory");
+  }
+  if (const Position* other = conflict(accesses.phase, found != registers_.end() ? nest_ : phase_, thread_, writes))
     return fail("thread", thread_, *other, "separate the two accesses by a barrier");
   if (const Position* other = conflict(accesses.launch, launch_, block_, writes))
     return fail("block", block_, *other, "blocks of one launch cannot wait for each other: use two launches");

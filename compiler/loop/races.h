@@ -20,6 +20,9 @@ class RaceChecker {
 
   // An iteration of a bound loop.
   void enter(LoopKind kind, int64_t iteration);
+  // The buffer is a block's, in registers: nests of threads follow one another for it as phases do, for the threads of
+  // a warp; it is read in no other warp.
+  void declare_registers(BufferId buffer) { registers_[buffer].clear(); }
   void leave(LoopKind kind);
   void end_of_loop();  // over blocks
   void barrier() { ++phase_; }
@@ -37,7 +40,7 @@ class RaceChecker {
   }
   const Position& thread() const { return thread_; }
   // The buffer is a new one.
-  void reset(BufferId buffer) { accesses_.erase(buffer); }
+  void reset(BufferId buffer) { accesses_.erase(buffer), registers_.erase(buffer); }
 
  private:
   // The last accesses in one period: a phase, or a launch.
@@ -56,9 +59,10 @@ class RaceChecker {
 
   const State& state_;
   Position block_{}, thread_{};
-  int num_blocks_ = 0;  // bound loops around the statement
-  int64_t phase_ = 0, launch_ = 0;
+  int num_blocks_ = 0, num_threads_ = 0;  // bound loops around the statement
+  int64_t phase_ = 0, launch_ = 0, nest_ = 0;
   std::map<BufferId, std::vector<Accesses>> accesses_;
+  std::map<BufferId, std::map<int64_t, Position>> registers_;  // with the thread that wrote each element
 };
 
 }  // namespace tenon::compiler::loop

@@ -230,6 +230,15 @@ Symbol fresh(TypeContext& context, const Function& function, std::string base) {
   return context.symbol(base);
 }
 
+std::optional<int64_t> constant_elements(const Buffer& buffer) {
+  int64_t elements = 1;
+  for (const BufferAxis& axis : buffer.axes) {
+    const auto size = axis.extent.constant();
+    if (!size || __builtin_mul_overflow(elements, std::max<int64_t>(*size, 0), &elements)) return std::nullopt;
+  }
+  return elements;
+}
+
 std::optional<Path::Step> find_alloc(Body& body, BufferId buffer) {
   for (size_t i = 0; i < body.size(); ++i) {
     if (const auto* alloc = std::get_if<Alloc>(&body[i].form); alloc && alloc->buffer == buffer)

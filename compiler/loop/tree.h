@@ -59,6 +59,8 @@ Dims over_loops(TypeContext& context, const Stage& stage, const Dims& dims);
 std::string local(const TypeContext& context, const Function& function, BufferId id);
 // A name that no variable or buffer of the function has: `base`, with underscores appended if needed.
 Symbol fresh(TypeContext& context, const Function& function, std::string base);
+// The number of a buffer's elements; nullopt where a size is not constant, or the number is no int64_t.
+std::optional<int64_t> constant_elements(const Buffer& buffer);
 // The Alloc of a buffer and its location; nothing if the buffer has none.
 std::optional<Path::Step> find_alloc(Body& body, BufferId buffer);
 // The outermost step of the path that contains its stage and no other statement.

@@ -2,21 +2,14 @@
 #include <algorithm>
 
 #include "compiler/loop/bindings.h"
+#include "compiler/loop/tree.h"
 #include "compiler/loop/verify.h"
 
 namespace tenon::compiler::loop {
 namespace {
 
 // Whether the buffer is small enough for the stack.
-bool fits_stack(const Buffer& buffer) {
-  int64_t elements = 1;
-  for (const BufferAxis& axis : buffer.axes) {
-    const auto size = axis.extent.constant();
-    if (!size || __builtin_mul_overflow(elements, std::max<int64_t>(*size, 0), &elements) || elements > kMaxStack)
-      return false;
-  }
-  return true;
-}
+bool fits_stack(const Buffer& buffer) { return constant_elements(buffer).value_or(kMaxStack + 1) <= kMaxStack; }
 
 void unbind(const Function& function, Body& body, bool is_parallel, bool is_block) {
   std::erase_if(body, [](const Stmt& stmt) {

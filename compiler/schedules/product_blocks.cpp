@@ -23,12 +23,6 @@ std::string with_axis(std::string layout, const std::string& axis) {
   return layout;
 }
 
-int64_t bytes_of(const loop::Buffer& buffer) {
-  auto bytes = static_cast<int64_t>(runtime::bytes(buffer.dtype));
-  for (const loop::BufferAxis& axis : buffer.axes) bytes *= axis.extent.constant().value_or(1);
-  return bytes;
-}
-
 }  // namespace
 
 int64_t ProductBlocks::rows() const { return axes_.rows.extent.constant().value_or(kMany); }
@@ -260,7 +254,8 @@ Status ProductBlocks::copy_ahead(Symbol terms_loop) {
     in_order.push_back(stage->name);
     const auto& store = std::get<loop::Store>(stage->body.front().form);
     are_copies &= loop::copied_element(store.value).has_value();
-    bytes += bytes_of(function.buffer(store.buffer));
+    const loop::Buffer& panel = function.buffer(store.buffer);
+    bytes += loop::constant_elements(panel).value_or(kSharedBytes) * static_cast<int64_t>(runtime::bytes(panel.dtype));
   });
   if (!are_copies) return {};
   const int64_t buffers = 3 * bytes <= kSharedBytes ? 3 : 2;

@@ -184,4 +184,8 @@ Status check_loop_kinds(TypeContext& context, const Function& function) {
   return status;
 }
 
+bool has_independent_iterations(TypeContext& context, const Function& function, Symbol stage, Symbol loop) {
+  return annotate(context, function, stage, loop, LoopKind::kParallel).has_value();
+}
+
 }  // namespace tenon::compiler::loop

@@ -16,8 +16,6 @@
 namespace tenon::compiler::loop {
 namespace {
 
-constexpr LoopKind kBlocks[] = {LoopKind::kBlockX, LoopKind::kBlockY, LoopKind::kBlockZ};
-
 class Binder {
  public:
   Binder(TypeContext& context, Function function, const BindOptions& options)
@@ -102,8 +100,8 @@ class Binder {
     for (size_t i = 0; i + 1 < path->steps.size() && path->is_loop(i); ++i) {
       For& loop = path->loop_at(i);
       if (is_chain) loop.kind = LoopKind::kSerial;
-      const bool is_free = loop.kind == LoopKind::kSerial &&
-                           annotate(context_, function, stage, loop.var, LoopKind::kParallel).has_value();
+      const bool is_free =
+          loop.kind == LoopKind::kSerial && loop::has_independent_iterations(context_, function, stage, loop.var);
       if (!is_chain && !is_free) break;
       (is_free ? independent : ordered).push_back(loop.var);
       if (loop.body.size() != 1) break;
@@ -156,11 +154,11 @@ class Binder {
         if (!stage) stage = inner.name;
       });
       const LoopKind before = std::exchange(loop->kind, LoopKind::kSerial);
-      if (!stage || !annotate(context_, function, *stage, var, LoopKind::kParallel)) {
+      if (!stage || !loop::has_independent_iterations(context_, function, *stage, var)) {
         loop->kind = before;
         break;
       }
-      loop->kind = kBlocks[count++];
+      loop->kind = kBlockKinds[count++];
       body = &loop->body;
     }
     if (count == 0) {  // one block
@@ -174,7 +172,7 @@ class Binder {
     body = &function.body;
     for (size_t i = 0; i < count; ++i) {
       auto& loop = std::get<For>(body->front().form);
-      loop.kind = kBlocks[count - 1 - i];
+      loop.kind = kBlockKinds[count - 1 - i];
       body = &loop.body;
     }
     shared_bytes_ = 0;
@@ -243,7 +241,7 @@ class Binder {
     auto& loop = std::get<For>(function.body.front().form);
     loop.kind = LoopKind::kSerial;
     const Symbol var = loop.var;
-    return stage && annotate(context_, function, *stage, var, LoopKind::kParallel).has_value();
+    return stage && loop::has_independent_iterations(context_, function, *stage, var);
   }
   std::optional<Function> points_in_threads(Function function, size_t block_loops, Symbol stage) {
     const auto loops_of = [&] {
@@ -254,7 +252,7 @@ class Binder {
     };
     std::vector<Symbol> independent, ordered;
     for (const For* loop : loops_of()) {
-      const bool is_free = annotate(context_, function, stage, loop->var, LoopKind::kParallel).has_value();
+      const bool is_free = loop::has_independent_iterations(context_, function, stage, loop->var);
       (is_free ? independent : ordered).push_back(loop->var);
     }
     if (independent.empty()) return function;
@@ -335,13 +333,11 @@ class Binder {
       if (is_valid(block)) return true;
     }
     const Buffer& buffer = function_.buffer(alloc.buffer);
-    int64_t bytes = static_cast<int64_t>(runtime::bytes(buffer.dtype));
-    for (const BufferAxis& axis : buffer.axes) {
-      const auto size = axis.extent.constant();
-      if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return false;
-    }
+    const auto element = static_cast<int64_t>(runtime::bytes(buffer.dtype));
+    const int64_t elements = constant_elements(buffer).value_or(INT64_MAX);
+    if (elements > options_.shared_bytes / element) return false;
     alloc.scope = Scope::kShared;
-    shared_bytes_ += (bytes + 15) / 16 * 16;
+    shared_bytes_ += (elements * element + 15) / 16 * 16;
     return shared_bytes_ <= options_.shared_bytes;
   }
 
@@ -375,11 +371,7 @@ class Binder {
     for_each_statement(body, [&](const Stmt& inner) {
       const auto* alloc = std::get_if<Alloc>(&inner.form);
       if (!alloc) return;
-      int64_t elements = 1;
-      for (const BufferAxis& axis : function_.buffer(alloc->buffer).axes) {
-        const auto size = axis.extent.constant();
-        result &= size && !__builtin_mul_overflow(elements, *size, &elements) && elements <= kMaxStack;
-      }
+      result &= constant_elements(function_.buffer(alloc->buffer)).value_or(kMaxStack + 1) <= kMaxStack;
     });
     return result;
   }

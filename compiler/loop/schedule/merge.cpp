@@ -141,7 +141,7 @@ class Merger {
     }
     const int64_t points = std::max<int64_t>(1, most_points(loops[depth - 1]->body, {})),
                   extent = *loops[depth - 1]->extent.constant();
-    int64_t iterations = std::min(options_.points / points, blocks / options_.blocks);
+    int64_t iterations = std::min({options_.points / points, blocks / options_.blocks, options_.iterations});
     while (iterations > 1 && extent % iterations != 0) --iterations;
     return std::max<int64_t>(iterations, 1);
   }
@@ -215,7 +215,7 @@ class Merger {
     const Symbol stage = inside->name;
     const std::vector<const For*> loops = chain_of(stmt);
     return std::all_of(loops.begin(), loops.begin() + static_cast<ptrdiff_t>(count), [&](const For* loop) {
-      return annotate(context_, function, stage, loop->var, LoopKind::kParallel).has_value();
+      return has_independent_iterations(context_, function, stage, loop->var);
     });
   }
 
@@ -287,12 +287,8 @@ class Merger {
   }
   bool is_small(const Function& function, Symbol name) const {
     const auto buffer = std::ranges::find(function.buffers, name, &Buffer::name);
-    auto bytes = static_cast<int64_t>(runtime::bytes(buffer->dtype));
-    for (const BufferAxis& axis : buffer->axes) {
-      const auto size = axis.extent.constant();
-      if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return false;
-    }
-    return bytes <= options_.buffer_bytes;
+    const auto most = options_.buffer_bytes / static_cast<int64_t>(runtime::bytes(buffer->dtype));
+    return constant_elements(*buffer).value_or(most + 1) <= most;
   }
 
   TypeContext& context_;

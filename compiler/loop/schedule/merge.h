@@ -12,6 +12,7 @@ struct MergeOptions {
   // A block computes several iterations of the innermost merged loop, up to that many points of a stage, while so many
   // blocks remain: then stages with few points, as the sum of partial sums, have threads of several iterations.
   int64_t points = 1024, blocks = 1024;
+  int64_t iterations = 1024;  // of a block, at most
 };
 
 // The function with as few outermost nests as these rules allow, for GPUs: each becomes a launch. Loops that have a

@@ -21,6 +21,8 @@ Expected<Function> skew(TypeContext& context, Function function, Symbol stage, S
 Expected<Function> reorder(TypeContext& context, Function function, Symbol stage, std::span<const Symbol> loops);
 // The step `mark`: sets the kind of a loop.
 Expected<Function> annotate(TypeContext& context, Function function, Symbol stage, Symbol loop, LoopKind kind);
+// Whether annotate() makes the loop a parallel one.
+bool has_independent_iterations(TypeContext& context, const Function& function, Symbol stage, Symbol loop);
 // Whether annotate() accepts the kind of each loop, for a function that was not built by steps.
 Status check_loop_kinds(TypeContext& context, const Function& function);
 Expected<Function> partition(TypeContext& context, Function function, Symbol stage, Symbol loop);
