@@ -83,6 +83,7 @@ void MemoryEmitter::remember_store(const Address& address, const LaneAccess& acc
 // --- Loads ---
 
 Value* MemoryEmitter::load(BufferId id, const Dims& indices, llvm::Constant* otherwise) {
+  if (const auto found = frame().exchanged.find({id, indices}); found != frame().exchanged.end()) return found->second;
   const bool is_read_only =
       !alias_scopes_.empty() && std::ranges::find(function().params, id) != function().params.end();
   const std::tuple key(id, indices, frame().mask, static_cast<Value*>(otherwise), frame().lanes);

@@ -48,7 +48,10 @@ struct Unit {
   ExternalFunctions& functions;
   const Level& level;
   bool contract = false;
-  std::array<int64_t, 3> threads{1, 1, 1};  // of a block, for a GPU
+  // For a GPU: the threads of a block, and its registers that threads read from others, with the axis of each whose
+  // index is the other thread's (loop::Kernel).
+  std::array<int64_t, 3> threads{1, 1, 1};
+  const std::map<BufferId, std::optional<size_t>>* exchanged = nullptr;
 
   bool is_gpu() const { return level.family == Machine::Family::kNvidia; }
 };
@@ -96,7 +99,11 @@ class FrameEmitter {
     unsigned lanes = 0;                            // of the enclosing vector loop; 0: none
     Symbol lane{};                                 // its variable
     std::array<std::optional<Symbol>, 3> threads;  // the variables of the enclosing loops over threads, of full blocks
-    Value* mask = nullptr;                         // the active lanes, at least one; nullptr: all
+    std::optional<Symbol> thread_x;                // the variable of the enclosing loop over threads along x
+    // What the stage reads of other threads' registers; and what the nest has read, by the scope.
+    std::map<std::pair<BufferId, Dims>, Value*> exchanged;
+    std::map<std::tuple<llvm::Instruction*, BufferId, Dims>, Value*> read_by_nest;
+    Value* mask = nullptr;  // the active lanes, at least one; nullptr: all
   };
   // Values that the current block has computed already, which saves LLVM the search for equal instructions. The cache
   // is emptied when another block is entered.

@@ -30,6 +30,7 @@ StatementEmitter::StatementEmitter(FrameEmitter& frames, IndexEmitter& indices, 
       parallel_(frames, indices, control, [this](const loop::For& loop, Dim value) { iteration(loop, value); }),
       transposes_(frames, indices),
       async_copies_(frames, indices, control, memory, exprs),
+      shuffles_(frames, indices, memory),
       intrinsics_(frames, indices, control, memory, [this](const loop::Body& statements) { body(statements); }) {}
 
 void StatementEmitter::body(const loop::Body& body) {
@@ -88,7 +89,7 @@ void StatementEmitter::statement(const loop::For& loop) {
 }
 
 // The grid has as many blocks as the loop has iterations; of a block with more threads than the loop has, the others
-// skip it.
+// skip it, unless they have registers that its threads read.
 void StatementEmitter::bound_loop(const loop::For& loop) {
   using llvm::Intrinsic::ID;
   constexpr ID kBlocks[] = {llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
@@ -99,16 +100,19 @@ void StatementEmitter::bound_loop(const loop::For& loop) {
   const bool is_thread = loop::binds_thread(loop.kind);
   Value* index = b_.CreateZExt(b_.CreateIntrinsic((is_thread ? kThreads : kBlocks)[axis], {}, {}), b_.getInt64Ty());
   const auto extent = loop.extent.constant();
+  if (is_thread) frame().read_by_nest.clear();
   const auto run = [&] {
     frames_.open_scope(false);
     const Dim variable = frames_.new_variable(index, extent);
     const bool all = is_thread && extent == unit_.threads[axis];
     if (all) frame().threads[axis] = variable.variable();
+    if (is_thread && axis == 0) frame().thread_x = variable.variable();
     iteration(loop, variable);
+    if (is_thread && axis == 0) frame().thread_x.reset();
     if (all) frame().threads[axis].reset();
     frames_.close_scope();
   };
-  if (!is_thread || extent == unit_.threads[axis]) return run();
+  if (!is_thread || extent == unit_.threads[axis] || shuffles_.suits_all_threads(loop)) return run();
   control_.branch(b_.CreateICmpSLT(index, i64(extent.value_or(1))), run, [] {});
 }
 
@@ -214,7 +218,11 @@ void StatementEmitter::statement(const loop::Stage& stage) {
   IndexEmitter::Env axes;
   for (const loop::Axis& axis : stage.axes) axes[axis.var] = indices_.resolve(axis.value);
   frames_.set_stage(&stage);
+  IndexEmitter::Env outside = std::exchange(indices_.env(), axes);
+  shuffles_.read(stage);
+  indices_.env() = std::move(outside);
   points(stage, 0, axes);
+  frame().exchanged.clear();
   frames_.set_stage(nullptr);
 }
 

@@ -14,6 +14,7 @@
 #include "compiler/backends/llvm/emit_intrinsic.h"
 #include "compiler/backends/llvm/emit_memory.h"
 #include "compiler/backends/llvm/emit_parallel.h"
+#include "compiler/backends/llvm/emit_shuffle.h"
 #include "compiler/backends/llvm/emit_transpose.h"
 
 namespace tenon::compiler::native {
@@ -59,6 +60,7 @@ class StatementEmitter : EmitterPart {
   ParallelEmitter parallel_;
   TransposeEmitter transposes_;
   AsyncCopyEmitter async_copies_;
+  ShuffleEmitter shuffles_;
   IntrinsicEmitter intrinsics_;
   int64_t unroll_factor_ = 1;  // copies of the current statement
 };

@@ -122,7 +122,7 @@ Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functi
     TENON_TRY(check_supported(context, *function));
     TENON_TRY_ASSIGN(signature, signature_of(context, *function));
     for (const loop::Kernel& kernel : kernels) {
-      Unit unit{context, module, sites, called, *machine, true, kernel.launch.threads};
+      Unit unit{context, module, sites, called, *machine, true, kernel.launch.threads, &kernel.launch.exchanged};
       const std::string& name = kernel.name;
       llvm::Function* body = FunctionEmitter(unit, kernel.function, *signature, name + ".body").run();
       make_entry(module, *body, name, kernel.function.params.size() + kernel.function.results.size(),
