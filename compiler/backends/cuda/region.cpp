@@ -14,6 +14,7 @@
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/schedule/bind.h"
 #include "compiler/loop/schedule/merge.h"
+#include "compiler/loop/schedule/warp_rows.h"
 #include "compiler/machine/machine.h"
 #include "support/try.h"
 
@@ -261,9 +262,11 @@ Expected<Function> inlined(Context& context, const Module& module, const Functio
 Expected<BoundStep> bound_step(Context& context, const Module& module, const Function& function, const Machine& machine,
                                const schedules::UserSchedule* own) {
   TENON_TRY_ASSIGN(kernel, kernels::make_kernel(context, module, "kernel", function, machine, {}, own));
-  loop::Function scheduled =
-      own ? std::move(kernel->function)
-          : kernels::schedule(context, loop::merged(context, std::move(kernel->function))).function;
+  loop::Function scheduled = std::move(kernel->function);
+  if (!own) {
+    scheduled = loop::merged(context, loop::with_warp_rows(context, std::move(scheduled)));
+    scheduled = kernels::schedule(context, std::move(scheduled)).function;
+  }
   TENON_TRY_ASSIGN(bound, loop::bound(context, std::move(scheduled)));
   return BoundStep{std::move(*bound), std::move(kernel->operands)};
 }

@@ -132,12 +132,33 @@ Expected<Function> split_init(TypeContext& context, Function function, Symbol st
 
 namespace {
 
-// C[...] = C[...] op value, or value op C[...].
+// C[...] = C[...] op value, or value op C[...]. An ordered minimum or maximum is a select of what compares as less or
+// greater, which keeps C[...] where the value is NaN.
 struct Update {
   const Store* store = nullptr;
   BinaryOp op{};
   Expr value;
+  bool ordered = false;
+
+  Expr combined(const Expr& before, const Expr& next) const {
+    if (!ordered) return binary(op, before, next);
+    const Expr replaces =
+        op == BinaryOp::kMax ? binary(BinaryOp::kLess, before, next) : binary(BinaryOp::kLess, next, before);
+    return select(replaces, next, before);
+  }
 };
+
+std::optional<Update> ordered_update(const Store& store) {
+  const auto* chosen = std::get_if<Select>(&store.value->form);
+  const auto* kept = chosen ? std::get_if<Load>(&chosen->otherwise->form) : nullptr;
+  if (!kept || kept->buffer != store.buffer || kept->indices != store.indices) return std::nullopt;
+  for (const BinaryOp op : {BinaryOp::kMax, BinaryOp::kMin}) {
+    Update update{&store, op, chosen->then, true};
+    if (equal(store.value, update.combined(chosen->otherwise, chosen->then))) return update;
+  }
+  return std::nullopt;
+}
+
 Expected<Update> update_of(const TypeContext& context, const Stage& stage) {
   const auto* store = stage.body.size() == 1 ? std::get_if<Store>(&stage.body[0].form) : nullptr;
   const auto* both = store ? std::get_if<Binary>(&store->value->form) : nullptr;
@@ -150,6 +171,7 @@ Expected<Update> update_of(const TypeContext& context, const Stage& stage) {
       if (accumulates(kept)) return Update{store, both->op, value};
     }
   }
+  if (auto ordered = store ? ordered_update(*store) : std::nullopt) return *ordered;
   return error(fmt::format(
       "the stage '{}' is not of the form x[...] = x[...] op y with op one of +, *, min, max, and, or, bit_or, bit_xor",
       context.name(stage.name)));
@@ -264,14 +286,13 @@ Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage
     dims.insert(dims.end(), indices.begin(), indices.end());
     return dims;
   };
-  const Expr whole = binary(update->op, load(function, to, indices), load(function, buffer, with(chunk)));
+  const Update combine = *update;
+  const Expr whole = combine.combined(load(function, to, indices), load(function, buffer, with(chunk)));
   sum.body.clear();
   sum.body.push_back({Store{to, indices, whole}});
-  const BinaryOp op = update->op;
-  const Expr value = update->value;
   // `value` is stored in the stage's body, so that factor_axis() replaces the axis in it too.
   partial.body.clear(), partial.init.clear();
-  partial.body.push_back({Store{to, indices, value}});
+  partial.body.push_back({Store{to, indices, combine.value}});
   TENON_TRY(factor_axis(context, function, *path, *step, partial));
   const Expr added = std::get<Store>(partial.body[0].form).value;
   const Dims element = with(partial.axes.front().var);
@@ -279,8 +300,8 @@ Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage
       std::ranges::any_of(partial.axes, [](const Axis& axis) { return axis.kind == AxisKind::kReduce; });
   partial.body.clear();
   partial.body.push_back(
-      {Store{buffer, element, reduces ? binary(op, load(function, buffer, element), added) : added}});
-  if (reduces) partial.init.push_back({Store{buffer, element, identity(op, dtype)}});
+      {Store{buffer, element, reduces ? combine.combined(load(function, buffer, element), added) : added}});
+  if (reduces) partial.init.push_back({Store{buffer, element, identity(combine.op, dtype)}});
   partial.name = name;
 
   Alloc alloc{.buffer = buffer, .scope = Scope::kHeap, .body = {}};

@@ -81,6 +81,81 @@ TEST(Ptx, HasSharedMemoryBarriersAndIeeeOperations) {
   EXPECT_EQ(count(ptx->text, ".local"), 0u) << "the call's structure and the sums are not in registers";
 }
 
+// A row of 16 threads in a warp of two: a tree of sums, which all threads read, and their broadcast.
+constexpr std::string_view kRows =
+    R"(loop @rows(%x: Tensor[(6, 2, 16), f32]) -> (%y: Tensor[(6, 2, 16), f32]) {
+  for b in (6) block_x {
+    alloc %part: Tensor[(2, 16), f32] in registers {
+      alloc %half: Tensor[(2, 8), f32] in registers {
+        alloc %sum: Tensor[(2,), f32] in registers {
+          for t in (2) thread_y { for u in (16) thread_x {
+            stage load(b in (6) at (b), t in (2) at (t), u in (16) at (u)) { %part[t, u] = %x[b, t, u]; }
+          } }
+          for t in (2) thread_y { for u in (8) thread_x {
+            stage half(t in (2) at (t), u in (8) at (u)) { %half[t, u] = %part[t, u] + %part[t, u + 8]; }
+          } }
+          for t in (2) thread_y { for k in (4) unroll {
+            stage sum(t in (2) at (t), reduce k in (4) at (k)) {
+              init { %sum[t] = f32(0); }
+              %sum[t] = %sum[t] + %half[t, k];
+            }
+          } }
+          for t in (2) thread_y { for u in (16) thread_x {
+            stage store(b in (6) at (b), t in (2) at (t), u in (16) at (u)) { %y[b, t, u] = %part[t, u] / %sum[t]; }
+          } }
+        }
+      }
+    }
+  }
+}
+)";
+
+// A warp's row, whose first thread alone adds.
+constexpr std::string_view kRow =
+    R"(loop @row(%x: Tensor[(6, 32), f32]) -> (%y: Tensor[(6, 32), f32]) {
+  for b in (6) block_x {
+    alloc %part: Tensor[(32,), f32] in registers {
+      alloc %sum: Tensor[(1,), f32] in registers {
+        for u in (32) thread_x {
+          stage load(b in (6) at (b), u in (32) at (u)) { %part[u] = %x[b, u]; }
+        }
+        for one in (1) thread_x { for k in (32) unroll {
+          stage sum(o in (1) at (one), reduce k in (32) at (k)) {
+            init { %sum[o] = f32(0); }
+            %sum[o] = %sum[o] + %part[k];
+          }
+        } }
+        for u in (32) thread_x {
+          stage store(b in (6) at (b), u in (32) at (u)) { %y[b, u] = %part[u] / %sum[0]; }
+        }
+      }
+    }
+  }
+}
+)";
+
+// shfl.sync with rows of 16 threads: ((32 - 16) << 8) + 31. No thread branches, and none waits for another warp.
+TEST(Ptx, RegistersOfOtherThreadsAreShuffled) {
+  TypeContext context;
+  const loop::Function function = loop::must_parse(context, kRows);
+  const auto ptx = ptx_of(context, function);
+  ASSERT_TRUE(ptx) << ptx.error().str();
+  EXPECT_EQ(count(ptx->text, "shfl.sync.idx.b32"), 6u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, ", 4127, -1;"), 6u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, "bar.sync"), 0u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, "bra"), 0u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, ".shared"), 0u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, ".local"), 0u) << ptx->text;
+  const auto row = ptx_of(context, loop::must_parse(context, kRow));
+  ASSERT_TRUE(row) << row.error().str();
+  EXPECT_EQ(count(row->text, "shfl.sync.idx.b32"), 33u) << "each part, and the sum, which its thread does not read so";
+  EXPECT_EQ(count(row->text, ", 31, -1;"), 33u) << row->text;
+  EXPECT_EQ(count(row->text, ".local"), 0u) << row->text;
+  const auto ptxas = find_ptxas();
+  for (const auto* text : {&ptx->text, &row->text})
+    EXPECT_EQ(ptxas ? assemble(*ptxas, *text, "sm_80") : "", "") << *text;
+}
+
 TEST(Ptx, IsAssembled) {
   const auto ptxas = find_ptxas();
   if (!ptxas) GTEST_SKIP() << kNoPtxas;
