@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/backends/cuda/region.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/kernels.h"
@@ -100,8 +101,14 @@ struct ScheduleCommand {
       fmt::print("// {}: {}\n", knobs.key, compiler::kernels::str(knobs.settings()));
     if (!kernel->refused.empty()) fmt::print("// a step was refused: {}\n", kernel->refused);
     fmt::print("// for {}\n{}\n", machine.name, compiler::loop::print(context, kernel->algorithm));
+    const bool is_gpu = machine.threads > 0;
     compiler::kernels::Scheduled scheduled{std::move(kernel->function), {}};
-    if (!own) scheduled = compiler::kernels::schedule(context, std::move(scheduled.function));
+    if (is_gpu) {
+      TENON_TRY_ASSIGN(step, compiler::cuda::bound_step(context, kernels, group, machine, own));
+      scheduled.function = std::move(step->function);
+    } else if (!own) {
+      scheduled = compiler::kernels::schedule(context, std::move(scheduled.function));
+    }
     scheduled.steps.insert(scheduled.steps.begin(), kernel->steps.begin(), kernel->steps.end());
     for (const std::string& step : scheduled.steps) fmt::print("{}\n", step);
     fmt::print("\n{}", compiler::loop::print(context, scheduled.function));

@@ -118,6 +118,11 @@ expect 0 "Libraries of kernels" "$tenon" doctor
 # Kernels as they were measured.
 expect 0 "// for x86-64-v3" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d --level x86-64-v3
 expect 0 "mark(copy, i3, vector)" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d
+cat >"$scratch/softmax.tn" <<'END'
+#[version = "1"]
+def @main(%x: Tensor[(128, 64), f32]) -> Tensor[(128, 64), f32] { softmax(%x) }
+END
+expect 0 "for i00 in (64) block_x" "$tenon" schedule "$scratch/softmax.tn" --op softmax --level sm_90
 expect 2 "operators and values with kernels: " "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op nothing
 expect 2 "there is no level 'x86-64-v9'" "$tenon" schedule tests/models/tiny_digits.onnx --op conv2d --level x86-64-v9
 echo "split(nothing, i, 4)" > "$scratch/steps"
