@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/loop/access.h"
@@ -125,12 +126,13 @@ class LaunchFinder {
     if (!extent)
       return fail(fmt::format("the loop {} over threads has the extent {}, which is not a constant", name(loop.var),
                               context_.str(loop.extent)));
-    if (threads_[axis])
+    if (std::exchange(is_bound_[axis], true))
       return fail(fmt::format("the loop {} is inside another one over {}", name(loop.var), loop::name(loop.kind)));
-    if (*extent > 1) threads_[axis] = loop.var;  // else its index is 0, as without the loop
+    if (*extent > 1) threads_[axis] = loop.var;
     launch_.threads[axis] = std::max(launch_.threads[axis], *extent);
     TENON_TRY(of_thread(loop.body));
     threads_[axis].reset();
+    is_bound_[axis] = false;
     return {};
   }
 
@@ -286,8 +288,10 @@ class LaunchFinder {
   const Function& function_;
   Launch launch_;
   std::vector<Launch> launches_;
-  std::vector<const For*> loops_;                            // around the statement
-  std::array<std::optional<Symbol>, 3> threads_;             // variables of the loops over threads around the statement
+  std::vector<const For*> loops_;  // around the statement
+  // The loops over threads around the statement; and their variables, but of one thread, whose index is 0 anyway.
+  std::array<bool, 3> is_bound_{};
+  std::array<std::optional<Symbol>, 3> threads_;
   std::map<BufferId, std::optional<ThreadAxes>> registers_;  // of the block
   const For* phase_ = nullptr;                               // the outermost loop over threads around the statement
   bool reads_ = false;  // whether reads are checked: after all writes, when the threads of the block are known

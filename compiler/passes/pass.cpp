@@ -42,8 +42,9 @@ const std::vector<Pass>& standard_passes() {
   return kPasses;
 }
 
+// Regions that read one value convert its layout once each: `cse` makes that one.
 const std::vector<Pass>& kernel_passes() {
-  static const std::vector<Pass> kPasses = by_name({"slice_splits", "fuse"});
+  static const std::vector<Pass> kPasses = by_name({"slice_splits", "cse", "fuse"});
   return kPasses;
 }
 
