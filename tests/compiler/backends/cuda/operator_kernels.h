@@ -9,11 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/backends/cuda/region.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/text.h"
 #include "compiler/kernels/kernels.h"
-#include "compiler/kernels/schedule.h"
-#include "compiler/loop/schedule/bind.h"
 #include "compiler/machine/machine.h"
 #include "tests/compiler/ir/operators/cases.h"
 
@@ -43,15 +42,15 @@ inline std::deque<BoundKernel> bound_kernels(Context& context, size_t& refused) 
               name);
     if (!module) continue;
     const Function& function = *module->function(context.symbol("main"));
-    auto kernel = kernels::make_kernel(context, *module, fmt::format("k{}", kernels.size()), function, machine);
-    if (!kernel) continue;
-    auto bound = loop::bound(context, kernels::schedule(context, std::move(kernel->function)).function);
-    if (!bound) {
+    if (!kernels::make_kernel(context, *module, "kernel", function, machine)) continue;
+    auto step = cuda::bound_step(context, *module, function, machine);
+    if (!step) {
       ++refused;
       continue;
     }
-    BoundKernel& made = kernels.emplace_back(BoundKernel{name, std::move(*bound), {}, stored.results});
-    for (const auto& operand : kernel->operands)
+    step->function.name = context.symbol(fmt::format("k{}", kernels.size()));
+    BoundKernel& made = kernels.emplace_back(BoundKernel{name, std::move(step->function), {}, stored.results});
+    for (const auto& operand : step->operands)
       made.params.push_back(std::holds_alternative<runtime::Tensor>(operand)
                                 ? std::get<runtime::Tensor>(operand)
                                 : stored.inputs[std::get<size_t>(operand)]);
