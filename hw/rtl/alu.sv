@@ -74,12 +74,12 @@ module alu (
   // One command at a time: the operation holds for all stages, and the lanes keep the immediate.
   localparam logic Held = tenon_pkg::IN_ORDER != 0;  // the command stays at the input
   logic [2:0] op, op_q;
-  logic       use_imm, use_imm_q;
+  logic       use_imm_q;
 
   always_ff @(posedge clk_i) begin
     if (load) {op_q, use_imm_q} <= {cmd_i.op, cmd_i.use_imm};
   end
-  assign {op, use_imm} = Held ? {cmd_i.op, cmd_i.use_imm} : {op_q, use_imm_q};
+  assign op = Held ? cmd_i.op : op_q;
 
   // a to c.
   logic                  c_work_q, c_last_q, c_uop_bad_q, unused_wgt;
@@ -107,33 +107,34 @@ module alu (
 
   // c: one to three reads of acc for each part of the element.
   localparam logic Twice = tenon_pkg::ALU_MULTIPLY_PASSES == 2;
-  logic               c_src_read_q, c_src_phase, c_half_read_q, c_half_phase, c_hazard, c_read;
+  logic               c_src_phase_q, c_half_read_q, c_half_phase, c_hazard, c_read;
   logic               d_work_q, d_last_q, d_bad_q, e_work_q;
   logic [AccBits-1:0] d_dst_q, e_dst_q;
   logic [PartBits-1:0] c_part_q, d_part_q, e_part_q;
   logic                c_last_part, c_operate;
 
   assign c_bad = c_work_q & (c_uop_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
-                             (~use_imm & c_src_q >= IndexWidth'(tenon_pkg::ACC_DEPTH)));
-  assign c_src_phase = ~use_imm & ~c_src_read_q;
-  assign c_half_phase = Twice & op == tenon_pkg::ALU_MUL & ~c_src_phase & ~c_half_read_q;
-  assign acc_raddr_o = c_src_phase ? c_src_q[AccBits-1:0] : c_dst_q[AccBits-1:0];
+                             (~use_imm_q & c_src_q >= IndexWidth'(tenon_pkg::ACC_DEPTH)));
+  assign c_half_phase = Twice & op == tenon_pkg::ALU_MUL & ~c_src_phase_q & ~c_half_read_q;
+  assign acc_raddr_o = c_src_phase_q ? c_src_q[AccBits-1:0] : c_dst_q[AccBits-1:0];
   assign c_hazard    = (d_work_q & d_dst_q == acc_raddr_o & d_part_q == c_part_q) |
                        (e_work_q & e_dst_q == acc_raddr_o & e_part_q == c_part_q);
-  assign acc_req_o   = c_work_q & ~c_bad & ~c_hazard;
+  // A step in error reads as any other does, at an address of the scratchpad, and is dropped after it: its check is on
+  // no path to the grant and to the registers of the stages.
+  assign acc_req_o   = c_work_q & ~c_hazard;
   assign c_read      = acc_req_o & acc_gnt_i;
-  assign c_operate   = c_read & ~c_src_phase & ~c_half_phase;
+  assign c_operate   = c_read & ~c_src_phase_q & ~c_half_phase;
   assign c_last_part = c_part_q == PartBits'(Passes - 1);
-  assign en          = ~c_work_q | c_bad | (c_operate & c_last_part);
+  assign en          = ~c_work_q | (c_operate & c_last_part);
 
   logic src_read_q, half_read_q;  // acc_rdata_i is the source operand, operand a of a first pass
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {c_src_read_q, src_read_q, c_half_read_q, half_read_q} <= 4'b0000;
+    if (!rst_ni) {c_src_phase_q, src_read_q, c_half_read_q, half_read_q} <= 4'b0000;
     else begin
-      src_read_q  <= c_read & c_src_phase;
+      src_read_q  <= c_read & c_src_phase_q;
       half_read_q <= c_read & c_half_phase;
-      if (en | c_operate) {c_src_read_q, c_half_read_q} <= 2'b00;
-      else if (c_read) {c_src_read_q, c_half_read_q} <= {1'b1, c_half_phase};
+      if (en | c_operate) {c_src_phase_q, c_half_read_q} <= {~use_imm_q, 1'b0};
+      else if (c_read) {c_src_phase_q, c_half_read_q} <= {1'b0, c_half_phase};
     end
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -148,7 +149,7 @@ module alu (
       {d_work_q, d_last_q, d_bad_q} <= 3'd0;
       {e_work_q, e_last_q, e_bad_q} <= 3'd0;
     end else begin
-      {d_work_q, d_last_q, d_bad_q} <= {c_operate, {2{en}} & {c_last_q | c_bad, c_bad}};
+      {d_work_q, d_last_q, d_bad_q} <= {c_operate & ~c_bad, {2{en}} & {c_last_q | c_bad, c_bad}};
       {e_work_q, e_last_q, e_bad_q} <= {d_work_q, d_last_q, d_bad_q};
     end
   end
@@ -223,7 +224,7 @@ module alu (
   always_ff @(posedge clk_i) begin
     if (rst_ni & src_read_q) begin
       TheOperandsNeverArriveTogether: assert (!d_work_q);
-      AnImmediateNeedsNoSource: assert (!use_imm);
+      AnImmediateNeedsNoSource: assert (!use_imm_q);
     end
     if (rst_ni & e_work_q) begin
       AReadWaitsForAnEarlierWriteOfItsElement: assert (!(acc_req_o & acc_gnt_i) | acc_raddr_o != acc_waddr_o |

@@ -141,7 +141,8 @@ module gemm (
   assign c_work = c_work_q & ~c_bad;
   assign c_mac  = c_work & ~c_reset_q;
 
-  assign inp_re_o   = en & c_mac;
+  // A step in error reads as any other does and is dropped after it: its check is on no path to the memories.
+  assign inp_re_o   = en & c_work_q & ~c_reset_q;
   assign inp_addr_o = c_src_q[tenon_pkg::INP_AW-1:0];
 
   // d, e, f, g.
