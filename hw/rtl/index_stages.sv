@@ -39,7 +39,8 @@ module index_stages #(
   localparam int IndexWidth = compute_pkg::INDEX_WIDTH;
 
   // a.
-  logic                          a_empty, a_work, uop_q;
+  logic                          a_empty, a_work, a_advance, uop_q;
+  logic [4:0]                    a_level;
   logic [Indices*IndexWidth-1:0] a_index;
   logic [14:0]                   a_uop;
 
@@ -52,11 +53,11 @@ module index_stages #(
     .extent_i,
     .base_i,
     .stride_i,
-    .advance_i(a_valid_o & en_i),
+    .advance_i(a_advance),
     .valid_o  (a_valid_o),
     .empty_o  (a_empty),
     .last_o   (a_last_o),
-    .step_o   (a_step_o),
+    .level_o  (a_level),
     .index_o  (a_index)
   );
   loop_index #(
@@ -65,16 +66,19 @@ module index_stages #(
   ) u_uop (
     .clk_i,
     .load_i,
-    .base_i  (uop_begin_i),
-    .step_i  (a_step_o),
-    .stride_i({14'd1, 56'd0}),
-    .index_o (a_uop)
+    .base_i   (uop_begin_i),
+    .advance_i(a_advance),
+    .level_i  (a_level),
+    .stride_i ({14'd1, 56'd0}),
+    .index_o  (a_uop)
   );
 
   always_ff @(posedge clk_i) begin
     if (load_i) uop_q <= uop_i;
   end
 
+  assign a_advance  = a_valid_o & en_i;
+  assign a_step_o   = {5{a_advance}} & a_level;
   assign a_work     = a_valid_o & ~a_empty & ~fail_i;
   assign uop_re_o   = en_i & a_work & uop_q;
   assign uop_addr_o = a_uop[tenon_pkg::UOP_AW-1:0];

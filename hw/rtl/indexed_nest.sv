@@ -14,7 +14,7 @@ module indexed_nest #(
   output logic                                        valid_o,    // an iteration is present
   output logic                                        empty_o,
   output logic                                        last_o,
-  output logic [4:0]                                  step_o,     // one hot: the level that this advance increments
+  output logic [4:0]                                  level_o,    // one hot: the level that the next advance increments
   output logic [Indices*compute_pkg::INDEX_WIDTH-1:0] index_o
 );
 
@@ -34,7 +34,7 @@ module indexed_nest #(
     .valid_o,
     .empty_o,
     .last_o,
-    .step_o
+    .level_o
   );
 
   for (genvar i = 0; i < Indices; i++) begin : g_index
@@ -45,7 +45,8 @@ module indexed_nest #(
       .clk_i,
       .load_i,
       .base_i  (base_i[i*14+:14]),
-      .step_i  (step_o),
+      .advance_i,
+      .level_i (level_o),
       .stride_i(stride[i*70+:70]),
       .index_o (index_o[i*compute_pkg::INDEX_WIDTH+:compute_pkg::INDEX_WIDTH])
     );
@@ -55,9 +56,9 @@ module indexed_nest #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni & (|step_o)) begin
-      AStepBelongsToAnAdvance: assert (advance_i & valid_o);
-      TheLastIterationHasNoStep: assert (!last_o);
+    if (rst_ni & advance_i) begin
+      AnIterationThatAdvancesIsPresent: assert (valid_o);
+      TheLastIterationAndNoOtherIncrementsNoLevel: assert (last_o == (level_o == 5'd0));
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -1,6 +1,7 @@
 // An index that a loop nest advances: base + sum over the levels of iteration * stride, by one addition a step.
 // `at_k` is the index at level k's current iteration with all inner levels at 0; the level that advances adds its
-// stride, and the levels inside it start from the sum.
+// stride, and the levels inside it start from the sum. The sum is computed without regard to `advance_i`, which comes
+// late and enables registers alone.
 //
 // Two bits more than those of a base, a stride and a micro-op are enough: an index is one that was inside its scratchpad
 // plus one stride and one micro-op. Indices after the first one outside may wrap, but are never used. `Bits` of the
@@ -14,7 +15,8 @@ module loop_index #(
   // verilator lint_off UNUSEDSIGNAL
   input  logic [13:0]      base_i,    // in Bits, as the strides
   // verilator lint_on UNUSEDSIGNAL
-  input  logic [4:0]       step_i,    // one hot, from loop_nest
+  input  logic             advance_i,
+  input  logic [4:0]       level_i,   // one hot, from loop_nest: which level an advance increments, with or without one
   input  logic [69:0]      stride_i,  // level k at [14k +: 14]
   output logic [Width-1:0] index_o
 );
@@ -31,22 +33,22 @@ module loop_index #(
     next   = 'x;
     if (load_i) begin
       next = Bits'(base_i);
-    end else if (|step_i) begin
+    end else if (|level_i) begin
       from   = at4_q;
       stride = stride_i[69:56];
-      if (step_i[3]) begin
+      if (level_i[3]) begin
         from   = at3_q;
         stride = stride_i[55:42];
       end
-      if (step_i[2]) begin
+      if (level_i[2]) begin
         from   = at2_q;
         stride = stride_i[41:28];
       end
-      if (step_i[1]) begin
+      if (level_i[1]) begin
         from   = at1_q;
         stride = stride_i[27:14];
       end
-      if (step_i[0]) begin
+      if (level_i[0]) begin
         from   = at0_q;
         stride = stride_i[13:0];
       end
@@ -55,12 +57,12 @@ module loop_index #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (load_i | (|step_i)) begin
+    if (load_i | (advance_i & (|level_i))) begin
       at4_q <= next;
-      if (load_i | ~step_i[4]) at3_q <= next;
-      if (load_i | (|step_i[2:0])) at2_q <= next;
-      if (load_i | (|step_i[1:0])) at1_q <= next;
-      if (load_i | step_i[0]) at0_q <= next;
+      if (load_i | ~level_i[4]) at3_q <= next;
+      if (load_i | (|level_i[2:0])) at2_q <= next;
+      if (load_i | (|level_i[1:0])) at1_q <= next;
+      if (load_i | level_i[0]) at0_q <= next;
     end
   end
 
@@ -68,8 +70,8 @@ module loop_index #(
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
-    if (|step_i) begin
-      OneLevelAdvancesAtATime: assert ((step_i & (step_i - 5'd1)) == 5'd0);
+    if (advance_i) begin
+      OneLevelAdvancesAtATime: assert ((level_i & (level_i - 5'd1)) == 5'd0);
     end
   end
   initial begin

@@ -9,11 +9,11 @@ module loop_nest (
   output logic        valid_o,   // an iteration is present
   output logic        empty_o,
   output logic        last_o,
-  output logic [4:0]  step_o     // one hot: the level that this advance increments; 0 at the last iteration
+  output logic [4:0]  level_o    // one hot: the level that the next advance increments; 0 at the last iteration
 );
 
   logic        valid_q, empty_q;
-  // Iterations after the next one: -1 in the last one, whose sign the steps follow from.
+  // Iterations after the next one: -1 in the last one, whose sign the levels follow from.
   logic [15:0] first0, first1, first2, first3, first4;       // extent - 2
   logic [79:0] reload, reload_q;                             // the same until the next load
   logic [15:0] left0_q, left1_q, left2_q, left3_q, left4_q;
@@ -37,13 +37,13 @@ module loop_nest (
   assign empty_o = empty_q;
   assign last_o  = empty_q | (end0 & end1 & end2 & end3 & end4);
   always_comb begin
-    step_o = 5'd0;
-    if (advance_i & ~empty_q) begin
-      if (~end4) step_o[4] = 1'b1;
-      else if (~end3) step_o[3] = 1'b1;
-      else if (~end2) step_o[2] = 1'b1;
-      else if (~end1) step_o[1] = 1'b1;
-      else if (~end0) step_o[0] = 1'b1;
+    level_o = 5'd0;
+    if (~empty_q) begin
+      if (~end4) level_o[4] = 1'b1;
+      else if (~end3) level_o[3] = 1'b1;
+      else if (~end2) level_o[2] = 1'b1;
+      else if (~end1) level_o[1] = 1'b1;
+      else if (~end0) level_o[0] = 1'b1;
     end
   end
 
@@ -84,7 +84,7 @@ module loop_nest (
   always_ff @(posedge clk_i) begin
     if (rst_ni & advance_i) begin
       AnAdvanceNeedsAnIteration: assert (valid_q);
-      OneLevelAdvancesAtATime: assert ((step_o & (step_o - 5'd1)) == 5'd0);
+      OneLevelAdvancesAtATime: assert ((level_o & (level_o - 5'd1)) == 5'd0);
     end
     if (rst_ni & load_i) begin
       ALoadNeverCutsANestShort: assert (!valid_q | (advance_i & last_o));

@@ -100,7 +100,7 @@ module rq (
     .valid_o  (c_valid),
     .empty_o  (c_empty),
     .last_o   (c_last),
-    .step_o   (),  // the indices follow it
+    .level_o  (),  // the indices follow it
     .index_o  (c_index)
   );
   // verilator lint_on PINCONNECTEMPTY
