@@ -98,9 +98,11 @@ module compute (
   assign st_acc_req   = st_req_i & st_acc_i;
   assign st_first     = st_acc_req & st_refused_q == Refusals;
   assign post_first   = post_acc_req & post_refused_q == Refusals & ~st_first;
-  assign gemm_acc_gnt = ~st_first & ~post_first;
-  assign post_acc_gnt = ~st_first & (post_first | ~gemm_acc_req);
-  assign st_acc_gnt   = st_first | (~gemm_acc_req & ~post_acc_req);
+  // With IN_ORDER one unit runs at a time, so that no reader meets another.
+  localparam logic Alone = tenon_pkg::IN_ORDER != 0;
+  assign gemm_acc_gnt = Alone | (~st_first & ~post_first);
+  assign post_acc_gnt = Alone | (~st_first & (post_first | ~gemm_acc_req));
+  assign st_acc_gnt   = Alone | st_first | (~gemm_acc_req & ~post_acc_req);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

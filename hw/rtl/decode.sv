@@ -264,10 +264,9 @@ module decode (
       checked_valid_q    <= 1'b0;
       multiplied_valid_q <= 1'b0;
       out_valid_q        <= 1'b0;
-    end else if (advance) begin
-      checked_valid_q    <= insn_valid_q;
-      multiplied_valid_q <= checked_valid_q;
-      out_valid_q        <= multiplied_valid_q;
+    end else begin
+      if (advance) {checked_valid_q, multiplied_valid_q} <= {insn_valid_q, checked_valid_q};
+      if (~out_valid_q | fire) out_valid_q <= multiplied_valid_q;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -345,7 +344,8 @@ module decode (
   assign offer         = out_valid_q & ~bad & ~stop_i;
   assign entry_valid_o = issued ? 7'd1 << out_engine : 7'd0;
   assign cmd_valid_o   = issued & has_cmd ? 8'd1 << entry_o.target : 8'd0;
-  assign advance       = ~out_valid_q | fire;
+  // With IN_ORDER the step that has the instruction is the only one, so that those before the last one always advance.
+  assign advance       = ~Pipelined | ~out_valid_q | fire;
   assign blocked_o     = out_valid_q & ~bad & ~fire;
   assign done_o        = last_q & ~insn_valid_q & ~checked_valid_q & ~multiplied_valid_q & ~out_valid_q;
   assign error_valid_o = out_valid_q & bad;
@@ -373,7 +373,12 @@ module decode (
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
+  logic [3:0] steps;
+  assign steps = {insn_valid_q, checked_valid_q, multiplied_valid_q, out_valid_q};
   always_ff @(posedge clk_i) begin
+    if (rst_ni & (|steps)) begin
+      AnInstructionThatIsHeldIsInOneStep: assert (Pipelined | (steps & (steps - 4'd1)) == 4'd0);
+    end
     if (rst_ni & fire) begin
       AnEntryGoesToOneClass: assert ((entry_valid_o & (entry_valid_o - 7'd1)) == 7'd0);
       AnEntryIsPushedOnlyIntoAQueueWithRoom: assert ((entry_valid_o & ~entry_ready_i) == 7'd0);

@@ -73,7 +73,7 @@ module gemm (
     .clk_i,
     .rst_ni,
     .valid_i,
-    .room_i    (~a_valid_i | (en & a_last_i)),
+    .room_i    (~a_valid_i | (Forward & en & a_last_i)),  // with IN_ORDER the engine is idle
     .ready_o,
     .load_o    (load),
     .done_o,
@@ -197,7 +197,8 @@ module gemm (
     end
   end
 
-  assign acc_req_o   = f_reads & (Forward | ~g_work_q | g_dst_q != f_dst);
+  // With SERIAL_PRODUCTS the step before is written when this one has its sum.
+  assign acc_req_o   = f_reads & (Forward | Serial | ~g_work_q | g_dst_q != f_dst);
   assign acc_raddr_o = f_dst;
   assign en          = f_whole & (~f_reads | (acc_req_o & acc_gnt_i));
 
@@ -261,6 +262,9 @@ module gemm (
     if (rst_ni & g_work_q) begin
       AStepInErrorHasNoEffect: assert (!g_bad_q);
       ForwardingFollowsAWriteOfTheSameElement: assert (!g_forward_q | (wrote_q & wrote_dst_q == g_dst_q));
+    end
+    if (rst_ni & acc_req_o) begin
+      AStepReadsNoElementThatIsBeingWritten: assert (Forward | !g_work_q | g_dst_q != f_dst);
     end
     if (rst_ni & g_mac_q) begin
       AStepMultipliesOnlyIfItWorks: assert (g_work_q);

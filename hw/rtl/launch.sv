@@ -24,7 +24,7 @@ module launch (
   output logic         idle_o,
   output logic [7:0]   code_o,
   output logic [31:0]  error_index_o,
-  output logic [6:0]   waiting_o,       // of this run, or when the last one was stopped
+  output logic [6:0]   waiting_o,       // of this run, a cycle later, or when the last one was stopped
   // State of the parts.
   input  logic         decode_done_i,
   input  logic         decode_blocked_i,
@@ -118,7 +118,7 @@ module launch (
   assign idle_o        = state_q == Idle;
   assign code_o        = code_q;
   assign error_index_o = 32'(index_q);
-  assign waiting_o     = state_q == Run ? waiting_i : waiting_q;
+  assign waiting_o     = waiting_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -145,13 +145,14 @@ module launch (
           end
         end
         Run: begin
+          waiting_q <= waiting_i;
           if (found | deadlock) begin
             code_q    <= found ? found_code : tenon_pkg::STOP_DEADLOCK;
             index_q   <= tenon_pkg::SLOT_BITS'(found ? found_index : 32'(oldest));
-            waiting_q <= waiting_i;
             state_q   <= Drain;
           end else if (decode_done_i & &empty_i & memory_idle_i) begin
-            state_q <= Clear;
+            waiting_q <= '0;
+            state_q   <= Clear;
           end
         end
         Drain: begin

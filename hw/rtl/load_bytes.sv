@@ -41,7 +41,7 @@ module load_bytes #(
   logic [BeatShift-1:0] offset_q, offset, in_beat_q;    // of the row's first byte, the next row's, and this one, in a beat
   logic [22:0]          unit_q;
   logic [UnitBytes*8-1:0] data_q;
-  logic                 valid_q, present, is_data, step, last_byte, last_vector, last_row, emit, row_end;
+  logic                 valid_q, present, is_data, step, last_byte, last_vector, last_row, row_last, emit, row_end;
   logic                 we_q, done_q, error_q;
 
   assign room_o      = ~valid_q;
@@ -52,10 +52,11 @@ module load_bytes #(
   assign last_vector = vectors_q == tenon_pkg::VECTOR_BITS'(1);
   assign last_row    = rows_q == '0;
   assign emit        = step & last_byte;
-  assign row_end     = emit & last_vector;
+  assign row_last    = last_byte & last_vector;
+  assign row_end     = step & row_last;
   assign offset      = present ? offset_q + cmd_i.y_step[BeatShift-1:0] : offset_q;
   // A row begins a beat of its own: what the last row has left of its last beat is dropped.
-  assign beat_ready_o = step & present & (is_data ? &in_beat_q | row_end : row_end & in_beat_q != '0);
+  assign beat_ready_o = valid_q & present & (row_last ? is_data | in_beat_q != '0 : is_data & (&in_beat_q));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {valid_q, we_q, done_q} <= 3'b000;

@@ -38,17 +38,18 @@ module sequencer_in_order #(
 );
 
   logic [6:0] engine, engine_q;  // one hot; 0 without an instruction
-  logic [6:0] from, full;        // the counters to and from this engine
+  logic [6:0] from, full;        // the counters to the head's engine, and from that of the instruction in flight
   logic       busy_q, done_q, start_q, has_unit, tokens_ready, start, done, blocked, retire;
 
   assign engine = (busy_q ? engine_q : entry_valid_i) & Present;
 
+  // An instruction takes tokens as it starts, and gives some when it is done.
   always_comb begin
     from = 7'd0;
     full = 7'd0;
     for (int e = 0; e < 7; e++) begin
-      if (engine[e]) begin
-        full = full | full_i[e*7+:7];
+      if (engine_q[e] & Present[e]) full = full | full_i[e*7+:7];
+      if (entry_valid_i[e] & Present[e]) begin
         for (int p = 0; p < 7; p++) from[p] = from[p] | nonzero_i[p*7+e];
       end
     end
@@ -63,8 +64,8 @@ module sequencer_in_order #(
 
   for (genvar p = 0; p < 7; p++) begin : g_producer
     for (genvar c = 0; c < 7; c++) begin : g_consumer
-      assign take_o[p*7+c] = start & engine[c] & entry_i.wait_mask[p];
-      assign give_o[p*7+c] = retire & ~stop_i & engine[p] & entry_i.signal_mask[c];
+      assign take_o[p*7+c] = start & entry_valid_i[c] & Present[c] & entry_i.wait_mask[p];
+      assign give_o[p*7+c] = retire & ~stop_i & engine_q[p] & Present[p] & entry_i.signal_mask[c];
     end
   end
 
