@@ -22,33 +22,38 @@ module alu_lane (
   /* verilator no_inline_module */
 
   logic [31:0] b, b_q, result_q, product;
+  logic [4:0]  amount_q;
   logic        mul, mul_q, less;
 
   function automatic logic [31:0] reversed(logic [31:0] x);
     for (int i = 0; i < 32; i++) reversed[i] = x[31-i];
   endfunction
 
-  // x >> n, or x << -n where n is negative; by 31 at most. Lanes that are few for their area have one shifter, which
-  // shifts the reversed word to the right instead of the word to the left.
-  function automatic logic [31:0] shift_right(logic [31:0] x, logic [31:0] n);
-    logic [4:0]         amount;
+  // The amount of a shift by n, 31 at most. The magnitude of a negative n is one more than its complement's, which the
+  // shift adds.
+  function automatic logic [4:0] shift_amount(logic [31:0] n);
+    if (n[31]) shift_amount = (&n[31:5] & |n[4:0]) ? ~n[4:0] : 5'd30;
+    else shift_amount = (|n[31:5]) ? 5'd31 : n[4:0];
+  endfunction
+
+  // x >> amount, or x << amount + 1. Lanes that are few for their area have one shifter, which shifts the reversed word
+  // to the right instead of the word to the left.
+  function automatic logic [31:0] shift(logic [31:0] x, logic left, logic [4:0] amount);
     logic signed [32:0] word;
-    // The magnitude of a negative n is one more than its complement's.
-    if (n[31]) amount = (&n[31:5] & |n[4:0]) ? ~n[4:0] + 5'd1 : 5'd31;
-    else amount = (|n[31:5]) ? 5'd31 : n[4:0];
     if (tenon_pkg::ALU_PASSES > 1) begin
-      word        = n[31] ? {1'b0, reversed(x)} : {x[31], x};
-      word        = word >>> amount;
-      shift_right = n[31] ? reversed(word[31:0]) : word[31:0];
+      word  = left ? {1'b0, reversed({x[30:0], 1'b0})} : {x[31], x};
+      word  = word >>> amount;
+      shift = left ? reversed(word[31:0]) : word[31:0];
     end else begin
-      word        = {x[31], x};
-      shift_right = n[31] ? x << amount : $unsigned($signed(x) >>> amount);
+      word  = {x[31], x};
+      shift = left ? {x[30:0], 1'b0} << amount : $unsigned($signed(x) >>> amount);
     end
   endfunction
 
+  // The amount is computed as b is taken, which leaves a cycle for the shift.
   always_ff @(posedge clk_i) begin
-    if (load_i) b_q <= imm_i;
-    else if (b_en_i) b_q <= acc_i;
+    if (load_i) {b_q, amount_q} <= {imm_i, shift_amount(imm_i)};
+    else if (b_en_i) {b_q, amount_q} <= {acc_i, shift_amount(acc_i)};
   end
   assign b    = b_q;
   assign less = $signed(acc_i) < $signed(b);
@@ -59,7 +64,7 @@ module alu_lane (
       unique case (op_i)
         tenon_pkg::ALU_MIN,
         tenon_pkg::ALU_MAX: result_q <= less == (op_i == tenon_pkg::ALU_MIN) ? acc_i : b;
-        tenon_pkg::ALU_SHR: result_q <= shift_right(acc_i, b);
+        tenon_pkg::ALU_SHR: result_q <= shift(acc_i, b[31], amount_q);
         tenon_pkg::ALU_MUL: ;
         default: result_q <= acc_i + b;
       endcase
@@ -101,10 +106,10 @@ module alu_lane (
 
 `ifndef SYNTHESIS
   initial begin
-    AShiftRightKeepsTheSign: assert (shift_right(32'h80000000, 32'd4) == 32'hf8000000);
-    AShiftIsBy31AtMost: assert (shift_right(32'h80000000, 32'd40) == 32'hffffffff);
-    ANegativeShiftGoesLeft: assert (shift_right(32'd3, -32'd4) == 32'd48);
-    TheMostNegativeShiftGoesLeftBy31: assert (shift_right(32'd1, 32'h80000000) == 32'h80000000);
+    AShiftRightKeepsTheSign: assert (shift(32'h80000000, 1'b0, shift_amount(32'd4)) == 32'hf8000000);
+    AShiftIsBy31AtMost: assert (shift(32'h80000000, 1'b0, shift_amount(32'd40)) == 32'hffffffff);
+    ANegativeShiftGoesLeft: assert (shift(32'd3, 1'b1, shift_amount(-32'd4)) == 32'd48);
+    TheMostNegativeShiftGoesLeftBy31: assert (shift(32'd1, 1'b1, shift_amount(32'h80000000)) == 32'h80000000);
   end
 `endif
 
