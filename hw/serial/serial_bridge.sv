@@ -90,7 +90,8 @@ module serial_bridge (
 
   logic        crc_clear, crc_valid, crc_busy, crc_good;
   logic [31:0] crc;
-  logic        receives, is_write, is_read, is_hello, is_register, in_registers, in_memory, words_good, repeated;
+  logic        receives, is_write, is_read, is_hello, is_register, executes, fetches;
+  logic        in_registers_q, in_memory_q, words_good_q, repeated_q;
   logic        sends, sent, raw_escape;
   logic [7:0]  raw;
 
@@ -98,11 +99,16 @@ module serial_bridge (
   assign is_register  = operation_q == serial_pkg::READ_REGISTER | operation_q == serial_pkg::WRITE_REGISTER;
   assign is_read      = operation_q == serial_pkg::READ_MEMORY;
   assign is_write     = operation_q == serial_pkg::WRITE_MEMORY;
-  assign in_registers = address_q[31:12] == 20'd0 & address_q[1:0] == 2'd0;
-  assign in_memory    = address_q[31:Log2] == {{(31 - Log2){1'b0}}, 1'b1} & address_q[1:0] == 2'd0;
-  assign words_good   = data_q[31:9] == 23'd0 & ~(data_q[8] & data_q[7:0] != 8'd0);
-  assign repeated     = compared_q & sequence_q == last_sequence_q;
+  // The header and an incremented address are there for some cycles before these are used.
+  always_ff @(posedge clk_i) begin
+    in_registers_q <= address_q[31:12] == 20'd0 & address_q[1:0] == 2'd0;
+    in_memory_q    <= address_q[31:Log2] == {{(31 - Log2){1'b0}}, 1'b1} & address_q[1:0] == 2'd0;
+    words_good_q   <= data_q[31:9] == 23'd0 & ~(data_q[8] & data_q[7:0] != 8'd0);
+    repeated_q     <= compared_q & sequence_q == last_sequence_q;
+  end
   assign crc_good     = crc == serial_pkg::CRC_RESIDUE;
+  assign executes     = is_register & in_registers_q & ~repeated_q;
+  assign fetches      = is_read & result_q == serial_pkg::DONE;
   assign receives     = state_q == Header | state_q == Payload;
 
   // The bytes of a response. A byte is sent as one or two, and counts for the CRC once.
@@ -140,7 +146,7 @@ module serial_bridge (
         if (bad_escape) state_d = Drop;
         else if (frame_end) state_d = count_q == 4'd0 ? Header : Begin;
         else if (count_q == 4'd14 & ~crc_busy) state_d = Check;
-      Check:    state_d = ~crc_good | is_write & ~words_good ? Drop : is_write ? Payload : Complete;
+      Check:    state_d = ~crc_good | is_write & ~words_good_q ? Drop : is_write ? Payload : Complete;
       Payload:
         if (bad_escape) state_d = Drop;
         else if (frame_end) state_d = Begin;
@@ -149,13 +155,12 @@ module serial_bridge (
                 else if (rx_valid) state_d = Drop;
       Drop:     if (frame_end) state_d = Begin;
       Settle:   if (~mem_busy_i) state_d = Execute;
-      Execute:  state_d = ~is_register | ~in_registers | repeated ? Begin :
-                          operation_q == serial_pkg::WRITE_REGISTER ? Write : Read;
+      Execute:  state_d = ~executes ? Begin : operation_q == serial_pkg::WRITE_REGISTER ? Write : Read;
       Write:    if (bvalid_i) state_d = Begin;
       Read:     if (rvalid_i) state_d = Begin;
       Begin:    if (sent) state_d = Sequence;
       Sequence: if (sent) state_d = Status;
-      Status:   if (sent) state_d = is_read & result_q == serial_pkg::DONE ? Fetch : Data;
+      Status:   if (sent) state_d = fetches ? Fetch : Data;
       Fetch:    state_d = Fetched;
       Fetched:  if (mem_rvalid_i) state_d = Data;
       Data:     if (sent & count_q[1:0] == 2'd3) state_d = words_q == 9'd0 ? Crc : Fetch;
@@ -181,12 +186,12 @@ module serial_bridge (
         count_q <= ~receives & count_q == 4'd3 ? 4'd0 : count_q + 4'd1;
       end
       if (tx_valid & tx_ready) tx_escaped_q <= ~sent;
-      if (state_q == Execute & (is_hello | state_d != Begin)) compared_q <= 1'b1;
-      if (state_q == Execute & state_d == Write) awvalid_o <= 1'b1;
+      if (state_q == Execute & (is_hello | executes)) compared_q <= 1'b1;
+      if (state_q == Execute & executes & operation_q == serial_pkg::WRITE_REGISTER) awvalid_o <= 1'b1;
       else if (awready_i) awvalid_o <= 1'b0;
-      if (state_q == Execute & state_d == Write) wvalid_o <= 1'b1;
+      if (state_q == Execute & executes & operation_q == serial_pkg::WRITE_REGISTER) wvalid_o <= 1'b1;
       else if (wready_i) wvalid_o <= 1'b0;
-      if (state_q == Execute & state_d == Read) arvalid_o <= 1'b1;
+      if (state_q == Execute & executes & operation_q == serial_pkg::READ_REGISTER) arvalid_o <= 1'b1;
       else if (arready_i) arvalid_o <= 1'b0;
     end
   end
@@ -211,21 +216,21 @@ module serial_bridge (
     else if (state_q == Data & sent) data_q <= {8'd0, data_q[31:8]};
 
     if (state_q == Check) words_q <= data_q[8:0];
-    else if (state_q == Status & state_d == Data) words_q <= 9'd0;
+    else if (state_q == Status & sent & ~fetches) words_q <= 9'd0;
     else if (word_written | state_q == Fetch) words_q <= words_q - 9'd1;
 
-    if (state_q == Check) range_q <= data_q[8:0] == 9'd0 | ~words_good | ~in_memory;
-    else if ((word_written | state_q == Fetch) & ~in_memory) range_q <= 1'b1;
+    if (state_q == Check) range_q <= data_q[8:0] == 9'd0 | ~words_good_q | ~in_memory_q;
+    else if ((word_written | state_q == Fetch) & ~in_memory_q) range_q <= 1'b1;
 
     if (receives | state_q == Complete | state_q == Drop) result_q <= serial_pkg::CORRUPT;
     else if (state_q == Execute) begin
       if (is_hello) result_q <= serial_pkg::DONE;
-      else if (is_register) result_q <= in_registers ? serial_pkg::DONE : serial_pkg::RANGE;
+      else if (is_register) result_q <= in_registers_q ? serial_pkg::DONE : serial_pkg::RANGE;
       else if (is_read | is_write) result_q <= range_q ? serial_pkg::RANGE : serial_pkg::DONE;
       else result_q <= serial_pkg::UNSUPPORTED;
     end
 
-    if (state_q == Execute & (is_hello | is_register & in_registers)) last_sequence_q <= sequence_q;
+    if (state_q == Execute & (is_hello | is_register & in_registers_q)) last_sequence_q <= sequence_q;
     if (state_q == Execute & is_hello) last_data_q <= serial_pkg::IDENTIFICATION;
     else if (state_q == Read & rvalid_i) last_data_q <= rdata_i;
   end
@@ -233,7 +238,7 @@ module serial_bridge (
   assign word_written = payload_byte & count_q[1:0] == 2'd3 & words_q != 9'd0;
   assign addr_o       = address_q[11:0];
   assign wdata_o      = data_q;
-  assign mem_we_o     = word_written & in_memory;
+  assign mem_we_o     = word_written & in_memory_q;
   assign mem_re_o     = state_q == Fetch;
   assign mem_addr_o   = address_q[Log2-1:2];
   assign mem_wdata_o  = {rx_byte, data_q[31:8]};
