@@ -1,6 +1,7 @@
 #include "driver/boards/build.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -35,8 +36,8 @@ std::string yosys_script(const Board& board, const std::string& sources) {
   for (std::string line; std::getline(list, line);) {
     if (!line.empty() && line[0] != '#' && line[0] != '/') files += fmt::format(" rtl/{}", line);
   }
-  return fmt::format("read_verilog -sv{}\nsynth_{} -top {} -json netlist.json\n", files, name(board.flow),
-                     board.sdram ? "board_top_sdram" : "board_top");
+  return fmt::format("read_verilog -sv{}\nsynth_{} {} -top {} -json netlist.json\n", files, name(board.flow),
+                     fmt::join(board.yosys, " "), board.sdram ? "board_top_sdram" : "board_top");
 }
 
 std::vector<std::string> nextpnr_command(const Board& board, const Tools& tools) {

@@ -95,6 +95,7 @@ void read_flow(Reader& reader, Board& board) {
     board.memory_bytes = reader.integer("memory_bytes", 4096, int64_t{1} << 30);
     board.sdram = reader.flag("sdram");
     if (board.sdram && board.flow != Flow::kEcp5) reader.fail("sdram", true, "false, except of an ECP5");
+    board.yosys = reader.words("yosys");
     board.nextpnr = reader.words("nextpnr");
     board.packer = reader.words("packer");
     return;

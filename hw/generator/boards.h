@@ -41,7 +41,8 @@ struct Board {
   int baud = 0;
   int64_t memory_bytes = 0;
   bool sdram = false;                        // the memory is an SDRAM, else on the chip
-  std::vector<std::string> nextpnr, packer;  // options of nextpnr, and of icepack or ecppack
+  // Options of yosys's synth_ice40 or synth_ecp5, of nextpnr, and of icepack or ecppack.
+  std::vector<std::string> yosys, nextpnr, packer;
   // kVivado, kVitis.
   std::string part;
   // kVivado: properties of the block processing_system7, without CONFIG.
