@@ -130,9 +130,45 @@ bool move_past_end(spec::Instruction& instruction, const Program& program, Rando
   return transfer.dram_base >= 0 && transfer.dram_base < (int64_t{1} << 32);
 }
 
+// The strides of computations, in both profiles.
+constexpr std::string_view kStrides[] = {
+    "dst_factor_out", "dst_factor_in", "src_factor_out", "src_factor_in", "wgt_factor_out", "wgt_factor_in", "dst_y",
+    "dst_x",          "src_r0",        "src_r1",         "src_r2",        "src_y",          "src_x",         "wgt_r0",
+    "wgt_r1",         "wgt_r2",        "acc_pitch",      "acc_step",      "out_pitch",      "res_pitch"};
+
+spec::Instruction without_tokens(spec::Instruction instruction) {
+  std::visit(
+      [](auto& i) {
+        if constexpr (requires { i.signal; }) i.wait = i.signal = 0;
+        if constexpr (requires { i.pop_prev; }) i.pop_prev = i.pop_next = i.push_prev = i.push_next = 0;
+      },
+      instruction);
+  return instruction;
+}
+
+// The instruction with one of its strides near the largest value; the same one where it has none.
+spec::Instruction with_long_stride(const spec::Config& config, const spec::Instruction& instruction, Random& random) {
+  const spec::Isa isa(config);
+  std::vector<const spec::Field*> strides;
+  for (const spec::Field& field : isa.formats()[instruction.index()].fields) {
+    if (std::ranges::find(kStrides, field.name) != std::end(kStrides)) strides.push_back(&field);
+  }
+  std::vector<spec::Slot> slots;
+  if (strides.empty() || !isa.encode(instruction, slots)) return instruction;
+  const spec::Field& field = *strides[static_cast<size_t>(random.between(0, static_cast<int64_t>(strides.size()) - 1))];
+  const auto value = static_cast<uint64_t>(field.max() - random.between(0, std::min<int64_t>(field.max(), 3)));
+  for (int bit = 0; bit < field.width; ++bit) {
+    const auto at = static_cast<size_t>(field.lsb + bit);
+    uint64_t& word = slots[at / 128][at / 64 % 2];
+    word = (word & ~(uint64_t{1} << at % 64)) | (value >> bit & 1) << at % 64;
+  }
+  const auto decoded = isa.decode(slots, 0, spec::profile_of(instruction));
+  return decoded ? *decoded : instruction;
+}
+
 }  // namespace
 
-std::optional<BusError> plant_bus_error(const Program& program, uint64_t seed) {
+std::optional<Fault> plant_bus_error(const Program& program, uint64_t seed) {
   Random random(seed * 6151 + 11);
   for (int tries = 0; tries < 100; ++tries) {
     const auto launch = static_cast<size_t>(random.between(0, static_cast<int64_t>(program.launches.size()) - 1));
@@ -141,7 +177,7 @@ std::optional<BusError> plant_bus_error(const Program& program, uint64_t seed) {
     const auto index = static_cast<size_t>(random.between(0, static_cast<int64_t>(instructions.size()) - 1));
     spec::Instruction wrong = instructions[index];
     if (!move_past_end(wrong, program, random)) continue;
-    BusError planted{.program = program, .launch = launch};
+    Fault planted{.program = program, .launch = launch};
     planted.slot = static_cast<uint32_t>(index) * (program.launches[launch].profile == spec::Profile::kNative ? 2 : 1);
     planted.code =
         spec::engine_of(wrong) == spec::Engine::kSt ? spec::StopCode::kWriteError : spec::StopCode::kReadError;
@@ -151,16 +187,35 @@ std::optional<BusError> plant_bus_error(const Program& program, uint64_t seed) {
   return std::nullopt;
 }
 
-Status run_bus_error(Simulator& simulator, const BusError& wrong, uint64_t cycles) {
-  load(simulator, wrong.program);
-  for (size_t i = 0; i < wrong.launch; ++i) TENON_TRY(run_launch(simulator, wrong.program, i, cycles));
-  const auto end = run_launch(simulator, wrong.program, wrong.launch, cycles);
+std::optional<Fault> plant_range_error(const Program& program, uint64_t seed) {
+  Random random(seed * 7919 + 13);
+  for (int tries = 0; tries < 100; ++tries) {
+    const auto launch = static_cast<size_t>(random.between(0, static_cast<int64_t>(program.launches.size()) - 1));
+    const auto& instructions = program.launches[launch].instructions;
+    if (instructions.empty()) continue;
+    const auto some = [&] { return instructions[random.next() % instructions.size()]; };
+    const spec::Instruction right = some(), next = some();
+    const spec::Instruction wrong = with_long_stride(program.config, right, random);
+    if (wrong == right || spec::engine_of(next) != spec::engine_of(wrong)) continue;
+    Fault planted{.program = program, .launch = launch, .code = spec::StopCode::kScratchpadRange};
+    planted.program.launches[launch].instructions = {without_tokens(wrong), without_tokens(next)};
+    // A new one has nothing that an earlier program has loaded.
+    const auto reference = make_behavioral(program.config, {.memory_bytes = program.memory.size()});
+    if (reference && run_fault(**reference, planted, uint64_t{1} << 32)) return planted;
+  }
+  return std::nullopt;
+}
+
+Status run_fault(Simulator& simulator, const Fault& fault, uint64_t cycles) {
+  load(simulator, fault.program);
+  for (size_t i = 0; i < fault.launch; ++i) TENON_TRY(run_launch(simulator, fault.program, i, cycles));
+  const auto end = run_launch(simulator, fault.program, fault.launch, cycles);
   const auto code = static_cast<spec::StopCode>(simulator.read_register(reg::kStatus) & 0xff);
   const uint32_t slot = simulator.read_register(reg::kErrorIndex);
-  if (!end && code == wrong.code && slot == wrong.slot) return {};
-  return error(fmt::format("the transfer past the end of memory must stop with \"{}\"; {}", spec::describe(wrong.code),
+  if (!end && code == fault.code && slot == fault.slot) return {};
+  return error(fmt::format("the wrong instruction must stop with \"{}\"; {}", spec::describe(fault.code),
                            end ? std::string("the launch finishes") : end.error().str()),
-               fmt::format("seed {}, launch {}, instruction {}", wrong.program.seed, wrong.launch, wrong.slot));
+               fmt::format("seed {}, launch {}, instruction {}", fault.program.seed, fault.launch, fault.slot));
 }
 
 Status interrupt(Simulator& simulator, const Program& program, uint64_t seed) {
@@ -195,7 +250,10 @@ Status run_disturbed(Simulator& simulator, const Program& program, uint64_t cycl
   const uint64_t dice = program.seed * 2654435761 >> 8 & 0xffff;
   if (dice % 10 < 3) TENON_TRY(interrupt(simulator, program, program.seed));
   if (dice % 10 > 6) {
-    if (const auto wrong = plant_bus_error(program, program.seed)) TENON_TRY(run_bus_error(simulator, *wrong, cycles));
+    if (const auto wrong = plant_bus_error(program, program.seed)) TENON_TRY(run_fault(simulator, *wrong, cycles));
+  }
+  if (dice % 10 >= 3 && dice % 10 < 6) {
+    if (const auto wrong = plant_range_error(program, program.seed)) TENON_TRY(run_fault(simulator, *wrong, cycles));
   }
   return run(simulator, program, cycles);
 }

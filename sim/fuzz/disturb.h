@@ -1,5 +1,6 @@
-// Runs of random programs that are disturbed: by a soft reset in any cycle, and by an error of the memory in any
-// transfer. Both leave a device that runs the whole program as if nothing had happened.
+// Runs of random programs that are disturbed: by a soft reset in any cycle, by an error of the memory in any transfer,
+// and by an index outside its scratchpad in any computation. All leave a device that runs the whole program as if
+// nothing had happened.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +10,31 @@
 
 namespace tenon::sim::fuzz {
 
-// A program in which one transfer accesses memory past its end, and the stop that this transfer must cause.
-struct BusError {
+// A program with one wrong instruction, and the stop that this must cause.
+struct Fault {
   Program program;
   size_t launch = 0;
   uint32_t slot = 0;
   spec::StopCode code = spec::StopCode::kReadError;
 };
 // Moves a random transfer of the program past the end of memory; empty where no transfer has bytes in memory.
-std::optional<BusError> plant_bus_error(const Program& program, uint64_t seed);
+std::optional<Fault> plant_bus_error(const Program& program, uint64_t seed);
+// Replaces a launch by one of its computations, with a stride by which a step leaves a scratchpad, and another
+// instruction of its engine, which must not start to have an effect. Nothing else runs: the steps before the wrong one
+// may write what other instructions use. Empty where the behavioral simulator confirms none.
+std::optional<Fault> plant_range_error(const Program& program, uint64_t seed);
 
 // Runs the launches up to the wrong one, which must stop with its code at its instruction. The simulator must have
 // exactly the program's memory.
-Status run_bus_error(Simulator& simulator, const BusError& wrong, uint64_t cycles);
+Status run_fault(Simulator& simulator, const Fault& fault, uint64_t cycles);
 
 // Starts the program and resets the simulator in a random cycle of a random launch. Checked: idle soon, every register
 // but the arguments as after power-up, and memory as the launch may leave it: each byte is old, or has a value that a
 // store of the launch gives it.
 Status interrupt(Simulator& simulator, const Program& program, uint64_t seed);
 
-// Runs the program as run() does; before that, of ten programs three are interrupted and three meet a bus error, by
-// their seeds.
+// Runs the program as run() does; before that, of ten programs three are interrupted, three meet a bus error and
+// three an index outside its scratchpad, by their seeds.
 Status run_disturbed(Simulator& simulator, const Program& program, uint64_t cycles = uint64_t{1} << 32);
 
 }  // namespace tenon::sim::fuzz

@@ -93,15 +93,30 @@ TEST_F(Disturb, ATransferPastTheEndOfMemoryStopsAtItsInstruction) {
     if (!wrong) continue;
     ++planted;
     Faulty simulator(program);
-    const Status status = run_bus_error(simulator, *wrong, 1'000'000);
+    const Status status = run_fault(simulator, *wrong, 1'000'000);
     ASSERT_TRUE(status) << status.error().str();
     ASSERT_TRUE(run(simulator, program));
     simulator.ignores_errors = true;
-    const Status ignored = run_bus_error(simulator, *wrong, 1'000'000);
+    const Status ignored = run_fault(simulator, *wrong, 1'000'000);
     ASSERT_FALSE(ignored);
-    EXPECT_THAT(ignored.error().str(), HasSubstr("the transfer past the end of memory must stop with"));
+    EXPECT_THAT(ignored.error().str(), HasSubstr("the wrong instruction must stop with"));
   }
   EXPECT_GT(planted, 25);
+}
+
+TEST_F(Disturb, AnIndexOutsideItsScratchpadStopsAtItsInstruction) {
+  int planted = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const auto wrong = plant_range_error(program, seed);
+    if (!wrong) continue;
+    ++planted;
+    EXPECT_EQ(wrong->code, spec::StopCode::kScratchpadRange);
+    Faulty simulator(program);
+    const Status status = run_fault(simulator, *wrong, 1'000'000);
+    ASSERT_TRUE(status) << status.error().str();
+    ASSERT_TRUE(run(simulator, program));
+  }
+  EXPECT_GT(planted, 15);
 }
 
 TEST_F(Disturb, ASimulatorThatGivesUpIsNoTimeOut) {
