@@ -89,6 +89,11 @@ module sequencer #(
       if (retire & ~stop_i) give_o = old_signal_q;
       if (done_i[old_unit_q] & ~old_done_q) old_code = error_i[{old_unit_q, 3'd0}+:8];
       if (done_young) young_code = error_i[{young_unit_q, 3'd0}+:8];
+      // GEMM answers no command that has entered it after one in error.
+      if (young_valid_q & young_unit_q == dma_pkg::UNIT_GEMM & old_unit_q == dma_pkg::UNIT_GEMM &
+          old_code != tenon_pkg::STOP_NONE) begin
+        done_young = 1'b1;
+      end
       done_error = old_code != tenon_pkg::STOP_NONE | young_code != tenon_pkg::STOP_NONE;
     end
   end
@@ -109,7 +114,8 @@ module sequencer #(
       compatible   = ~remains_valid | head.target == dma_pkg::UNIT_NONE | remains == head.target |
                      (remains[2:1] == 2'd0 & head.target[2:1] == 2'd0);
       unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready_i[head.target];
-      start        = tokens_ready & space & compatible & unit_ready & ~stop_i;
+      // Stop follows an error by a cycle, in which nothing may start: GEMM's stages, which the ALU shares, have failed.
+      start        = tokens_ready & space & compatible & unit_ready & ~stop_i & ~done_error;
       if (start) begin
         take_o = head.wait_mask;
         if (~head.range_error & head.target != dma_pkg::UNIT_NONE) start_o = 8'd1 << head.target;
