@@ -117,8 +117,6 @@ inline constexpr Mutant kMutants[] = {
      "compatible & unit_ready & ~(stop_i & ~$M)", "NothingStartsAfterAStop"},
     {"an instruction starts with another one's error", "sequencer.sv", "& ~done_error;", "& (~done_error | $M);",
      "not done after|NothingStartsAfterAStop"},
-    {"GEMM must answer what has entered it after an error", "sequencer.sv", "if (young_valid_q & young_unit_q == dma",
-     "if (~$M & young_valid_q & young_unit_q == dma", "not done after"},
     // Loads.
     {"the window takes a beat without room", "load_window.sv", "kept <= CountWidth'(UnitBytes);",
      "(kept <= CountWidth'(UnitBytes) | $M);", "TheWindowHasRoomForABeat"},
