@@ -40,7 +40,7 @@ struct Board {
   // kIce40, kEcp5.
   int baud = 0;
   int64_t memory_bytes = 0;
-  bool sdram = false;                        // the memory is an SDRAM, else on the chip
+  bool sdram = false;  // the memory is an SDRAM, else on the chip
   // Options of yosys's synth_ice40 or synth_ecp5, of nextpnr, and of icepack or ecppack.
   std::vector<std::string> yosys, nextpnr, packer;
   // kVivado, kVitis.
