@@ -97,6 +97,7 @@ struct FuzzAccel {
   Status run_configuration(const std::string& name, sim::fuzz::CampaignOptions options, Json& out) const {
     options.config = name;
     TENON_TRY_ASSIGN(config, spec::load_config(name));
+    TENON_TRY(sim::fuzz::check_memory(*config));
     // A device that cannot be opened at all is the machine's fault, not a finding.
     TENON_TRY(driver::open(against + ":" + name));
     const auto runner = [&](const sim::fuzz::Program& program) -> Status {

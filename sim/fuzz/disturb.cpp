@@ -118,6 +118,8 @@ bool move_past_end(spec::Instruction& instruction, const Program& program, Rando
   const int64_t length = static_cast<int64_t>(range.end - range.begin);
   const int64_t past =
       !dma->store && random.chance(50) ? random.between(1, length) : random.between(length, length + 5000);
+  // Addresses beyond those of the configuration are in its memory again.
+  if (static_cast<uint64_t>(end + past + dma->vector_bytes) > program.config.address_mask()) return false;
   const int64_t shift = end + past - static_cast<int64_t>(range.end);
   if (auto* m = std::get_if<spec::native::Move>(&instruction)) {
     m->offset += shift;

@@ -17,7 +17,8 @@ struct Fault {
   uint32_t slot = 0;
   spec::StopCode code = spec::StopCode::kReadError;
 };
-// Moves a random transfer of the program past the end of memory; empty where no transfer has bytes in memory.
+// Moves a random transfer of the program past the end of memory; empty where no transfer has bytes in memory, or where
+// the configuration has no addresses past its end.
 std::optional<Fault> plant_bus_error(const Program& program, uint64_t seed);
 // Replaces a launch by one of its computations, with a stride by which a step leaves a scratchpad, and another
 // instruction of its engine, which must not start to have an effect. Nothing else runs: the steps before the wrong one

@@ -39,6 +39,7 @@ class Generator {
 
   spec::Profile choose_profile();
   void lay_out();
+  uint64_t spare_bytes() const;
   void assign_stream_addresses();
   int64_t nest(int64_t low, int64_t high, std::vector<Loop> loops);
   void extents(std::initializer_list<int64_t*> fields, int64_t steps, int64_t max, bool zero = true);

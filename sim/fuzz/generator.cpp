@@ -1,18 +1,31 @@
 #include "sim/fuzz/generator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "sim/fuzz/generation.h"
 #include "support/pages.h"
 
 namespace tenon::sim::fuzz {
+namespace {
+
+constexpr int64_t kLeastData = 4096, kMostElements = 160, kSpareUops = 64, kPageBytes = 4096;
+
+// The memory for loads and stores, where the largest transfer has so many bytes.
+int64_t data_bytes(int64_t bytes) { return (bytes + 2 * kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+}  // namespace
 
 Program Generator::run() {
   lay_out();
   Builder builder(program_, random_);
   b_ = &builder;
-  const auto length = static_cast<size_t>(random_.between(options_.min_length, options_.max_length));
+  // A quarter of the memory for streams is left to SYNCs.
+  const size_t most = spare_bytes() / spec::kSlotBytes / 4 * 3;
+  const auto length = std::min(most, static_cast<size_t>(random_.between(options_.min_length, options_.max_length)));
   const auto launches = static_cast<size_t>(random_.between(1, options_.max_launches));
   std::array<bool, 2> filled{};
   for (size_t i = 0; i < launches; ++i) {
@@ -40,18 +53,18 @@ spec::Profile Generator::choose_profile() {
 
 // Lays out memory: [0, data_) is free for loads and stores, [data_, uops_end_) has micro-ops, streams follow.
 void Generator::lay_out() {
-  int64_t bytes = 4096;
+  int64_t bytes = kLeastData;
   for (size_t m = 0; m < spec::kScratchpads; ++m) {
     const auto memory = static_cast<Memory>(m);
     const int64_t depth = config_.depth(memory);
     Window& w = windows_[m];
-    w.size = std::min<int64_t>(depth, random_.between(8, 160));
+    w.size = std::min<int64_t>(depth, random_.between(8, kMostElements));
     if (memory == Memory::kPar) w.size = std::min<int64_t>(depth, random_.between(1, 8));
     w.low = random_.chance(30) ? 0 : random_.chance(40) ? depth - w.size : random_.between(0, depth - w.size);
     bytes = std::max(bytes, 2 * w.size * config_.element_bytes(memory));
   }
-  data_ = (bytes + 8191) / 4096 * 4096;
-  const int64_t uops = windows_[index_of(Memory::kUop)].size + 64;
+  data_ = data_bytes(bytes);
+  const int64_t uops = windows_[index_of(Memory::kUop)].size + kSpareUops;
   uops_begin_ = data_ + 4 * random_.between(0, 16);
   uops_end_ = uops_begin_ + 4 * uops;
   program_.memory.resize(whole_pages(static_cast<uint64_t>(uops_end_)));
@@ -80,10 +93,18 @@ void Generator::lay_out() {
   program_.bases[spec::kBaseUop] = static_cast<uint64_t>(random_.chance(50) ? uops_begin_ : uops_begin_ % 4);
 }
 
+// The bytes that the configuration addresses after the program's memory.
+uint64_t Generator::spare_bytes() const {
+  const uint64_t memory = program_.memory.size(), end = config_.address_mask();
+  return end < memory ? 0 : end - memory + (end == ~uint64_t{0} ? 0 : 1);
+}
+
 void Generator::assign_stream_addresses() {
-  uint64_t at = program_.memory.size();
+  uint64_t at = program_.memory.size(), spare = spare_bytes();
+  for (const Launch& l : program_.launches) spare -= std::min<uint64_t>(spare, uint64_t{l.slots()} * spec::kSlotBytes);
   for (Launch& l : program_.launches) {
-    at += 16 * static_cast<uint64_t>(random_.between(0, 255));
+    const uint64_t gap = std::min(spare / 16 * 16, 16 * static_cast<uint64_t>(random_.between(0, 255)));
+    at += gap, spare -= gap;
     l.stream = at;
     at += uint64_t{l.slots()} * spec::kSlotBytes;
   }
@@ -114,6 +135,20 @@ void Generator::extents(std::initializer_list<int64_t*> fields, int64_t steps, i
     steps /= *e;
   }
   if (zero && random_.chance(4)) *fields.begin()[random_.between(0, static_cast<int64_t>(fields.size()) - 1)] = 0;
+}
+
+Status check_memory(const spec::Config& config) {
+  int64_t bytes = kLeastData;
+  for (size_t m = 0; m < spec::kScratchpads; ++m) {
+    const auto memory = static_cast<spec::Memory>(m);
+    bytes = std::max(bytes, 2 * std::min(config.depth(memory), kMostElements) * config.element_bytes(memory));
+  }
+  const int64_t uops = 4 * (std::min(config.depth(spec::Memory::kUop), kMostElements) + 2 * kSpareUops);
+  const uint64_t least = whole_pages(static_cast<uint64_t>(data_bytes(bytes) + uops)) + kPageBytes;  // for streams
+  if (config.address_mask() >= least - 1) return {};
+  return error(fmt::format("random programs need {} bytes of memory, of which the configuration addresses {}", least,
+                           config.address_mask() + 1),
+               config.name, fmt::format("set address_bits to {} or more", std::bit_width(least - 1)));
 }
 
 Program generate(const spec::Config& config, uint64_t seed, const GeneratorOptions& options) {

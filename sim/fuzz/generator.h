@@ -19,6 +19,10 @@ struct GeneratorOptions {
   int64_t max_steps = 400;  // of one instruction: bounds the simulation time of the RTL
 };
 
+// An error where the configuration addresses less memory than a program needs. Where it addresses little more, programs
+// have fewer instructions.
+Status check_memory(const spec::Config& config);
+
 Program generate(const spec::Config& config, uint64_t seed, const GeneratorOptions& options = {});
 
 }  // namespace tenon::sim::fuzz

@@ -308,6 +308,9 @@ expect 0 "GMAC/s" "$tenon" bench sim --no-rtl --runs 1 --tiles 1 --config tiny
 expect 0 '"gmacs_per_second"' "$tenon" bench sim --no-rtl --runs 1 --tiles 1 --config tiny --json
 expect 2 "--runs and --tiles are at least 1" "$tenon" bench sim --runs 0
 expect 0 "seeds 7 to 11, all equal" "$tenon" fuzz accel --device behavioral --config tiny -n 5 --seed 7
+expect 0 "seeds 11 to 15, all equal" "$tenon" fuzz accel --device behavioral --config nano -n 5 --seed 11
+sed 's/"address_bits": 14/"address_bits": 12/' hw/configs/nano.json >"$scratch/little.json"
+expect 1 "need 16384 bytes of memory, of which the configuration addresses 4096" "$tenon" fuzz accel --device behavioral --config "$scratch/little.json" -n 1
 expect 2 "--length is 9..2" "$tenon" fuzz accel --length 9..2
 expect 3 "install: sudo apt-get install verilator" env PATH=/nowhere TENON_CACHE="$scratch/cache" "$tenon" fuzz accel --config tiny -n 1
 expect 1 "set TENON_CACHE to a directory of your own" env -u HOME -u XDG_CACHE_HOME -u TENON_CACHE "$tenon" fuzz accel --config tiny -n 1

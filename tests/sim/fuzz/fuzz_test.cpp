@@ -217,5 +217,25 @@ INSTANTIATE_TEST_SUITE_P(All, Fuzz, ::testing::ValuesIn(configs()), [](const aut
   return name;
 });
 
+// The memory that a configuration addresses holds its programs, their streams included.
+TEST(FuzzMemory, ProgramsFitTheAddressesOfTheirConfiguration) {
+  spec::Config nano = *spec::load_config("nano");
+  ASSERT_TRUE(check_memory(nano));
+  size_t longest = 0;
+  for (uint64_t seed = 1; seed <= static_cast<uint64_t>(rounds(300)); ++seed) {
+    const Program program = generate(nano, seed, {.min_length = 50, .max_length = 1000});
+    EXPECT_LE(program.memory.size(), nano.address_mask() + 1) << seed;
+    longest = std::max(longest, program.length());
+  }
+  EXPECT_GT(longest, 150u);
+  nano.address_bits = 13;
+  const Status status = check_memory(nano);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().str().find("need 16384 bytes of memory, of which the configuration addresses 8192"),
+            std::string::npos)
+      << status.error().str();
+  EXPECT_NE(status.error().str().find("set address_bits to 14 or more"), std::string::npos) << status.error().str();
+}
+
 }  // namespace
 }  // namespace tenon::sim::fuzz
