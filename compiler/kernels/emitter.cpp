@@ -220,7 +220,8 @@ bool Emitter::is_contiguous_sum(const Sum& sum) {
 }
 
 // Partial sums in the lanes of a vector, and then their sum. Each term of the tail, which has fewer than a vector, is
-// added to the partial sum of its lane.
+// added to the partial sum of its lane; where the length is not constant, to the sum, since vectors of lengths that are
+// known at run time only cost more than a few terms.
 LazyTensor Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes) {
   const Dim length = sum.over.back(), blocks = context_.floor_divide(length, dim(lanes));
   const Dim vectorized = context_.multiply(blocks, dim(lanes)), tail = context_.subtract(length, vectorized);
@@ -237,24 +238,39 @@ LazyTensor Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64
     return sum.term(from);
   };
   const LazyTensor partial_sums = reduce(fmt::format("{}_part", name), partial);
-  if (tail.constant() != 0) {
+  // Adds the term at the last of `from` in the tail to an element of a buffer.
+  const auto add_tail = [&](const Dims& dims, const Dims& over, BufferId to, const auto& indices) {
+    builder_.stage(fmt::format("{}_tail", name), ranges_of(dims), ranges_of(over), [&](const Dims& at) {
+      auto [target, from] = indices(at);
+      from.back() = context_.add(from.back(), vectorized);
+      return loop::Builder::Assignment{to, target, step_of(sum, builder_.load(to, target), sum.term(from)), nullptr};
+    });
+  };
+  const bool in_lanes = tail.constant().has_value();
+  if (in_lanes && tail.constant() != 0) {
     Dims dims = partial.dims, over = sum.over;
     dims.back() = tail;
     over.pop_back();
-    builder_.stage(fmt::format("{}_tail", name), ranges_of(dims), ranges_of(over), [&](const Dims& at) {
-      const Dims target(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank) + 1);
-      Dims from = at;
-      from.erase(from.begin() + static_cast<ptrdiff_t>(rank));
-      from.push_back(context_.add(target.back(), vectorized));
-      return loop::Builder::Assignment{*partial_sums.buffer, target,
-                                       step_of(sum, builder_.load(*partial_sums.buffer, target), sum.term(from)),
-                                       nullptr};
+    add_tail(dims, over, *partial_sums.buffer, [&](const Dims& at) {
+      const auto lane = at.begin() + static_cast<ptrdiff_t>(rank);
+      Dims from(at.begin(), lane);
+      from.insert(from.end(), lane + 1, at.end());
+      from.push_back(*lane);
+      return std::pair(Dims(at.begin(), lane + 1), std::move(from));
     });
   }
   Sum total = sum;
   total.over = {dim(lanes)};
   total.term = [=](const Dims& at) { return partial_sums.at(at); };
-  return reduce(name, total);
+  const LazyTensor result = reduce(name, total);
+  if (!in_lanes) {
+    Dims over = sum.over;
+    over.back() = tail;
+    add_tail(sum.dims, over, *result.buffer, [&](const Dims& at) {
+      return std::pair(Dims(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank)), at);
+    });
+  }
+  return result;
 }
 
 LazyTensor Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
