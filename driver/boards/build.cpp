@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -43,9 +44,12 @@ std::string yosys_script(const Board& board, const std::string& sources) {
 std::vector<std::string> nextpnr_command(const Board& board, const Tools& tools) {
   std::vector<std::string> command = {tools.nextpnr.program};
   command.insert(command.end(), board.nextpnr.begin(), board.nextpnr.end());
-  const std::string frequency = std::to_string(board.clock_mhz);
-  command.insert(command.end(), {"--json", "netlist.json", "--freq", frequency, "--report", "report.json", "--write",
-                                 "routed.json", "--seed", "1", "--timing-allow-fail"});
+  command.insert(command.end(), {"--json", "netlist.json"});
+  if (std::ranges::find(board.nextpnr, "--freq") == board.nextpnr.end()) {
+    command.insert(command.end(), {"--freq", std::to_string(board.clock_mhz)});
+  }
+  command.insert(command.end(),
+                 {"--report", "report.json", "--write", "routed.json", "--seed", "1", "--timing-allow-fail"});
   const bool ice40 = board.flow == Flow::kIce40;
   command.insert(command.end(), {ice40 ? "--pcf" : "--lpf", board.constraints.filename().string(),
                                  ice40 ? "--asc" : "--textcfg", names(board).placed});
