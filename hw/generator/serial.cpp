@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 namespace wire = spec::serial;
 
 // In the order of the package's use.
-constexpr std::string_view kSources[] = {"uart_rx.sv",       "uart_tx.sv",          "crc32_serial.sv",
-                                         "board_memory.sv",  "sdram_controller.sv", "sdram_memory.sv",
-                                         "serial_bridge.sv", "serial_top.sv"};
+constexpr std::string_view kSources[] = {"uart_rx.sv",         "uart_tx.sv",       "crc32_serial.sv",
+                                         "stream_register.sv", "board_memory.sv",  "sdram_controller.sv",
+                                         "sdram_memory.sv",    "serial_bridge.sv", "serial_top.sv"};
 
 // An SDRAM's times in nanoseconds, the longest of the chips of 16 to 64 MiB; a chip of 8192 rows in 64 ms.
 constexpr int64_t kPrecharge = 20, kActive = 20, kCycle = 70, kRefresh = 7'800, kPowerUp = 200'000;

@@ -1,5 +1,6 @@
 // Cuts a run of bytes into AXI INCR bursts: none crosses 4 KiB, none has more than MaxBurst beats. Addresses are
-// aligned down to a beat. One burst a cycle; a run follows the previous one without a gap.
+// aligned down to a beat. One burst a cycle; a run follows the previous one without a gap. With bursts of several beats a
+// run waits in a register, with its beats counted, before its first burst is computed.
 module burst_split #(
   parameter int BeatBytes = 8,
   parameter int MaxBurst  = 64,
@@ -12,6 +13,7 @@ module burst_split #(
   output logic                run_ready_o,
   input  logic [tenon_pkg::ADDR_BITS-1:0] run_addr_i,
   input  logic [LenWidth-1:0] run_bytes_i,  // at least 1
+  output logic                busy_o,       // with a run
   output logic                burst_valid_o,
   input  logic                burst_ready_i,
   output logic [tenon_pkg::ADDR_BITS-1:0] burst_addr_o,
@@ -23,15 +25,16 @@ module burst_split #(
   localparam int BeatWidth = LenWidth + 1;
   localparam logic [BeatWidth-1:0] BeatMinus1 = BeatWidth'(BeatBytes) - 1'b1;
 
-  logic                  valid_q, last, fire, follows;
+  logic                  valid_q, last, fire, follows, next, run_valid, run_take;
   logic [tenon_pkg::ADDR_BITS-1:BeatShift] addr_q;
   logic [BeatWidth-1:0]  left_q;  // beats of the run from this burst on
-  logic [BeatWidth-1:0]  run_beats, left;
+  logic [BeatWidth-1:0]  whole, run_beats, left;
+  logic [tenon_pkg::ADDR_BITS-1:BeatShift] run_addr;
   logic [8:0]            beats;
 
   // Beats of the run: offset in the first beat + bytes, rounded up.
-  assign run_beats = (BeatWidth'(run_addr_i[BeatShift-1:0]) + BeatWidth'(run_bytes_i) + BeatMinus1) >>
-                     BeatShift;
+  assign whole = (BeatWidth'(run_addr_i[BeatShift-1:0]) + BeatWidth'(run_bytes_i) + BeatMinus1) >>
+                 BeatShift;
 
   assign fire    = valid_q & burst_ready_i;
   assign follows = valid_q & ~last;  // the next burst is of the same run
@@ -40,25 +43,33 @@ module burst_split #(
   assign burst_valid_o = valid_q;
   assign burst_addr_o  = {addr_q, {BeatShift{1'b0}}};
   assign burst_beats_o = beats;
-  assign run_ready_o   = ~valid_q | (fire & last);
+  assign next          = ~valid_q | (fire & last);
+  assign run_take      = run_valid & next;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
     else if (clear_i) valid_q <= 1'b0;
-    else if (run_ready_o) valid_q <= run_valid_i;
+    else if (next) valid_q <= run_valid;
   end
 
   always_ff @(posedge clk_i) begin
-    if (run_ready_o ? run_valid_i : fire) begin
+    if (next ? run_valid : fire) begin
       addr_q <= follows ? addr_q + (tenon_pkg::ADDR_BITS - BeatShift)'(beats) :
-                          run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift];
+                          run_addr;
       left_q <= left;
     end
   end
 
   if (MaxBurst == 1) begin : g_one
-    assign beats = 9'd1;
-    assign last  = left_q <= BeatWidth'(1);
+    assign beats       = 9'd1;
+    assign last        = left_q <= BeatWidth'(1);
+    assign run_valid   = run_valid_i;
+    assign run_ready_o = next;
+    assign run_addr    = run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift];
+    assign run_beats   = whole;
+    assign busy_o      = valid_q;
+    logic unused_take;
+    assign unused_take = run_take;
   end else begin : g_several
     // The length of a burst is computed before the burst is present, since ready, room and addresses follow from it.
     localparam int Longest = MaxBurst < 2**PageBits ? MaxBurst : 2**PageBits;
@@ -66,12 +77,48 @@ module burst_split #(
     logic [8:0]          beats_q, limit;
     logic                last_q, is_last;
 
-    assign page    = follows ? page_q - PageBits'(beats) : -run_addr_i[11:BeatShift];
-    assign limit   = page == '0 | 32'(page) >= Longest ? 9'(Longest) : 9'(page);
-    assign is_last = left <= BeatWidth'(limit);
+    logic                 run_valid_q;
+    logic [BeatWidth-1:0] run_beats_q;
+    logic [PageBits-1:0]  run_page_q;
+    logic [tenon_pkg::ADDR_BITS-1:BeatShift] run_addr_q;
+    assign run_ready_o = ~run_valid_q | run_take;
+    assign run_valid   = run_valid_q;
+    assign run_addr    = run_addr_q;
+    assign run_beats   = run_beats_q;
+    assign busy_o      = valid_q | run_valid_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) run_valid_q <= 1'b0;
+      else if (clear_i) run_valid_q <= 1'b0;
+      else if (run_ready_o) run_valid_q <= run_valid_i;
+    end
+    always_ff @(posedge clk_i) begin
+      if (run_valid_i & run_ready_o) begin
+        run_addr_q  <= run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift];
+        run_beats_q <= whole;
+        run_page_q  <= -run_addr_i[11:BeatShift];
+      end
+    end
+
+    // The next burst of this run and the first one of the next are computed beside each other.
+    function automatic logic [8:0] page_limit(logic [PageBits-1:0] beats_of_page);
+      page_limit = beats_of_page == '0 | 32'(beats_of_page) >= Longest ? 9'(Longest) : 9'(beats_of_page);
+    endfunction
+    logic [PageBits-1:0]  after_page;
+    logic [BeatWidth-1:0] after;
+    logic [8:0]           after_limit, run_limit;
+    logic                 after_is_last, run_is_last;
+    assign after         = left_q - BeatWidth'(beats);
+    assign after_page    = page_q - PageBits'(beats);
+    assign after_limit   = page_limit(after_page);
+    assign run_limit    = page_limit(run_page_q);
+    assign after_is_last = after <= BeatWidth'(after_limit);
+    assign run_is_last  = run_beats_q <= BeatWidth'(run_limit);
+    assign page         = follows ? after_page : run_page_q;
+    assign limit        = follows ? after_limit : run_limit;
+    assign is_last      = follows ? after_is_last : run_is_last;
 
     always_ff @(posedge clk_i) begin
-      if (run_ready_o ? run_valid_i : fire) begin
+      if (next ? run_valid : fire) begin
         page_q  <= page;
         beats_q <= is_last ? left[8:0] : limit;
         last_q  <= is_last;

@@ -92,15 +92,16 @@ module compute (
   logic [tenon_pkg::ACC_AW-1:0] gemm_acc_raddr, alu_acc_raddr, rq_acc_raddr, acc_raddr;
   logic [AccBits-1:0]           acc_rdata;
   logic [3:0]                   post_refused_q, st_refused_q;
-  logic                         post_first, st_first;
+  logic                         post_first, st_first, post_due_q, st_due_q;  // due: refused often enough
 
   assign post_acc_req = alu_acc_req | rq_acc_req;
   assign st_acc_req   = st_req_i & st_acc_i;
-  assign st_first     = st_acc_req & st_refused_q == Refusals;
-  assign post_first   = post_acc_req & post_refused_q == Refusals & ~st_first;
+  // A reader that is refused asks again, unless it is halted: so the grant of GEMM follows from registers.
+  assign st_first     = st_due_q;
+  assign post_first   = post_due_q & ~st_due_q;
   // With IN_ORDER one unit runs at a time, so that no reader meets another.
   localparam logic Alone = tenon_pkg::IN_ORDER != 0;
-  assign gemm_acc_gnt = Alone | (~st_first & ~post_first);
+  assign gemm_acc_gnt = Alone | ~(st_due_q | post_due_q);
   assign post_acc_gnt = Alone | (~st_first & (post_first | ~gemm_acc_req));
   assign st_acc_gnt   = Alone | st_first | (~gemm_acc_req & ~post_acc_req);
 
@@ -108,11 +109,13 @@ module compute (
     if (!rst_ni) begin
       post_refused_q <= 4'd0;
       st_refused_q   <= 4'd0;
+      post_due_q     <= 1'b0;
+      st_due_q       <= 1'b0;
     end else begin
-      if (~post_acc_req | post_acc_gnt) post_refused_q <= 4'd0;
-      else if (post_refused_q != Refusals) post_refused_q <= post_refused_q + 4'd1;
-      if (~st_acc_req | st_acc_gnt) st_refused_q <= 4'd0;
-      else if (st_refused_q != Refusals) st_refused_q <= st_refused_q + 4'd1;
+      if (~post_acc_req | post_acc_gnt) {post_due_q, post_refused_q} <= 5'd0;
+      else if (~post_due_q) {post_due_q, post_refused_q} <= {post_refused_q == Refusals - 4'd1, post_refused_q + 4'd1};
+      if (~st_acc_req | st_acc_gnt) {st_due_q, st_refused_q} <= 5'd0;
+      else if (~st_due_q) {st_due_q, st_refused_q} <= {st_refused_q == Refusals - 4'd1, st_refused_q + 4'd1};
     end
   end
 
@@ -486,7 +489,7 @@ module compute (
   always_ff @(posedge clk_i) begin
     if (rst_ni & acc_re) begin
       AccHasOneReaderAtATime: assert ((acc_read & (acc_read - 3'd1)) == 3'd0);
-      AccIsGrantedWhenAReaderAsks: assert (acc_read != 3'd0);
+      AccIsGrantedWhenAReaderAsks: assert (acc_read != 3'd0 | (st_due_q & ~st_acc_req) | (post_due_q & ~post_acc_req));
       ARefusedReaderIsGrantedInTheEnd: assert ((st_refused_q != Refusals | !st_acc_req | st_acc_gnt) &
                                                (post_refused_q != Refusals | !post_acc_req | post_acc_gnt | st_first));
       AluAndRqNeverRunTogether: assert (!(alu_acc_req & rq_acc_req));

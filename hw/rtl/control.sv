@@ -1,5 +1,6 @@
 // The AXI4-Lite slave s_axi_control: arguments, commands, status, interrupt. The map is hw/spec/registers.h's; the
-// handshake is that of Xilinx's ap_ctrl_hs kernels. At most one read and one write are in progress.
+// handshake is that of Xilinx's ap_ctrl_hs kernels. At most one read and one write are in progress. A read selects a word
+// of each part in the cycle after its address, and with several parts one of these in the next.
 module control (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -49,9 +50,9 @@ module control (
   localparam logic [63:0] AddressMask = {64{1'b1}} >> (64 - tenon_pkg::ADDR_BITS);
   localparam logic [31:0] CountMask   = {32{1'b1}} >> (32 - tenon_pkg::SLOT_BITS);
 
-  logic         write_q, write, read;
+  logic         write_q, write, read, read_q, answer;
   logic [31:0]  mask;
-  logic [11:0]  waddr, raddr;
+  logic [11:0]  waddr, raddr;          // raddr stays until the answer
   logic [tenon_pkg::ADDR_BITS-1:0]  instructions_q;
   logic [63:0]  instructions;  // as registers
   logic [31:0]  count_q;
@@ -69,9 +70,19 @@ module control (
   assign wready_o  = write;
   assign waddr     = {awaddr_i[11:2], 2'd0};
   assign mask      = {{8{wstrb_i[3]}}, {8{wstrb_i[2]}}, {8{wstrb_i[1]}}, {8{wstrb_i[0]}}};
-  assign arready_o = ~rvalid_o;
-  assign read      = arvalid_i & arready_o;
-  assign raddr     = {araddr_i[11:2], 2'd0};
+  assign arready_o = ~rvalid_o & ~read_q & ~answer;
+
+  logic [11:2] raddr_q;
+  logic [3:0]  part, part_q;  // that has the register: control, bases, tokens, progress; 0: counters
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) read_q <= 1'b0;
+    else read_q <= arvalid_i & arready_o;
+  end
+  always_ff @(posedge clk_i) begin
+    if (arvalid_i & arready_o) {part_q, raddr_q} <= {part, araddr_i[11:2]};
+  end
+  assign read  = read_q;
+  assign raddr = {raddr_q, 2'd0};
 
   assign instructions   = 64'(instructions_q);
   assign instructions_o = instructions_q;
@@ -150,11 +161,12 @@ module control (
       rvalid_o <= 1'b0;
     end else begin
       bvalid_o <= write | (bvalid_o & ~bready_i);
-      rvalid_o <= read | (rvalid_o & ~rready_i);
+      rvalid_o <= answer | (rvalid_o & ~rready_i);
     end
   end
 
-  logic [31:0] word;
+  logic [31:0] word, base_word_read;
+  assign base_word_read = bases_q[{4'(6'(raddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0}+:32];
   always_comb begin
     word = 'x;
     if (read) begin
@@ -173,23 +185,63 @@ module control (
         tenon_pkg::REG_CONFIG_HASH:             word = tenon_pkg::CONFIG_HASH[31:0];
         tenon_pkg::REG_CONFIG_HASH + 12'd4:     word = tenon_pkg::CONFIG_HASH[63:32];
         tenon_pkg::REG_CAPABILITIES:            word = tenon_pkg::CAPABILITIES;
-        tenon_pkg::REG_TOKEN_WAIT:              word = {25'd0, waiting_i};
-        default: begin
-          if (raddr >= tenon_pkg::REG_BASE0 & raddr < tenon_pkg::REG_BASE0 + 12'd64) begin
-            word = bases_q[{4'(6'(raddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0}+:32];
-          end else if (raddr >= tenon_pkg::REG_TOKENS & raddr < tenon_pkg::REG_TOKENS + 12'd52) begin
-            word = tokens_word_i;
-          end else if (raddr[11:6] == tenon_pkg::REG_HEAD0[11:6]) begin
-            word = progress_word_i;
-          end else begin
-            word = counters_word_i;
-          end
-        end
+        default:                                word = {25'd0, waiting_i};  // REG_TOKEN_WAIT
       endcase
     end
   end
-  always_ff @(posedge clk_i) begin
-    if (read) rdata_o <= word;
+
+  logic [11:0] address;
+  assign address = {araddr_i[11:2], 2'd0};
+  always_comb begin
+    part = 4'd0;
+    unique case (address)
+      tenon_pkg::REG_CONTROL, tenon_pkg::REG_GLOBAL_INTERRUPT_ENABLE, tenon_pkg::REG_INTERRUPT_ENABLE,
+      tenon_pkg::REG_INTERRUPT_STATUS, tenon_pkg::REG_INSTRUCTIONS, tenon_pkg::REG_INSTRUCTIONS + 12'd4,
+      tenon_pkg::REG_COUNT, tenon_pkg::REG_MODE, tenon_pkg::REG_STATUS, tenon_pkg::REG_ERROR_INDEX,
+      tenon_pkg::REG_VERSION, tenon_pkg::REG_CONFIG_HASH, tenon_pkg::REG_CONFIG_HASH + 12'd4,
+      tenon_pkg::REG_CAPABILITIES, tenon_pkg::REG_TOKEN_WAIT: part[3] = 1'b1;
+      default: begin
+        if (address >= tenon_pkg::REG_BASE0 & address < tenon_pkg::REG_BASE0 + 12'd64) part[2] = 1'b1;
+        else if (address >= tenon_pkg::REG_TOKENS & address < tenon_pkg::REG_TOKENS + 12'd52) part[1] = 1'b1;
+        else if (address[11:6] == tenon_pkg::REG_HEAD0[11:6]) part[0] = 1'b1;
+      end
+    endcase
+  end
+
+  function automatic logic [31:0] select(logic [3:0] of, logic [31:0] of_control, logic [31:0] of_bases,
+                                         logic [31:0] of_tokens, logic [31:0] of_progress, logic [31:0] of_counters);
+    if (of[3]) select = of_control;
+    else if (of[2]) select = of_bases;
+    else if (of[1]) select = of_tokens;
+    else if (of[0]) select = of_progress;
+    else select = of_counters;
+  endfunction
+
+  if (tenon_pkg::HAS_COUNTERS == 0 && tenon_pkg::HAS_PROGRESS == 0) begin : g_few_parts
+    assign answer = read;
+    always_ff @(posedge clk_i) begin
+      if (read) begin
+        rdata_o <= select(part_q, word, base_word_read, tokens_word_i, progress_word_i, counters_word_i);
+      end
+    end
+  end else begin : g_parts
+    logic        answer_q;
+    logic [31:0] word_q, base_word_q, tokens_word_q, progress_word_q, counters_word_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) answer_q <= 1'b0;
+      else answer_q <= read;
+    end
+    always_ff @(posedge clk_i) begin
+      if (read) begin
+        word_q          <= word;
+        base_word_q     <= base_word_read;
+        tokens_word_q   <= tokens_word_i;
+        progress_word_q <= progress_word_i;
+        counters_word_q <= counters_word_i;
+      end
+      if (answer_q) rdata_o <= select(part_q, word_q, base_word_q, tokens_word_q, progress_word_q, counters_word_q);
+    end
+    assign answer = answer_q;
   end
 
 `ifndef SYNTHESIS

@@ -1,4 +1,5 @@
-// The performance counters of a launch, 64 bits each: cleared when it starts, constant after its end.
+// The performance counters of a launch, 64 bits each: cleared when it starts, constant a cycle after its end. They count
+// the events of the cycle before, which come late in theirs.
 module counters (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -21,10 +22,25 @@ module counters (
 
   logic [63:0] cycles_q, instructions_q, macs_q, read_beats_q, write_beats_q, read_bursts_q, write_bursts_q;
   logic [447:0] busy_q, stall_q;
-  logic [2:0]   retired;
+  logic [2:0]   retired_q;
+  logic         running_q, mac_q, read_beat_q, write_beat_q, read_burst_q, write_burst_q;
+  logic [6:0]   busy_now_q, stall_now_q;
 
-  assign retired = 3'(retire_i[0]) + 3'(retire_i[1]) + 3'(retire_i[2]) + 3'(retire_i[3]) + 3'(retire_i[4]) +
-                   3'(retire_i[5]) + 3'(retire_i[6]);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) running_q <= 1'b0;
+    else running_q <= running_i & ~clear_i;
+  end
+  always_ff @(posedge clk_i) begin
+    retired_q     <= 3'(retire_i[0]) + 3'(retire_i[1]) + 3'(retire_i[2]) + 3'(retire_i[3]) + 3'(retire_i[4]) +
+                     3'(retire_i[5]) + 3'(retire_i[6]);
+    mac_q         <= mac_i;
+    read_beat_q   <= read_beat_i;
+    write_beat_q  <= write_beat_i;
+    read_burst_q  <= read_burst_i;
+    write_burst_q <= write_burst_i;
+    busy_now_q    <= busy_i;
+    stall_now_q   <= stall_i;
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -47,17 +63,17 @@ module counters (
       write_bursts_q <= '0;
       busy_q         <= '0;
       stall_q        <= '0;
-    end else if (running_i) begin
+    end else if (running_q) begin
       cycles_q <= cycles_q + 64'd1;
-      if (|retire_i) instructions_q <= instructions_q + 64'(retired);
-      if (mac_i) macs_q <= macs_q + 64'd1;
-      if (read_beat_i) read_beats_q <= read_beats_q + 64'd1;
-      if (write_beat_i) write_beats_q <= write_beats_q + 64'd1;
-      if (read_burst_i) read_bursts_q <= read_bursts_q + 64'd1;
-      if (write_burst_i) write_bursts_q <= write_bursts_q + 64'd1;
+      if (|retired_q) instructions_q <= instructions_q + 64'(retired_q);
+      if (mac_q) macs_q <= macs_q + 64'd1;
+      if (read_beat_q) read_beats_q <= read_beats_q + 64'd1;
+      if (write_beat_q) write_beats_q <= write_beats_q + 64'd1;
+      if (read_burst_q) read_bursts_q <= read_bursts_q + 64'd1;
+      if (write_burst_q) write_bursts_q <= write_bursts_q + 64'd1;
       for (int i = 0; i < 7; i++) begin
-        if (busy_i[i]) busy_q[i*64+:64] <= busy_q[i*64+:64] + 64'd1;
-        if (stall_i[i]) stall_q[i*64+:64] <= stall_q[i*64+:64] + 64'd1;
+        if (busy_now_q[i]) busy_q[i*64+:64] <= busy_q[i*64+:64] + 64'd1;
+        if (stall_now_q[i]) stall_q[i*64+:64] <= stall_q[i*64+:64] + 64'd1;
       end
     end
   end

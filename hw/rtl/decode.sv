@@ -266,7 +266,8 @@ module decode (
       out_valid_q        <= 1'b0;
     end else begin
       if (advance) {checked_valid_q, multiplied_valid_q} <= {insn_valid_q, checked_valid_q};
-      if (~out_valid_q | fire) out_valid_q <= multiplied_valid_q;
+      if (~out_valid_q) out_valid_q <= multiplied_valid_q;
+      else if (fire) out_valid_q <= 1'b0;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -344,8 +345,10 @@ module decode (
   assign offer         = out_valid_q & ~bad & ~stop_i;
   assign entry_valid_o = issued ? 7'd1 << out_engine : 7'd0;
   assign cmd_valid_o   = issued & has_cmd ? 8'd1 << entry_o.target : 8'd0;
-  // With IN_ORDER the step that has the instruction is the only one, so that those before the last one always advance.
-  assign advance       = ~Pipelined | ~out_valid_q | fire;
+  // The steps advance when the last one is free, not in the cycle in which it becomes so: every second cycle at most,
+  // which a memory port of 64 bits does not exceed. With IN_ORDER the step that has the instruction is the only one, so
+  // that those before the last one always advance.
+  assign advance       = ~Pipelined | ~out_valid_q;
   assign blocked_o     = out_valid_q & ~bad & ~fire;
   assign done_o        = last_q & ~insn_valid_q & ~checked_valid_q & ~multiplied_valid_q & ~out_valid_q;
   assign error_valid_o = out_valid_q & bad;

@@ -163,17 +163,30 @@ module decode_transfer (
   // ---------------------------------------------------------------------------------------------------------- products
   dma_pkg::dma_cmd_t p_q;
   logic [40:0]       p_total_q;
-  logic signed [42:0] p_end_q;    // one past the last byte of the row that a vector needs
+  // The byte from which the row is needed, and with it the row's length. A row ends early, after its last vector: that
+  // one begins `steps` bytes after the first. Sums with it are compared as the other operand's difference.
+  logic [39:0]        steps, p_steps_q;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [17:0]        begin_byte, p_begin, p_begin_q;  // in ADDR_BITS
+  // verilator lint_on UNUSEDSIGNAL
+  logic signed [34:0] row_len, p_row_len, p_row_len_q;
+  logic signed [42:0] last_len, p_last_len_q;   // of the last vector, of a row that begins with it
+  logic signed [42:0] limit, p_limit_q;         // steps below it: the row ends early
+  logic signed [42:0] p_absent_q;               // steps not above it: no vector has bytes
   logic [2:0]        p_shift_q;
   logic              p_dense_q, p_empty_q, p_big_q;
   logic [16:0]       rows_below;
 
-  logic [33:0] first_byte;  // of the row, that is needed
   // Addresses wrap at ADDR_BITS.
   logic [tenon_pkg::ADDR_BITS-1:0] row_addr, first_addr;
 
   assign row_addr   = base_addr_i + f_q.addr[tenon_pkg::ADDR_BITS-1:0];
-  assign first_addr = p.addr[tenon_pkg::ADDR_BITS-1:0] + tenon_pkg::ADDR_BITS'(first_byte);
+  assign first_addr = p.addr[tenon_pkg::ADDR_BITS-1:0] + tenon_pkg::ADDR_BITS'(p_begin);
+  assign steps      = 40'(steps_q) * 40'(f_q.x_step);
+  assign begin_byte = HasNative & f_q.left[17] ? 18'd0 - f_q.left : 18'd0;
+  assign row_len    = $signed(35'(f_q.len)) - $signed(35'(begin_byte));
+  assign last_len   = $signed(43'(f_q.valid)) - (f_q.left[17] ? 43'sd0 : $signed(43'(f_q.left)));
+  assign limit      = $signed(43'(f_q.len)) + $signed({{25{f_q.left[17]}}, f_q.left}) - $signed(43'(f_q.valid));
   assign rows_below = f_q.rows > 17'(f_q.top) ? f_q.rows - 17'(f_q.top) : 17'd0;
 
   // The fields that this step changes. With IN_ORDER those of step 1 hold the others.
@@ -196,8 +209,12 @@ module decode_transfer (
       p_empty_q <= f_empty_q;
       p_big_q   <= f_big_q;
       p_total_q <= 41'(f_q.rows) * 41'(f_q.vectors);
-      p_end_q   <= $signed(43'(40'(steps_q) * 40'(f_q.x_step))) + $signed(43'(f_q.valid)) -
-                   $signed({{25{f_q.left[17]}}, f_q.left});
+      p_steps_q <= steps;
+      p_begin_q <= begin_byte;
+      p_row_len_q  <= row_len;
+      p_last_len_q <= last_len;
+      p_limit_q    <= limit;
+      p_absent_q   <= -last_len;
       p_dense_q <= Pipelined & f_q.left == 18'd0 & f_q.top == 8'd0 & f_q.source_rows >= f_q.rows &
                    (~HasNative | (f_q.valid == f_q.unit_bytes & f_q.x_step == 16'(f_q.unit_bytes))) &
                    f_q.len == 32'(f_q.vectors) << f_shift_q & (f_q.y_step == f_q.len | f_q.rows == 17'd1);
@@ -205,20 +222,17 @@ module decode_transfer (
   end
 
   // ----------------------------------------------------------------------------------------------------------- command
-  logic [17:0]        skipped;     // bytes of the row before the first vector
-  logic signed [42:0] begin_byte, row_len, end_len;
+  logic signed [42:0] end_len;
   logic               has_bytes, ends_early;
   logic [20:0]        depth;       // of the scratchpad, in units
 
-  assign skipped    = 18'd0 - p.left;
   // A row of the base profile is covered by its vectors from its first byte to its last; one of a MOVE ends with the row or
-  // with the last vector. Both lengths are computed beside the comparison.
-  assign first_byte = HasNative & p.left[17] ? 34'(skipped) : 34'd0;
-  assign begin_byte = $signed(43'(first_byte));
-  assign ends_early = HasNative & p_end_q < $signed(43'(p.len));
-  assign row_len    = $signed(43'(p.len)) - begin_byte;
-  assign end_len    = p_end_q - begin_byte;
-  assign has_bytes  = $signed(43'(p.len)) > begin_byte & (~HasNative | p_end_q > begin_byte);
+  // with the last vector. With IN_ORDER, which has the base profile alone, the row's length is in step 1.
+  assign p_begin    = Pipelined ? p_begin_q : begin_byte;
+  assign p_row_len  = Pipelined ? p_row_len_q : row_len;
+  assign ends_early = HasNative & $signed(43'(p_steps_q)) < p_limit_q;
+  assign end_len    = $signed(43'(p_steps_q)) + p_last_len_q;
+  assign has_bytes  = p_row_len > 35'sd0 & (~HasNative | $signed(43'(p_steps_q)) > p_absent_q);
 
   always_comb begin
     unique case (p.mem)
@@ -245,7 +259,7 @@ module decode_transfer (
     cmd       = p;
     cmd.total = p_total_q[20:0] & TotalMask;
     cmd.addr  = 64'(first_addr);
-    cmd.len   = 32'(ends_early ? end_len : row_len);
+    cmd.len   = 32'(ends_early ? end_len : 43'(p_row_len));
     if (!has_bytes) cmd.source_rows = 17'd0;
     if (p_dense_q) begin
       cmd.rows        = 17'd1;

@@ -3,12 +3,15 @@
 // Stages   a  loop nest and indices; the micro-op is read (base)
 //          b  the micro-op is read; dst, src, wgt are summed
 //          c  range check; inp and weights are read
-//          d  products   e  sums of groups   f  sum; acc is read
-//          g  acc + sum is written
-// acc is read as late as possible, so that only the directly preceding step can still be in flight: its result is
-// forwarded, or with IN_ORDER waited for, which needs no register for it. With SERIAL_PRODUCTS d, e and f are one stage
-// of eight cycles, at the end of which acc is read. Every other reader of acc has at least one cycle between that write
-// and its own read, or waits for done. If the acc port is granted to another engine, stages a to f stall and g drains.
+//          d  operands   e  products   f  sums of groups; acc is read
+//          g  sum; acc, or a result in its stead
+//          h  acc + sum is written
+// The registers d and g leave the memories' outputs a cycle. acc is read as late as possible, so that only the two
+// directly preceding steps can still be in flight: their results are forwarded, or with IN_ORDER waited for. With
+// SERIAL_PRODUCTS d, e and f are one stage of eight cycles, at the end of which acc is read; with IN_ORDER as well there
+// is no stage h either: g writes acc + sum, which needs no register. Every other reader of acc has at least one cycle
+// between that write and its own read, or waits for done. If the acc port is granted to another engine, stages a to f
+// stall, and g and h drain.
 //
 // Completion travels with the last step of a command, so the next command enters without a gap and done comes in
 // order. An index outside its scratchpad ends the command: no step from this one on has an effect, done comes with the
@@ -62,10 +65,11 @@ module gemm (
   localparam int   IndexWidth = compute_pkg::INDEX_WIDTH;
   localparam logic Forward    = tenon_pkg::IN_ORDER == 0;
   localparam logic Serial     = tenon_pkg::SERIAL_PRODUCTS != 0;
+  localparam logic Short      = Serial & ~Forward;  // without stage h
 
   logic en;    // stages a to f advance
   logic load;  // a command enters
-  logic c_bad, g_last_q, g_bad_q;
+  logic c_bad, w_last, w_bad;
 
   command_port #(
     .Overlap(1'b1)
@@ -80,8 +84,8 @@ module gemm (
     .error_o,
     .bad_i     (en & c_bad),
     .fail_o    (stages_fail_o),
-    .last_i    (g_last_q),
-    .last_bad_i(g_bad_q)
+    .last_i    (w_last),
+    .last_bad_i(w_bad)
   );
 
   // The loops. Base: y, x, micro-ops on levels 2 to 4; native: r0, r1, r2, y, x. Indices: dst, src, wgt.
@@ -145,12 +149,14 @@ module gemm (
   assign inp_re_o   = en & c_work_q & ~c_reset_q;
   assign inp_addr_o = c_src_q[tenon_pkg::INP_AW-1:0];
 
-  // d, e, f, g.
+  // d to h; w is the stage that writes, h or g.
+  logic w_work, w_mac;
   logic d_work_q, d_last_q, d_bad_q, d_mac_q, d_zero_q;
   logic e_work_q, e_last_q, e_bad_q, e_mac_q, e_zero_q;
   logic f_work_q, f_last_q, f_bad_q, f_mac_q, f_zero_q;
-  logic g_work_q, g_mac_q, g_zero_q, g_forward_q;
-  logic [tenon_pkg::ACC_AW-1:0] d_dst_q, e_dst_q, f_dst_q, g_dst_q;
+  logic g_work_q, g_last_q, g_bad_q, g_mac_q, g_zero_q, g_newest_q, g_newer_q;
+  logic h_work_q, h_last_q, h_bad_q, h_mac_q;
+  logic [tenon_pkg::ACC_AW-1:0] d_dst_q, e_dst_q, f_dst_q, g_dst_q, h_dst_q;
 
   // The stage before g: f, or the last cycle of d.
   logic [2:0] d_pass_q;
@@ -179,8 +185,13 @@ module gemm (
     end
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {g_work_q, g_last_q, g_bad_q, g_mac_q} <= 4'd0;
-    else {g_work_q, g_last_q, g_bad_q, g_mac_q} <= {4{en}} & {f_work, f_last, f_bad, f_mac};
+    if (!rst_ni) begin
+      {g_work_q, g_last_q, g_bad_q, g_mac_q} <= 4'd0;
+      {h_work_q, h_last_q, h_bad_q, h_mac_q} <= 4'd0;
+    end else begin
+      {g_work_q, g_last_q, g_bad_q, g_mac_q} <= {4{en}} & {f_work, f_last, f_bad, f_mac};
+      {h_work_q, h_last_q, h_bad_q, h_mac_q} <= {g_work_q, g_last_q, g_bad_q, g_mac_q};
+    end
   end
   always_ff @(posedge clk_i) begin
     if (en) begin
@@ -192,13 +203,15 @@ module gemm (
       f_dst_q  <= e_dst_q;
       g_zero_q <= f_zero;
       g_dst_q  <= f_dst;
-      // The step in g writes while this one reads: the read returns the old value, the tensor core the new one.
-      g_forward_q <= Forward & g_work_q & g_dst_q == f_dst;
+      // The steps in g and h write after this one has read: the tensor core takes their results instead.
+      g_newest_q <= Forward & g_work_q & g_dst_q == f_dst;
+      g_newer_q  <= Forward & h_work_q & h_dst_q == f_dst;
     end
+    if (g_work_q) h_dst_q <= g_dst_q;
   end
 
-  // With SERIAL_PRODUCTS the step before is written when this one has its sum.
-  assign acc_req_o   = f_reads & (Forward | Serial | ~g_work_q | g_dst_q != f_dst);
+  // Without stage h the step before is written when this one has its sum.
+  assign acc_req_o   = f_reads & (Forward | Short | ~((g_work_q & g_dst_q == f_dst) | (h_work_q & h_dst_q == f_dst)));
   assign acc_raddr_o = f_dst;
   assign en          = f_whole & (~f_reads | (acc_req_o & acc_gnt_i));
 
@@ -213,21 +226,27 @@ module gemm (
     .e_en_i      (en & e_mac_q),
     .f_en_i      (en & f_mac_q),
     .g_en_i      (g_work_q),
+    .g_sum_i     (g_mac_q),
+    .h_en_i      (h_work_q),
     .c_wgt_addr_i(c_wgt_q[tenon_pkg::WGT_AW-1:0]),
     .d_inp_i     (inp_data_i),
     .g_zero_i    (g_zero_q),
-    .g_forward_i (g_forward_q),
-    .g_reset_i   (~g_mac_q),
+    .g_newest_i  (g_newest_q),
+    .g_newer_i   (g_newer_q),
     .g_acc_i     (acc_rdata_i),
-    .g_result_o  (acc_wdata_o)
+    .w_reset_i   (~w_mac),
+    .w_result_o  (acc_wdata_o)
   );
 
-  assign acc_we_o    = g_work_q;
-  assign acc_waddr_o = g_dst_q;
-  assign active_o    = g_mac_q;
+  // The step that is written.
+  assign {w_work, w_last, w_bad, w_mac} = Short ? {g_work_q, g_last_q, g_bad_q, g_mac_q} :
+                                                  {h_work_q, h_last_q, h_bad_q, h_mac_q};
+  assign acc_we_o    = w_work;
+  assign acc_waddr_o = Short ? g_dst_q : h_dst_q;
+  assign active_o    = w_mac;
 
 `ifdef TENON_TRACE
-  logic [31:0] a_index_q, b_index_q, c_index_q, d_index_q, e_index_q, f_index_q, g_index_q;
+  logic [31:0] a_index_q, b_index_q, c_index_q, d_index_q, e_index_q, f_index_q, g_index_q, h_index_q;
   always_ff @(posedge clk_i) begin
     if (load) a_index_q <= cmd_i.index;
     if (en) begin
@@ -238,36 +257,43 @@ module gemm (
       f_index_q <= e_index_q;
       g_index_q <= Serial ? d_index_q : f_index_q;
     end
+    if (g_work_q) h_index_q <= g_index_q;
   end
-  assign trace_index_o = g_index_q;
+  assign trace_index_o = Short ? g_index_q : h_index_q;
 `else
   logic unused_index;
   assign unused_index = ^cmd_i.index;
 `endif
 
 `ifndef SYNTHESIS
-  logic                         wrote_q;  // in the last cycle
-  logic [tenon_pkg::ACC_AW-1:0] wrote_dst_q;
+  // The last two writes, and which of them the step in h has taken instead of acc.
+  logic                         wrote_q, wrote_before_q, h_newest_q, h_newer_q;
+  logic [tenon_pkg::ACC_AW-1:0] wrote_dst_q, wrote_before_dst_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) wrote_q <= 1'b0;
-    else wrote_q <= acc_we_o;
+    if (!rst_ni) {wrote_q, wrote_before_q} <= 2'b00;
+    else {wrote_q, wrote_before_q} <= {acc_we_o, wrote_q};
   end
   always_ff @(posedge clk_i) begin
-    if (acc_we_o) wrote_dst_q <= acc_waddr_o;
+    {wrote_dst_q, wrote_before_dst_q} <= {acc_waddr_o, wrote_dst_q};
+    {h_newest_q, h_newer_q}           <= {g_newest_q, g_newer_q};
   end
 
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni & g_work_q) begin
-      AStepInErrorHasNoEffect: assert (!g_bad_q);
-      ForwardingFollowsAWriteOfTheSameElement: assert (!g_forward_q | (wrote_q & wrote_dst_q == g_dst_q));
+    if (rst_ni & w_work) begin
+      AStepInErrorHasNoEffect: assert (!w_bad);
+    end
+    if (rst_ni & h_work_q) begin
+      ForwardingFollowsAWriteOfTheSameElement: assert ((!h_newest_q | (wrote_q & wrote_dst_q == h_dst_q)) &
+                                                       (!h_newer_q | (wrote_before_q & wrote_before_dst_q == h_dst_q)));
     end
     if (rst_ni & acc_req_o) begin
-      AStepReadsNoElementThatIsBeingWritten: assert (Forward | !g_work_q | g_dst_q != f_dst);
+      AStepReadsNoElementThatIsBeingWritten: assert (Forward | ((!g_work_q | g_dst_q != f_dst) &
+                                                                (Short | !h_work_q | h_dst_q != f_dst)));
     end
-    if (rst_ni & g_mac_q) begin
-      AStepMultipliesOnlyIfItWorks: assert (g_work_q);
+    if (rst_ni & w_mac) begin
+      AStepMultipliesOnlyIfItWorks: assert (w_work);
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -41,6 +41,8 @@ module index_stages #(
   // a.
   logic                          a_empty, a_work, a_advance, uop_q;
   logic [4:0]                    a_level;
+  logic [3:0]                    a_ends;
+  logic                          a_free;
   logic [Indices*IndexWidth-1:0] a_index;
   logic [14:0]                   a_uop;
 
@@ -58,6 +60,8 @@ module index_stages #(
     .empty_o  (a_empty),
     .last_o   (a_last_o),
     .level_o  (a_level),
+    .ends_o   (a_ends),
+    .free_o   (a_free),
     .index_o  (a_index)
   );
   loop_index #(
@@ -65,10 +69,11 @@ module index_stages #(
     .Bits (tenon_pkg::UOP_INDEX_BITS)
   ) u_uop (
     .clk_i,
-    .load_i,
+    .free_i   (a_free),
     .base_i   (uop_begin_i),
     .advance_i(a_advance),
     .level_i  (a_level),
+    .ends_i   (a_ends),
     .stride_i ({14'd1, 56'd0}),
     .index_o  (a_uop)
   );

@@ -2,7 +2,8 @@
 // extents, bases and strides of a nest are taken with `load_i` and held until the next one; with IN_ORDER the command
 // that they come from stays at the inputs.
 module indexed_nest #(
-  parameter int Indices = 3
+  parameter int Indices   = 3,
+  parameter int Outermost = 0   // the levels outside it have an extent of 1
 ) (
   input  logic                                        clk_i,
   input  logic                                        rst_ni,
@@ -15,17 +16,25 @@ module indexed_nest #(
   output logic                                        empty_o,
   output logic                                        last_o,
   output logic [4:0]                                  level_o,    // one hot: the level that the next advance increments
+  output logic                                        free_o,     // no iteration is present after this cycle, unless load_i
+  output logic [3:0]                                  ends_o,     // all levels inside level k are at their last iteration
   output logic [Indices*compute_pkg::INDEX_WIDTH-1:0] index_o
 );
 
   logic [Indices*70-1:0] stride, stride_q;
+  logic [3:0]            ends;
+  logic                  free;
+  assign free_o = free;
+  assign ends_o = ends;
 
   always_ff @(posedge clk_i) begin
-    if (load_i) stride_q <= stride_i;
+    if (free) stride_q <= stride_i;
   end
   assign stride = tenon_pkg::IN_ORDER != 0 ? stride_i : stride_q;
 
-  loop_nest u_nest (
+  loop_nest #(
+    .Outermost(Outermost)
+  ) u_nest (
     .clk_i,
     .rst_ni,
     .load_i,
@@ -34,7 +43,9 @@ module indexed_nest #(
     .valid_o,
     .empty_o,
     .last_o,
-    .level_o
+    .level_o,
+    .ends_o (ends),
+    .free_o (free)
   );
 
   for (genvar i = 0; i < Indices; i++) begin : g_index
@@ -43,10 +54,11 @@ module indexed_nest #(
       .Bits (tenon_pkg::LOOP_BITS)
     ) u_index (
       .clk_i,
-      .load_i,
+      .free_i  (free),
       .base_i  (base_i[i*14+:14]),
       .advance_i,
       .level_i (level_o),
+      .ends_i  (ends),
       .stride_i(stride[i*70+:70]),
       .index_o (index_o[i*compute_pkg::INDEX_WIDTH+:compute_pkg::INDEX_WIDTH])
     );

@@ -131,8 +131,20 @@ module issue (
         assign error_code_o[e*8+:8] = tenon_pkg::STOP_NONE;
         assign error_index_o[e*32+:32] = 32'd0;
       end else begin : g_sequencer
+        // In the native profile a class has its own unit; in the base profile the class of LDI has those of both loads,
+        // that of GEMM all that reads or writes acc.
+        localparam logic [7:0] Own   = 8'd1 << (e == tenon_pkg::ENG_LDI ? dma_pkg::UNIT_LDI :
+                                                e == tenon_pkg::ENG_LDW ? dma_pkg::UNIT_LDW :
+                                                e == tenon_pkg::ENG_LDM ? dma_pkg::UNIT_LDM :
+                                                e == tenon_pkg::ENG_GEMM ? dma_pkg::UNIT_GEMM :
+                                                e == tenon_pkg::ENG_RQ ? dma_pkg::UNIT_RQ : dma_pkg::UNIT_ST);
+        localparam logic [7:0] Base  = tenon_pkg::HAS_BASE == 0 ? 8'd0 :
+                                       e == tenon_pkg::ENG_LDI ? 8'd1 << dma_pkg::UNIT_LDW :
+                                       e == tenon_pkg::ENG_GEMM ? (8'd1 << dma_pkg::UNIT_LDM) | (8'd1 << dma_pkg::UNIT_ALU) :
+                                       8'd0;
         sequencer #(
-          .Depth(tenon_pkg::QUEUE_DEPTH)
+          .Depth(tenon_pkg::QUEUE_DEPTH),
+          .Units(Own | Base)
         ) u_sequencer (
           .clk_i,
           .rst_ni,

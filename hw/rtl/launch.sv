@@ -53,7 +53,8 @@ module launch (
     Settle
   } state_e;
 
-  state_e      state_q;
+  state_e      state_q, state_d;
+  logic        stop_q, halt_q, clear_q;  // as registers, for paths across the chip
   logic        soft_q, soft_pending_q, soft_reset;
   logic [7:0]  code_q;
   logic [tenon_pkg::SLOT_BITS-1:0] index_q;
@@ -110,10 +111,10 @@ module launch (
 
   assign fetch_start_o = state_q == Idle & start_i & ~soft_reset & refusal == tenon_pkg::STOP_NONE & count_i != 32'd0;
   assign running_o     = state_q == Run | state_q == Drain;
-  assign stop_o        = state_q != Run;
-  assign halt_o        = state_q == Halt | state_q == Clear;  // nothing may start in the cycle of the clearing
-  assign clear_o       = state_q == Clear;
-  assign soft_clear_o  = state_q == Clear & soft_q;
+  assign stop_o        = stop_q;
+  assign halt_o        = halt_q;  // nothing may start in the cycle of the clearing
+  assign clear_o       = clear_q;
+  assign soft_clear_o  = clear_q & soft_q;
   assign done_o        = state_q == Settle & ~soft_q;
   assign idle_o        = state_q == Idle;
   assign code_o        = code_q;
@@ -132,44 +133,58 @@ module launch (
     end else begin
       soft_pending_q <= soft_reset & state_q != Halt;
       stall_cycles_q <= stalled ? stall_cycles_q + 4'd1 : 4'd0;
+      state_q        <= state_d;
       unique case (state_q)
         Idle: begin
           soft_q <= 1'b0;
-          if (soft_reset) begin
-            state_q <= Halt;
-          end else if (start_i) begin
+          if (~soft_reset & start_i) begin
             code_q    <= refusal;
             index_q   <= '0;
             waiting_q <= '0;
-            state_q   <= fetch_start_o ? Run : Clear;
           end
         end
         Run: begin
           waiting_q <= waiting_i;
           if (found | deadlock) begin
-            code_q    <= found ? found_code : tenon_pkg::STOP_DEADLOCK;
-            index_q   <= tenon_pkg::SLOT_BITS'(found ? found_index : 32'(oldest));
-            state_q   <= Drain;
-          end else if (decode_done_i & &empty_i & memory_idle_i) begin
+            code_q  <= found ? found_code : tenon_pkg::STOP_DEADLOCK;
+            index_q <= tenon_pkg::SLOT_BITS'(found ? found_index : 32'(oldest));
+          end else if (state_d == Clear) begin
             waiting_q <= '0;
-            state_q   <= Clear;
           end
-        end
-        Drain: begin
-          if (~|busy_i & memory_idle_i) state_q <= Clear;
         end
         Halt: begin
           soft_q    <= 1'b1;
           code_q    <= tenon_pkg::STOP_NONE;
           index_q   <= '0;
           waiting_q <= '0;
-          if (soft_q & memory_idle_i) state_q <= Clear;
         end
-        Clear: state_q <= Settle;
-        default: state_q <= Idle;
+        default: ;
       endcase
-      if (soft_reset & (state_q == Run | state_q == Drain)) state_q <= Halt;
     end
+  end
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      Idle: begin
+        if (soft_reset) state_d = Halt;
+        else if (start_i) state_d = fetch_start_o ? Run : Clear;
+      end
+      Run: begin
+        if (found | deadlock) state_d = Drain;
+        else if (decode_done_i & &empty_i & memory_idle_i) state_d = Clear;
+      end
+      Drain:   if (~|busy_i & memory_idle_i) state_d = Clear;
+      Halt:    if (soft_q & memory_idle_i) state_d = Clear;
+      Clear:   state_d = Settle;
+      default: state_d = Idle;
+    endcase
+    if (soft_reset & (state_q == Run | state_q == Drain)) state_d = Halt;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {stop_q, halt_q, clear_q} <= 3'b100;
+    else {stop_q, halt_q, clear_q} <= {state_d != Run, state_d == Halt | state_d == Clear, state_d == Clear};
   end
 
 `ifndef SYNTHESIS

@@ -3,6 +3,9 @@
 // It keeps a window of bytes: beats are appended at its end, the bytes before the current vector are dropped at its
 // start. Dense data moves a beat a cycle; vectors that overlap, one a cycle. A second command is taken while the first
 // one still waits for its data.
+//
+// One cycle determines from counts alone what is dropped, appended and emitted; the next one moves the bytes. The flags
+// that the first one reads are registers, each computed for all outcomes of the cycle before.
 module load_window #(
   parameter int UnitBytes = 16  // of the widest unit
 ) (
@@ -29,6 +32,7 @@ module load_window #(
 
   localparam int BeatBytes = tenon_pkg::AXI_BYTES;
   localparam int Window    = UnitBytes + BeatBytes;  // bytes
+  localparam int BeatShift = $clog2(BeatBytes);
   localparam int CountWidth = $clog2(Window + 1);
   localparam int AvailWidth = tenon_pkg::AHEAD_BITS + 1;
 
@@ -41,24 +45,32 @@ module load_window #(
   logic [22:0]           unit_q;
   // Bytes of the window from the current vector's first one on, and from the next vector's; negative before them. Both
   // are registers, so that what a cycle keeps is compared before it is known whether the cycle emits.
-  logic signed [AvailWidth-1:0] avail_q, next_avail_q, avail, next_avail, start_avail, x_step, start_x_step;
-  // verilator lint_off UNUSEDSIGNAL
-  logic signed [19:0]    start_ahead;
-  logic [15:0]           start_step;  // both in AvailWidth bits
-  // verilator lint_on UNUSEDSIGNAL
-  logic [Window*8-1:0]   window_q;
+  logic signed [AvailWidth-1:0] avail_q, next_avail_q, avail;
+  logic signed [AvailWidth-1:0] take_avail, take_next_avail, row_avail, row_next_avail;  // at a row's start
+  logic                  precedes_q;  // the window begins before the vector: more bytes than avail_q
+  logic                  enough_q;    // avail_q is a vector
+  logic                  none_q;      // count_q is 0
+  logic [BeatShift-1:0]  next_offset;
   logic [CountWidth-1:0] count_q;
   logic                  whole;
   logic [UnitBytes-1:0]  in_row, data_bytes;
 
   logic                  present, have_all, emit, last_vector, last_row, next_row, finish, take;
-  logic                  precedes, enough;
   logic [CountWidth-1:0] drop, kept, emit_keeps, wait_keeps;
 
   // Of `count` bytes those from the last `bytes` on.
   function automatic logic [CountWidth-1:0] keep(logic signed [AvailWidth-1:0] bytes, logic [CountWidth-1:0] count);
     if (bytes[AvailWidth-1]) keep = '0;
     else keep = bytes >= $signed(AvailWidth'(count)) ? count : bytes[CountWidth-1:0];
+  endfunction
+
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic signed [AvailWidth-1:0] begins(logic [17:0] left, logic [BeatShift-1:0] offset);
+    begins = (left[17] ? '0 : AvailWidth'(left)) - AvailWidth'(offset);
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+  function automatic logic fills(logic signed [AvailWidth-1:0] bytes, logic [6:0] unit_bytes);
+    fills = bytes >= $signed(AvailWidth'(unit_bytes));
   endfunction
 
   // verilator lint_off PINCONNECTEMPTY
@@ -72,12 +84,12 @@ module load_window #(
     .take_i    (take_next),
     .cmd_i     (next_q),
     .next_i    (next_row),
+    .move_i    (emit | take_next),
     .end_i     (finish),
     .vector_i  (emit),
     .beat_i    (take),
     .ahead_i   ('0),  // follows from `avail` here
-    .start_ahead_o (start_ahead),
-    .start_x_step_o(start_step),
+    .next_offset_o(next_offset),
     .valid_o   (valid),
     .cmd_o     (cmd),
     .present_o (present),
@@ -94,19 +106,16 @@ module load_window #(
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  assign precedes = avail_q < $signed(AvailWidth'(count_q));  // the window begins before the vector
-  assign enough = avail_q >= $signed(AvailWidth'(cmd.unit_bytes));
-
   // The bytes of the vector have come, or will never come.
   always_comb begin
     if (!valid) emit = 1'b0;
     else if (!present) emit = 1'b1;
-    else if (precedes) emit = have_all & count_q == '0;
-    else emit = have_all | enough;
+    else if (precedes_q) emit = have_all & none_q;
+    else emit = have_all | enough_q;
   end
   assign next_row  = emit & last_vector & ~last_row;
   assign finish    = emit & last_vector & last_row;
-  assign take_next = next_valid_q & (~valid | finish);
+  assign take_next = next_valid_q & ~valid;  // a cycle after the end of the last one: on no path with it
 
   assign room_o = ~next_valid_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -119,25 +128,51 @@ module load_window #(
   end
 
   // Drop what no later vector needs, then append.
+  localparam logic signed [AvailWidth-1:0] Unit = AvailWidth'(UnitBytes);
+  logic emit_fits, wait_fits;
   assign emit_keeps = keep(next_avail_q, count_q);
   assign wait_keeps = keep(avail_q, count_q);
+  assign emit_fits  = next_avail_q <= Unit | count_q <= CountWidth'(UnitBytes);  // keeps no more than a unit
+  assign wait_fits  = avail_q <= Unit | count_q <= CountWidth'(UnitBytes);
   assign kept       = emit ? emit_keeps : wait_keeps;
   assign drop       = emit ? count_q - emit_keeps : count_q - wait_keeps;
-  assign beat_ready_o = valid & present & ~have_all & kept <= CountWidth'(UnitBytes);
+  assign beat_ready_o = valid & present & ~have_all & (emit ? emit_fits : wait_fits);
   assign take       = beat_valid_i & beat_ready_o;
 
-  assign x_step       = AvailWidth'($signed({5'd0, cmd.x_step}));
-  assign start_x_step = AvailWidth'($signed({5'd0, start_step}));
-  assign start_avail  = AvailWidth'(20'sd0 - start_ahead);
-  assign avail        = emit ? next_avail_q : avail_q;
-  assign next_avail   = emit ? next_avail_q - x_step : next_avail_q;
+  localparam logic signed [AvailWidth-1:0] Beat = AvailWidth'(BeatBytes);
+  logic signed [AvailWidth-1:0] x_step, next_x_step;
+  logic signed [AvailWidth-1:0] after, avail_beat, next_beat, after_beat;  // of the vector after the next; with a beat
+  assign after      = next_avail_q - x_step;
+  assign avail_beat = avail_q + Beat;
+  assign next_beat  = next_avail_q + Beat;
+  assign after_beat = after + Beat;
+  logic avail_fills, avail_beat_fills, next_fills, next_beat_fills;
+  assign x_step          = AvailWidth'($signed({5'd0, cmd.x_step}));
+  assign next_x_step     = AvailWidth'($signed({5'd0, next_q.x_step}));
+  assign take_avail      = begins(next_q.left, next_q.addr[BeatShift-1:0]);
+  assign take_next_avail = take_avail - next_x_step;
+  assign row_avail       = begins(cmd.left, next_offset);
+  assign row_next_avail  = row_avail - x_step;
+  assign avail           = emit ? next_avail_q : avail_q;
+  assign avail_fills      = fills(avail_q, cmd.unit_bytes);
+  assign avail_beat_fills = fills(avail_beat, cmd.unit_bytes);
+  assign next_fills       = fills(next_avail_q, cmd.unit_bytes);
+  assign next_beat_fills  = fills(next_beat, cmd.unit_bytes);
   always_ff @(posedge clk_i) begin
-    if (take_next | next_row) begin
-      avail_q      <= start_avail;
-      next_avail_q <= start_avail - start_x_step;
-    end else if (valid) begin
-      avail_q      <= take ? avail + $signed(AvailWidth'(BeatBytes)) : avail;
-      next_avail_q <= take ? next_avail + $signed(AvailWidth'(BeatBytes)) : next_avail;
+    if (~(valid | next_valid_q)) begin  // keeps the values of no command
+    end else if (take_next | next_row) begin
+      none_q       <= 1'b1;
+      avail_q      <= take_next ? take_avail : row_avail;
+      next_avail_q <= take_next ? take_next_avail : row_next_avail;
+      precedes_q   <= take_next ? take_avail[AvailWidth-1] : row_avail[AvailWidth-1];
+      enough_q     <= take_next ? fills(take_avail, next_q.unit_bytes) : fills(row_avail, cmd.unit_bytes);
+    end else begin
+      avail_q      <= take ? (emit ? next_beat : avail_beat) : avail;
+      next_avail_q <= take ? (emit ? after_beat : next_beat) : (emit ? after : next_avail_q);
+      // What the vector does not need is dropped: more than avail_q remains only where avail_q is negative.
+      precedes_q   <= avail[AvailWidth-1];
+      none_q       <= ~take & (emit ? emit_keeps == '0 : wait_keeps == '0);
+      enough_q     <= take ? (emit ? next_beat_fills : avail_beat_fills) : (emit ? next_fills : avail_fills);
     end
   end
 
@@ -149,36 +184,78 @@ module load_window #(
       if (emit) unit_q <= unit_q + 23'd1;
       if (take & beat_error_i) error_q <= 1'b1;
     end
-    if (take_next | next_row) begin
-      count_q  <= '0;
-      window_q <= '0;
-    end else if (valid) begin
-      count_q <= kept + (take ? CountWidth'(BeatBytes) : '0);
-      if (take) begin
-        window_q <= (window_q >> {drop, 3'd0}) | (((Window * 8)'(beat_data_i)) << {kept, 3'd0});
-      end else if (drop != '0) begin
-        window_q <= window_q >> {drop, 3'd0};
-      end
+    if (take_next | next_row) count_q <= '0;
+    else if (valid) count_q <= kept + (take ? CountWidth'(BeatBytes) : '0);
+  end
+
+  // ------------------------------------------------------------------------------------------- the bytes, a cycle later
+  logic                  move_clear_q, move_take_q, move_emit_q, move_finish_q, move_error_q;
+  logic [CountWidth-1:0] move_kept_q, move_drop_q;
+  logic [tenon_pkg::AXI_BITS-1:0] move_beat_q;
+  logic                  move_whole_q, move_aligned_q, move_empty_q;
+  logic [7:0]            move_lag_q;
+  logic [UnitBytes-1:0]  move_in_row_q, move_data_q;
+  logic [7:0]            move_pad_q;
+  logic [2:0]            move_mem_q;
+  logic [22:0]           move_unit_q;
+  logic [31:0]           move_index_q;
+  logic [Window*8-1:0]   window_q;
+  logic signed [AvailWidth-1:0] lag;  // byte `lag` of the vector is the window's first one
+  assign lag = emit & ~whole ? avail_q - $signed(AvailWidth'(count_q)) : 'x;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {move_emit_q, move_finish_q} <= 2'b00;
+    else {move_emit_q, move_finish_q} <= {emit, finish} & {2{~clear_i}};
+  end
+  always_ff @(posedge clk_i) begin
+    move_clear_q <= take_next | next_row;
+    move_take_q  <= take;
+    move_drop_q  <= valid ? drop : '0;
+    if (take) begin
+      move_kept_q <= kept;
+      move_beat_q <= beat_data_i;
+    end
+    if (emit) begin
+      move_whole_q  <= whole;
+      move_mem_q    <= cmd.mem;
+      move_unit_q   <= unit_q;
+      move_index_q  <= cmd.index;
+      move_error_q  <= error_q;
+      move_pad_q    <= cmd.pad_value;
+    end
+    if (emit & ~whole) begin
+      // Before the row begins, the window's first byte is a later one of the vector.
+      move_aligned_q <= precedes_q;
+      move_empty_q   <= ~precedes_q & lag >= $signed(AvailWidth'(UnitBytes));
+      move_lag_q     <= 8'(lag);
+      move_data_q    <= data_bytes;
+      move_in_row_q  <= in_row;
     end
   end
 
-  // --------------------------------------------------------------------------------------- the unit: align, pad, write
-  logic [UnitBytes*8-1:0]       unit, unit_padded;
-  logic signed [AvailWidth-1:0] lag;  // byte `lag` of the vector is the window's first one
+  always_ff @(posedge clk_i) begin
+    if (move_clear_q) begin
+      window_q <= '0;
+    end else if (move_take_q) begin
+      window_q <= (window_q >> {move_drop_q, 3'd0}) | (((Window * 8)'(move_beat_q)) << {move_kept_q, 3'd0});
+    end else if (move_drop_q != '0) begin
+      window_q <= window_q >> {move_drop_q, 3'd0};
+    end
+  end
 
+  // The unit: align, pad, write.
+  logic [UnitBytes*8-1:0] unit, unit_padded;
   always_comb begin
     unit        = 'x;
     unit_padded = 'x;
-    lag         = 'x;
-    if (emit & whole) begin
+    if (move_emit_q & move_whole_q) begin
       unit_padded = window_q[UnitBytes*8-1:0];
-    end else if (emit) begin
+    end else if (move_emit_q) begin
       unit = window_q[UnitBytes*8-1:0];
-      lag  = avail_q - $signed(AvailWidth'(count_q));
-      // Before the row begins, the window's first byte is a later one of the vector.
-      if (~precedes) unit = lag >= $signed(AvailWidth'(UnitBytes)) ? '0 : unit << {lag[7:0], 3'd0};
+      if (move_empty_q) unit = '0;
+      else if (~move_aligned_q) unit = unit << {move_lag_q, 3'd0};
       for (int j = 0; j < UnitBytes; j++) begin
-        unit_padded[j*8+:8] = !data_bytes[j] ? 8'd0 : in_row[j] ? unit[j*8+:8] : cmd.pad_value;
+        unit_padded[j*8+:8] = !move_data_q[j] ? 8'd0 : move_in_row_q[j] ? unit[j*8+:8] : move_pad_q;
       end
     end
   end
@@ -189,17 +266,17 @@ module load_window #(
       we_q   <= 1'b0;
       done_q <= 1'b0;
     end else begin
-      we_q   <= emit & ~clear_i;
-      done_q <= finish & ~clear_i;
+      we_q   <= move_emit_q & ~clear_i;
+      done_q <= move_finish_q & ~clear_i;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (emit) begin
-      mem_o        <= cmd.mem;
-      unit_o       <= 32'(unit_q);
-      index_o      <= cmd.index;
+    if (move_emit_q) begin
+      mem_o        <= move_mem_q;
+      unit_o       <= 32'(move_unit_q);
+      index_o      <= move_index_q;
       data_o       <= unit_padded;
-      done_error_q <= error_q;
+      done_error_q <= move_error_q;
     end
   end
   assign we_o    = we_q;
@@ -210,6 +287,10 @@ module load_window #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
+    if (rst_ni & valid) begin
+      EveryFlagAgreesWithItsCount: assert (precedes_q == (avail_q < $signed(AvailWidth'(count_q))) &
+                                               enough_q == avail_fills & none_q == (count_q == '0));
+    end
     if (rst_ni & take) begin
       TheWindowHasRoomForABeat: assert (32'(kept) + BeatBytes <= Window);
     end

@@ -16,7 +16,7 @@ module loads #(
   input  logic [7:0]                       fetch_len_i,
   output logic                             fetch_r_valid_o,
   // Engines by unit index: LDI 0, LDW 1, LDM 2.
-  input  logic [2:0]                       start_i,
+  input  logic [2:0]                       start_i,      // a command waits
   output logic [2:0]                       ready_o,
   output logic [2:0]                       done_o,
   output logic [2:0]                       error_o,
@@ -203,9 +203,9 @@ module loads #(
     );
   end else begin : g_no_ldm
     logic operand;  // whose command is done
-    assign first_start = start_i[0] | start_i[2];
     if (tenon_pkg::IN_ORDER != 0) begin : g_held
-      assign first_cmd = ldi_cmd_i;  // decode holds one command for all
+      assign first_cmd   = ldi_cmd_i;  // decode holds one command for all
+      assign first_start = start_i[0] | start_i[2];
       assign {ready_o[2], ready_o[0]} = {2{first_ready}};
       logic unused_cmd;
       assign unused_cmd = ^ldm_cmd_i;
@@ -215,9 +215,10 @@ module loads #(
         if (!rst_ni) turn_q <= 1'b0;
         else turn_q <= ~turn_q;
       end
-      assign first_cmd  = turn_q ? ldm_cmd_i : ldi_cmd_i;
-      assign ready_o[0] = first_ready & ~turn_q;
-      assign ready_o[2] = first_ready & turn_q;
+      assign first_cmd   = turn_q ? ldm_cmd_i : ldi_cmd_i;
+      assign first_start = turn_q ? start_i[2] : start_i[0];
+      assign ready_o[0]  = first_ready & ~turn_q;
+      assign ready_o[2]  = first_ready & turn_q;
     end
     assign operand     = first_mem == tenon_pkg::MEM_INP | first_mem == tenon_pkg::MEM_WGT;
     assign done_o[0]   = first_done & operand;
@@ -241,9 +242,6 @@ module loads #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni & (|start_i)) begin
-      AnEngineStartsOnlyWhenItIsReady: assert ((start_i & ~ready_o) == 3'd0);
-    end
     if (rst_ni & rvalid_i) begin
       ABeatForAnEngineWasRequested: assert (rid_i == 2'd0 | engine_idle != 3'd7);
     end

@@ -1,7 +1,7 @@
 // An index that a loop nest advances: base + sum over the levels of iteration * stride, by one addition a step.
 // `at_k` is the index at level k's current iteration with all inner levels at 0; the level that advances adds its
 // stride, and the levels inside it start from the sum. The sum is computed without regard to `advance_i`, which comes
-// late and enables registers alone.
+// late and enables registers alone. An advance from the last iteration leaves no index.
 //
 // Two bits more than those of a base, a stride and a micro-op are enough: an index is one that was inside its scratchpad
 // plus one stride and one micro-op. Indices after the first one outside may wrap, but are never used. `Bits` of the
@@ -11,12 +11,13 @@ module loop_index #(
   parameter int Bits  = Width
 ) (
   input  logic             clk_i,
-  input  logic             load_i,
+  input  logic             free_i,    // from loop_nest: takes the base
   // verilator lint_off UNUSEDSIGNAL
   input  logic [13:0]      base_i,    // in Bits, as the strides
   // verilator lint_on UNUSEDSIGNAL
   input  logic             advance_i,
   input  logic [4:0]       level_i,   // one hot, from loop_nest: which level an advance increments, with or without one
+  input  logic [3:0]       ends_i,    // all levels inside level k are at their last iteration
   input  logic [69:0]      stride_i,  // level k at [14k +: 14]
   output logic [Width-1:0] index_o
 );
@@ -31,7 +32,7 @@ module loop_index #(
     from   = 'x;
     stride = 'x;
     next   = 'x;
-    if (load_i) begin
+    if (free_i) begin
       next = Bits'(base_i);
     end else if (|level_i) begin
       from   = at4_q;
@@ -57,13 +58,11 @@ module loop_index #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (load_i | (advance_i & (|level_i))) begin
-      at4_q <= next;
-      if (load_i | ~level_i[4]) at3_q <= next;
-      if (load_i | (|level_i[2:0])) at2_q <= next;
-      if (load_i | (|level_i[1:0])) at1_q <= next;
-      if (load_i | level_i[0]) at0_q <= next;
-    end
+    if (free_i | advance_i) at4_q <= next;
+    if (free_i | (advance_i & ends_i[3])) at3_q <= next;
+    if (free_i | (advance_i & ends_i[2])) at2_q <= next;
+    if (free_i | (advance_i & ends_i[1])) at1_q <= next;
+    if (free_i | (advance_i & ends_i[0])) at0_q <= next;
   end
 
   assign index_o = Width'(at4_q);

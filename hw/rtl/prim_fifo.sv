@@ -1,9 +1,10 @@
 // FIFO with the oldest item at its output, for look-up-table RAM: the output is an asynchronous read. Depth is a power
 // of two; one item is a register, and none a wire: the producer holds the item until it is popped. `clear_i` empties
-// it.
+// it. With HeadRegister the oldest of several items is a register, which is earlier at the output than a RAM's word.
 module prim_fifo #(
-  parameter int Width = 32,
-  parameter int Depth = 4
+  parameter int Width        = 32,
+  parameter int Depth        = 4,
+  parameter bit HeadRegister = 1'b0
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -47,10 +48,28 @@ module prim_fifo #(
     logic              push, pop;
 
     assign push_ready_o = (write_q ^ read_q) != {1'b1, {PtrWidth{1'b0}}};
-    assign pop_valid_o  = write_q != read_q;
     assign push         = push_valid_i & push_ready_o;
     assign pop          = pop_valid_o & pop_ready_i;
-    assign pop_data_o   = mem[read_q[PtrWidth-1:0]];
+
+    if (HeadRegister) begin : g_head
+      logic              valid_q;
+      logic [Width-1:0]  head_q;
+      logic [PtrWidth:0] next;  // after the head
+      assign next        = read_q + 1'b1;
+      assign pop_valid_o = valid_q;
+      assign pop_data_o  = head_q;
+      always_ff @(posedge clk_i or negedge rst_ni) begin
+        if (!rst_ni) valid_q <= 1'b0;
+        else if (clear_i) valid_q <= 1'b0;
+        else valid_q <= push | (pop ? write_q != next : valid_q);
+      end
+      always_ff @(posedge clk_i) begin
+        if (pop | ~valid_q) head_q <= valid_q & write_q != next ? mem[next[PtrWidth-1:0]] : push_data_i;
+      end
+    end else begin : g_no_head
+      assign pop_valid_o = write_q != read_q;
+      assign pop_data_o  = mem[read_q[PtrWidth-1:0]];
+    end
 
     always_ff @(posedge clk_i) begin
       if (push) mem[write_q[PtrWidth-1:0]] <= push_data_i;
@@ -75,6 +94,9 @@ module prim_fifo #(
     always_ff @(posedge clk_i) begin
       if (rst_ni & push) begin
         TheFifoNeverOverflows: assert (write_q - read_q < {1'b1, {PtrWidth{1'b0}}});
+      end
+      if (rst_ni & pop_valid_o) begin
+        TheHeadIsTheOldestItem: assert (write_q != read_q & pop_data_o == mem[read_q[PtrWidth-1:0]]);
       end
     end
     // verilator lint_on SYNCASYNCNET

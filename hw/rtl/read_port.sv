@@ -1,5 +1,6 @@
 // One reader's side of the memory port: requests runs of bytes as read bursts and delivers their beats in order. A
-// burst is requested only when the FIFO has room for all of it, so that the read channel never waits for a reader.
+// burst is requested only when the FIFO has room for all of it, so that the read channel never waits for a reader. Two
+// addresses wait for the arbiter, so that its grant is on no path to the next burst.
 module read_port #(
   parameter int BeatBytes = 8,
   parameter int MaxBurst  = 64,
@@ -31,12 +32,16 @@ module read_port #(
 );
 
   localparam int CountWidth = $clog2(FifoDepth) + 1;
+  localparam int Addresses  = tenon_pkg::IN_ORDER != 0 ? 0 : 2;
 
-  logic                  burst_valid, burst_ready, fits, grant;
+  logic                  burst_valid, burst_ready, fits, grant, ar_ready, ar_valid, sent;
+  logic [tenon_pkg::ADDR_BITS-1:0] burst_addr;
   logic [8:0]            burst_beats;
+  logic [7:0]            burst_len;
   logic [CountWidth-1:0] space_q, outstanding_q;
   logic                  pop;
 
+  // verilator lint_off PINCONNECTEMPTY
   burst_split #(
     .BeatBytes(BeatBytes),
     .MaxBurst (MaxBurst),
@@ -49,17 +54,36 @@ module read_port #(
     .run_ready_o,
     .run_addr_i,
     .run_bytes_i,
+    .busy_o       (),  // the engine counts beats
     .burst_valid_o(burst_valid),
     .burst_ready_i(burst_ready),
-    .burst_addr_o (ar_addr_o),
+    .burst_addr_o (burst_addr),
     .burst_beats_o(burst_beats)
   );
+  // verilator lint_on PINCONNECTEMPTY
 
   assign fits        = space_q >= CountWidth'(burst_beats);
-  assign ar_valid_o  = burst_valid & fits & ~halt_i;
-  assign ar_len_o    = 8'(burst_beats - 9'd1);
-  assign burst_ready = ar_ready_i & fits & ~halt_i;
-  assign grant       = ar_valid_o & ar_ready_i;
+  assign burst_len   = 8'(burst_beats - 9'd1);
+  assign burst_ready = ar_ready & fits & ~halt_i;
+  assign grant       = burst_valid & burst_ready;
+  assign ar_valid_o  = ar_valid & ~halt_i;
+  assign sent        = ar_valid_o & ar_ready_i;
+
+  prim_fifo #(
+    .Width(tenon_pkg::ADDR_BITS + 8),
+    .Depth(Addresses)
+  ) u_addresses (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(burst_valid & fits & ~halt_i),
+    .push_ready_o(ar_ready),
+    .push_data_i ({burst_addr, burst_len}),
+    .pop_valid_o (ar_valid),
+    .pop_ready_i (ar_ready_i & ~halt_i),
+    .pop_data_o  ({ar_addr_o, ar_len_o})
+  );
+
   assign pop         = beat_valid_o & beat_ready_i;
   assign idle_o      = outstanding_q == '0;
 
@@ -70,7 +94,8 @@ module read_port #(
 
   prim_ram_fifo #(
     .Width(Width),
-    .Depth(FifoDepth)
+    .Depth(FifoDepth),
+    .Queue(tenon_pkg::IN_ORDER == 0)
   ) u_fifo (
     .clk_i,
     .rst_ni,
@@ -91,8 +116,8 @@ module read_port #(
       outstanding_q <= '0;
     end else begin
       if (grant | pop) space_q <= space_q - (grant ? CountWidth'(burst_beats) : '0) + CountWidth'(pop);
-      if (grant | r_valid_i) begin
-        outstanding_q <= outstanding_q + (grant ? CountWidth'(burst_beats) : '0) - CountWidth'(r_valid_i);
+      if (sent | r_valid_i) begin
+        outstanding_q <= outstanding_q + (sent ? CountWidth'(ar_len_o) + 1'b1 : '0) - CountWidth'(r_valid_i);
       end
     end
   end

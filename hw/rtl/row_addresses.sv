@@ -15,6 +15,7 @@ module row_addresses (
 
   logic        valid_q;
   logic [tenon_pkg::ROW_BITS-1:0] rows_q;  // after this one
+  logic        last;                       // there is none
   logic [tenon_pkg::ADDR_BITS-1:0] addr_q;
   logic [31:0] len, len_q;
   logic [tenon_pkg::STEP_BITS-1:0] step, step_q;
@@ -29,7 +30,7 @@ module row_addresses (
     if (!rst_ni) valid_q <= 1'b0;
     else if (clear_i) valid_q <= 1'b0;
     else if (start_i) valid_q <= cmd_i.source_rows != 17'd0;
-    else if (run_ready_i & rows_q == '0) valid_q <= 1'b0;
+    else if (run_ready_i & last) valid_q <= 1'b0;
   end
 
   always_ff @(posedge clk_i) begin
@@ -44,6 +45,17 @@ module row_addresses (
     end
   end
 
+  if (tenon_pkg::IN_ORDER != 0) begin : g_last
+    assign last = rows_q == '0;
+  end else begin : g_last_early
+    logic last_q;
+    always_ff @(posedge clk_i) begin
+      if (start_i) last_q <= cmd_i.source_rows == 17'd1;
+      else if (valid_q & run_ready_i) last_q <= rows_q == tenon_pkg::ROW_BITS'(1);
+    end
+    assign last = last_q;
+  end
+
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
@@ -52,6 +64,7 @@ module row_addresses (
       ACommandStartsAfterTheRunsOfTheLastOne: assert (!valid_q);
     end
     if (rst_ni & valid_q & run_ready_i) begin
+      TheLastRowIsKnown: assert (last == (rows_q == '0));
       ARunHasBytes: assert (len != 32'd0);
     end
   end

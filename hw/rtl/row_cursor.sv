@@ -3,7 +3,8 @@
 // Loads and stores iterate over a command in the same way; they differ in the events that move the window.
 module row_cursor #(
   parameter int UnitBytes = 16,
-  parameter int BeatBytes = 8
+  parameter int BeatBytes = 8,
+  parameter int BeatShift = $clog2(BeatBytes)  // follows
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -12,15 +13,14 @@ module row_cursor #(
   input  logic                 take_i,     // to the first row of a command
   input  dma_pkg::dma_cmd_t    cmd_i,      // with take
   input  logic                 next_i,     // to the next row of the same command
+  input  logic                 move_i,     // with take, next and vector; without them only where no command is in progress
   input  logic                 end_i,      // the command is over, unless another is taken
   input  logic                 vector_i,   // to the next vector of the row
   input  logic                 beat_i,     // a beat of the row has been moved
   // verilator lint_off UNUSEDSIGNAL
   input  logic signed [19:0]   ahead_i,    // next value of ahead_o within a row, in AHEAD_BITS
   // verilator lint_on UNUSEDSIGNAL
-  // With take or next: ahead_o at the row's start, and the command's x_step.
-  output logic signed [19:0]   start_ahead_o,
-  output logic [15:0]          start_x_step_o,
+  output logic [BeatShift-1:0] next_offset_o,  // with next: the first byte of that row in its beat
   // The command in progress.
   output logic                 valid_o,
   // verilator lint_off UNUSEDSIGNAL
@@ -42,7 +42,6 @@ module row_cursor #(
   output logic [UnitBytes-1:0] in_row_o    // bytes in the row; the others are padding
 );
 
-  localparam int BeatShift = $clog2(BeatBytes);
   localparam int EndWidth  = tenon_pkg::END_BITS + 1;
   localparam int BeatWidth = tenon_pkg::LENGTH_BITS + 2;
   localparam int RowWidth  = tenon_pkg::ROW_BITS + 1;
@@ -72,35 +71,32 @@ module row_cursor #(
   assign one_vector_o = vectors_q[VectorWidth-1] & vectors_q[0];
   assign ahead_o    = 20'(ahead_q);
 
-  // The row that starts.
-  logic                 start, start_present;
-  logic [tenon_pkg::VECTOR_BITS-1:0] start_vectors;
-  logic [31:0]          start_len;
-  logic [17:0]          start_left;
-  logic [33:0]          start_end;
-  logic [BeatShift-1:0] start_offset;
-  assign start = take_i | next_i;
-  always_comb begin
-    {start_vectors, start_len, start_left, start_end, start_offset, start_present} = 'x;
-    if (take_i) begin
-      start_vectors = cmd_i.vectors[tenon_pkg::VECTOR_BITS-1:0];
-      start_len     = cmd_i.len;
-      start_left    = cmd_i.left;
-      start_end     = cmd_i.row_end;
-      start_offset  = cmd_i.addr[BeatShift-1:0];
-      start_present = cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0;
-    end else if (next_i) begin
-      start_vectors = cmd_q.vectors[tenon_pkg::VECTOR_BITS-1:0];
-      start_len     = cmd_q.len;
-      start_left    = cmd_q.left;
-      start_end     = cmd_q.row_end;
-      start_offset  = present_q ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
-      start_present = top_q <= 8'd1 & (present_q ? source_q != tenon_pkg::ROW_BITS'(1) : source_q != '0);
+  // Its beats, rounded up, less two, of a row that begins; and `ahead` there. The first row of the next command and the
+  // next row of this one are computed side by side, since it is known late which of them begins.
+  function automatic logic [BeatWidth-1:0] row_beats(logic present, logic [31:0] len, logic [BeatShift-1:0] offset);
+    row_beats = {{(BeatWidth - 1) {1'b1}}, 1'b0};
+    if (present) begin
+      row_beats = BeatWidth'($signed({2'd0, len} + 34'(offset) - (34'(BeatBytes) + 34'd1)) >>> BeatShift);
     end
-  end
+  endfunction
+  function automatic logic [tenon_pkg::AHEAD_BITS-1:0] row_ahead(logic [17:0] left, logic [BeatShift-1:0] offset);
+    row_ahead = tenon_pkg::AHEAD_BITS'(20'(offset) - (left[17] ? 20'd0 : {2'd0, left}));
+  endfunction
 
-  assign start_ahead_o  = $signed(20'(start_offset)) - (start_left[17] ? 20'sd0 : $signed({2'd0, start_left}));
-  assign start_x_step_o = take_i ? cmd_i.x_step : cmd_q.x_step;
+  logic                 start, take_present, next_present;
+  logic [BeatWidth-1:0] take_beats, next_beats;
+  logic [BeatShift-1:0] take_offset, next_offset;
+  logic [tenon_pkg::AHEAD_BITS-1:0] take_ahead, next_ahead;
+  assign start         = take_i | next_i;
+  assign take_present  = cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0;
+  assign take_offset   = cmd_i.addr[BeatShift-1:0];
+  assign take_beats    = row_beats(take_present, cmd_i.len, take_offset);
+  assign take_ahead    = row_ahead(cmd_i.left, take_offset);
+  assign next_present  = top_q <= 8'd1 & (present_q ? source_q != tenon_pkg::ROW_BITS'(1) : source_q != '0);
+  assign next_offset   = present_q ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
+  assign next_beats    = row_beats(next_present, cmd_q.len, next_offset);
+  assign next_ahead    = row_ahead(cmd_q.left, next_offset);
+  assign next_offset_o = next_offset;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
@@ -120,24 +116,19 @@ module row_cursor #(
       if (present_q) source_q <= source_q - 1'b1;
     end
     if (start) begin
-      present_q    <= start_present;
-      vectors_q    <= {1'b0, start_vectors} - VectorWidth'(2);
-      row_offset_q <= start_offset;
-      // Its beats, rounded up, less two.
-      beats_q      <= start_present ? BeatWidth'($signed({2'd0, start_len} + 34'(start_offset) - (34'(BeatBytes) + 34'd1)) >>>
-                                                 BeatShift) : {{(BeatWidth - 1){1'b1}}, 1'b0};
-      ahead_q      <= start_ahead_o[tenon_pkg::AHEAD_BITS-1:0];
-      low_q        <= EndWidth'({{17{start_left[17]}}, start_left});
-      high_q       <= EndWidth'({start_end[33], start_end});
-    end else if (valid_q) begin
-      if (vector_i) begin
-        vectors_q <= vectors_q - 1'b1;
-        low_q     <= low_q - $signed(EndWidth'(cmd_q.x_step));
-        high_q    <= high_q - $signed(EndWidth'(cmd_q.x_step));
-      end
-      if (beat_i) beats_q <= beats_q - 1'b1;
-      ahead_q <= tenon_pkg::AHEAD_BITS'(ahead_i);
+      present_q    <= take_i ? take_present : next_present;
+      row_offset_q <= take_i ? take_offset : next_offset;
     end
+    if (move_i) begin
+      vectors_q <= start ? {1'b0, take_i ? cmd_i.vectors[tenon_pkg::VECTOR_BITS-1:0] :
+                                  cmd_q.vectors[tenon_pkg::VECTOR_BITS-1:0]} - VectorWidth'(2) : vectors_q - 1'b1;
+      low_q     <= start ? (take_i ? EndWidth'({{17{cmd_i.left[17]}}, cmd_i.left}) :
+                                     EndWidth'({{17{cmd_q.left[17]}}, cmd_q.left})) : low_q - $signed(EndWidth'(cmd_q.x_step));
+      high_q    <= start ? (take_i ? EndWidth'({cmd_i.row_end[33], cmd_i.row_end}) :
+                                     EndWidth'({cmd_q.row_end[33], cmd_q.row_end})) : high_q - $signed(EndWidth'(cmd_q.x_step));
+    end
+    if (start | beat_i) beats_q <= start ? (take_i ? take_beats : next_beats) : beats_q - 1'b1;
+    ahead_q <= start ? (take_i ? take_ahead : next_ahead) : tenon_pkg::AHEAD_BITS'(ahead_i);
   end
 
   // The vector's bytes.
@@ -168,6 +159,9 @@ module row_cursor #(
     if (rst_ni & next_i) begin
       ARowFollowsOneThatIsNotTheLast: assert (valid_q & ~last_row_o & ~take_i);
       NoBeatIsLeftToTheNextRow: assert (no_beat_o | (beat_i & one_beat_o));
+    end
+    if (rst_ni & (take_i | next_i | vector_i | (move_i & valid_q))) begin
+      TheRowMovesWithAnEvent: assert (move_i & (take_i | next_i | vector_i));
     end
     if (rst_ni & vector_i) begin
       AVectorBelongsToItsRow: assert (valid_q & ~no_vector_o);

@@ -58,7 +58,7 @@ module rq (
     .load_o    (load),
     .done_o,
     .error_o,
-    .bad_i     (c_bad),
+    .bad_i     (step & c_bad),
     .fail_o    (fail),
     .last_i    (last_q[7]),
     .last_bad_i(bad_q[7])
@@ -72,7 +72,7 @@ module rq (
   assign par_addr_o = cmd_i.par_base[tenon_pkg::PAR_AW-1:0];
 
   // c: loops. Indices: acc, out, res.
-  logic                    c_valid, c_empty, c_last, c_work;
+  logic                    c_valid, c_empty, c_last, c_work, c_read;
   logic [74:0]             extent;
   logic [209:0]            stride;
   logic [3*IndexWidth-1:0] c_index;
@@ -89,7 +89,9 @@ module rq (
   end
 
   // verilator lint_off PINCONNECTEMPTY
-  indexed_nest u_nest (
+  indexed_nest #(
+    .Outermost(3)
+  ) u_nest (
     .clk_i,
     .rst_ni,
     .load_i   (load),
@@ -101,6 +103,8 @@ module rq (
     .empty_o  (c_empty),
     .last_o   (c_last),
     .level_o  (),  // the indices follow it
+    .ends_o   (),
+    .free_o   (),
     .index_o  (c_index)
   );
   // verilator lint_on PINCONNECTEMPTY
@@ -111,7 +115,9 @@ module rq (
                   (cmd_q.residual & c_res >= IndexWidth'(tenon_pkg::RES_DEPTH)) |
                   {3'd0, cmd_q.par_base} >= 15'(tenon_pkg::PAR_DEPTH));
   assign c_work      = c_valid & ~c_empty & ~fail & ~c_bad;
-  assign acc_req_o   = c_work;
+  // A vector in error is read as any other is and dropped after it: its check is on no path to the grant.
+  assign c_read      = c_valid & ~c_empty & ~fail;
+  assign acc_req_o   = c_read;
   assign acc_raddr_o = c_acc[tenon_pkg::ACC_AW-1:0];
   assign en          = ~acc_req_o | acc_gnt_i;
 
@@ -119,12 +125,12 @@ module rq (
   logic [PassWidth-1:0] c_pass_q;
   logic                 c_last_pass, step;
   assign c_last_pass = Passes == 1 | c_pass_q == PassWidth'(Passes - 1);
-  assign step        = en & (~c_work | c_last_pass);
+  assign step        = en & (~c_read | c_last_pass);
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) c_pass_q <= '0;
-    else if (c_work & acc_gnt_i) c_pass_q <= c_last_pass ? '0 : c_pass_q + 1'b1;
+    else if (c_read & acc_gnt_i) c_pass_q <= c_last_pass ? '0 : c_pass_q + 1'b1;
   end
-  assign res_re_o    = c_work & acc_gnt_i & cmd_q.residual;
+  assign res_re_o    = c_read & acc_gnt_i & cmd_q.residual;
   assign res_addr_o  = c_res[tenon_pkg::RES_AW-1:0];
 
   // d to k: control.
@@ -136,14 +142,14 @@ module rq (
     end else begin
       work_q <= {work_q[6:0], c_work & acc_gnt_i};
       last_q <= {last_q[6:0], step & ((c_valid & c_last & ~fail) | c_bad)};
-      bad_q  <= {bad_q[6:0], c_bad};
+      bad_q  <= {bad_q[6:0], step & c_bad};
     end
   end
 
   logic [tenon_pkg::OUT_AW-1:0] d_out_q, e_out_q, f_out_q, g_out_q, h_out_q, i_out_q, j_out_q,
                                 k_out_q;
   always_ff @(posedge clk_i) begin
-    if (c_work & acc_gnt_i) d_out_q <= c_out[tenon_pkg::OUT_AW-1:0];
+    if (c_read & acc_gnt_i) d_out_q <= c_out[tenon_pkg::OUT_AW-1:0];
     if (work_q[0]) e_out_q <= d_out_q;
     if (work_q[1]) f_out_q <= e_out_q;
     if (work_q[2]) g_out_q <= f_out_q;
@@ -156,33 +162,30 @@ module rq (
   // The lanes of each stage's pass.
   logic [Lanes*32-1:0] d_acc;
   logic [Lanes*8-1:0]  d_res, k_out;
-  logic [Lanes*64-1:0] d_par, e_par, g_par;
+  logic [Lanes*64-1:0] d_par, f_par;
   logic                k_last_pass;
   if (Passes == 1) begin : g_one_pass
     assign d_acc       = acc_rdata_i;
     assign d_res       = res_data_i;
     assign d_par       = par_data_i;
-    assign e_par       = par_data_i;
-    assign g_par       = par_data_i;
+    assign f_par       = par_data_i;
     assign k_last_pass = 1'b1;
     assign out_data_o  = k_out;
   end else begin : g_passes
-    logic [PassWidth-1:0]                             d_pass_q, e_pass_q, f_pass_q, g_pass_q;
+    logic [PassWidth-1:0]                             d_pass_q, e_pass_q, f_pass_q;
     logic [7:0]                                       last_pass_q;  // stages d to k
     logic [(tenon_pkg::BLOCK_OUT-Lanes)*8-1:0]        kept_q;       // the lanes of the passes before
     always_ff @(posedge clk_i) begin
-      if (c_work & acc_gnt_i) d_pass_q <= c_pass_q;
+      if (c_read & acc_gnt_i) d_pass_q <= c_pass_q;
       if (work_q[0]) e_pass_q <= d_pass_q;
       if (work_q[1]) f_pass_q <= e_pass_q;
-      if (work_q[2]) g_pass_q <= f_pass_q;
       last_pass_q <= {last_pass_q[6:0], c_last_pass};
       if (work_q[7]) kept_q <= (tenon_pkg::BLOCK_OUT*8 - Lanes*8)'({k_out, kept_q} >> (Lanes * 8));
     end
     assign d_acc       = acc_rdata_i[d_pass_q*(Lanes*32)+:Lanes*32];
     assign d_res       = res_data_i[d_pass_q*(Lanes*8)+:Lanes*8];
     assign d_par       = par_data_i[d_pass_q*(Lanes*64)+:Lanes*64];
-    assign e_par       = par_data_i[e_pass_q*(Lanes*64)+:Lanes*64];
-    assign g_par       = par_data_i[g_pass_q*(Lanes*64)+:Lanes*64];
+    assign f_par       = par_data_i[f_pass_q*(Lanes*64)+:Lanes*64];
     assign k_last_pass = last_pass_q[7];
     assign out_data_o  = {k_out, kept_q};
   end
@@ -200,8 +203,8 @@ module rq (
       .acc_i         (d_acc[l*32+:32]),
       .res_i         (d_res[l*8+:8]),
       .bias_i        (d_par[l*64+:32]),
-      .multiplier_i  (e_par[l*64+32+:16]),
-      .shift_i       (g_par[l*64+48+:6]),
+      .multiplier_i  (d_par[l*64+32+:16]),
+      .shift_i       (f_par[l*64+48+:6]),
       .residual_i    (cmd_q.residual),
       .v_lo_i        (cmd_q.v_lo),
       .v_hi_i        (cmd_q.v_hi),
@@ -226,7 +229,7 @@ module rq (
 `endif
 
   logic unused_bits;
-  assign unused_bits = ^{d_par, e_par, g_par, cmd_q, cmd_i.par_base};
+  assign unused_bits = ^{d_par, f_par, cmd_q, cmd_i.par_base};
 
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.

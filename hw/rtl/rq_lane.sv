@@ -18,7 +18,7 @@ module rq_lane (
   input  logic               j_en_i,
   input  logic        [31:0] acc_i,
   input  logic        [7:0]  res_i,
-  // Parameters of the channel.
+  // Parameters of the channel: bias and multiplier with d_en_i, the shift with f_en_i.
   input  logic        [31:0] bias_i,
   input  logic        [15:0] multiplier_i,
   input  logic        [5:0]  shift_i,
@@ -42,6 +42,8 @@ module rq_lane (
   /* verilator no_inline_module */
 
   logic signed [31:0] t_q;
+  logic        [15:0] m_q;
+  logic        [5:0]  shift_q;
   logic        [31:0] low_q;   // the products of the halves of t
   logic signed [31:0] high_q;
   logic signed [47:0] p, p_q, shifted_q;
@@ -86,6 +88,7 @@ module rq_lane (
   always_ff @(posedge clk_i) begin
     if (d_en_i) begin
       t_q <= $signed(acc_i + bias_i);
+      m_q <= multiplier_i;
       if (residual_i) r_q <= $signed({res_i[7], res_i}) - $signed({r_zero_i[7], r_zero_i});
     end
   end
@@ -94,7 +97,7 @@ module rq_lane (
   logic signed [31:0] x;
   logic        [15:0] m;
   assign x = multiply_i ? $signed(multiplicand_i) : t_q;
-  assign m = multiply_i ? alu_multiplier_i : multiplier_i;
+  assign m = multiply_i ? alu_multiplier_i : m_q;
 
   // |t| * multiplier < 2^47.
   always_ff @(posedge clk_i) begin
@@ -110,14 +113,15 @@ module rq_lane (
 
   always_ff @(posedge clk_i) begin
     if (f_en_i) begin
-      p_q <= p;
+      p_q     <= p;
+      shift_q <= shift_i;
       if (residual_i) r_product_q <= e_r_q * $signed({1'b0, r_multiplier_i});
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (g_en_i) begin
-      shifted_q <= p_q >>> shift_i;
+      shifted_q <= p_q >>> shift_q;
       if (residual_i) r_shifted_q <= r_product_q >>> r_shift_i;
     end
   end

@@ -5,7 +5,8 @@
 // unit, two loads of the base profile's load class (they overlap and still complete in order), or one without a unit.
 // A push into a full counter waits.
 module sequencer #(
-  parameter int Depth = 32
+  parameter int         Depth = 32,
+  parameter logic [7:0] Units = 8'hff  // that the class starts
 ) (
   input  logic              clk_i,
   input  logic              rst_ni,
@@ -42,8 +43,9 @@ module sequencer #(
   logic            head_valid, pop;
 
   prim_fifo #(
-    .Width($bits(push_entry_i)),
-    .Depth(Depth)
+    .Width       ($bits(push_entry_i)),
+    .Depth       (Depth),
+    .HeadRegister(1'b1)
   ) u_queue (
     .clk_i,
     .rst_ni,
@@ -65,13 +67,18 @@ module sequencer #(
   logic        old_done_q, young_done_q;
 
   logic        old_done, retire, tokens_ready, space, unit_ready, start, done_young, blocked;
-  logic [2:0]  remains;
   logic        remains_valid, compatible;
 
   // If both use the same unit, its first `done` belongs to the older one.
   // An error comes with the done of a unit. The older instruction's error has priority.
-  logic       done_error;
-  logic [7:0] old_code, young_code;
+  logic        done_error;
+  logic [7:0]  old_code, young_code, done, ready;
+  logic [63:0] error;
+  assign done  = done_i & Units;
+  assign ready = ready_i & Units;
+  for (genvar u = 0; u < 8; u++) begin : g_error
+    assign error[u*8+:8] = Units[u] ? error_i[u*8+:8] : tenon_pkg::STOP_NONE;
+  end
   always_comb begin
     done_young = 1'b0;
     old_done   = 1'b0;
@@ -82,14 +89,14 @@ module sequencer #(
     young_code = tenon_pkg::STOP_NONE;
     done_error = 1'b0;
     if (old_valid_q) begin
-      done_young = young_valid_q & done_i[young_unit_q] & (young_unit_q != old_unit_q | old_done_q);
-      old_done   = old_unit_q == dma_pkg::UNIT_NONE | done_i[old_unit_q] | old_done_q;
+      done_young = young_valid_q & done[young_unit_q] & (young_unit_q != old_unit_q | old_done_q);
+      old_done   = old_unit_q == dma_pkg::UNIT_NONE | done[old_unit_q] | old_done_q;
       blocked    = |(old_signal_q & full_i) & ~stop_i;
       retire     = old_done & ~blocked;
-      if (retire & ~stop_i) give_o = old_signal_q;
-      if (done_i[old_unit_q] & ~old_done_q) old_code = error_i[{old_unit_q, 3'd0}+:8];
-      if (done_young) young_code = error_i[{young_unit_q, 3'd0}+:8];
-      // GEMM answers no command that has entered it after one in error.
+      if (retire & ~stop_i & ~error_valid_o) give_o = old_signal_q;
+      if (done[old_unit_q] & ~old_done_q) old_code = error[{old_unit_q, 3'd0}+:8];
+      if (done_young) young_code = error[{young_unit_q, 3'd0}+:8];
+      // GEMM answers no command that is started after one in error.
       if (young_valid_q & young_unit_q == dma_pkg::UNIT_GEMM & old_unit_q == dma_pkg::UNIT_GEMM &
           old_code != tenon_pkg::STOP_NONE) begin
         done_young = 1'b1;
@@ -98,8 +105,8 @@ module sequencer #(
     end
   end
 
+  // A start sees no retirement of its own cycle, so that these two are on no path together.
   assign remains_valid = old_valid_q & (~retire | young_valid_q);
-  assign remains       = retire ? young_unit_q : old_unit_q;
   always_comb begin
     tokens_ready = 1'b1;
     space        = 1'b0;
@@ -110,12 +117,12 @@ module sequencer #(
     start_o      = 8'd0;
     if (head_valid) begin
       tokens_ready = (head.wait_mask & ~nonzero_i) == 7'd0;
-      space        = ~young_valid_q | retire;
-      compatible   = ~remains_valid | head.target == dma_pkg::UNIT_NONE | remains == head.target |
-                     (remains[2:1] == 2'd0 & head.target[2:1] == 2'd0);
-      unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready_i[head.target];
-      // Stop follows an error by a cycle, in which nothing may start: GEMM's stages, which the ALU shares, have failed.
-      start        = tokens_ready & space & compatible & unit_ready & ~stop_i & ~done_error;
+      space        = ~young_valid_q;
+      compatible   = ~old_valid_q | head.target == dma_pkg::UNIT_NONE | old_unit_q == head.target |
+                     (old_unit_q[2:1] == 2'd0 & head.target[2:1] == 2'd0);
+      unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready[head.target];
+      // Stop follows an error by two cycles, in which nothing may start: GEMM's stages, which the ALU shares, have failed.
+      start        = tokens_ready & space & compatible & unit_ready & ~stop_i & ~done_error & ~error_valid_o;
       if (start) begin
         take_o = head.wait_mask;
         if (~head.range_error & head.target != dma_pkg::UNIT_NONE) start_o = 8'd1 << head.target;
@@ -135,12 +142,27 @@ module sequencer #(
   assign index        = old_valid_q ? old_index_q : head_index;
   assign index_o      = 32'(index);
 
-  assign error_valid_o = done_error | (start & head.range_error);
-  assign error_code_o  = old_code != tenon_pkg::STOP_NONE ? old_code :
-                         young_code != tenon_pkg::STOP_NONE ? young_code : tenon_pkg::STOP_SCRATCHPAD_RANGE;
+  // An error is reported a cycle later, since its instruction is known late.
+  logic                            error_valid;
+  logic [7:0]                      error_code;
+  logic [tenon_pkg::SLOT_BITS-1:0] error_index_q;
+  assign error_valid = done_error | (start & head.range_error);
+  assign error_code  = old_code != tenon_pkg::STOP_NONE ? old_code :
+                       young_code != tenon_pkg::STOP_NONE ? young_code : tenon_pkg::STOP_SCRATCHPAD_RANGE;
   assign error_index = old_code != tenon_pkg::STOP_NONE ? old_index_q :
                        young_code != tenon_pkg::STOP_NONE ? young_index_q : head_index;
-  assign error_index_o = 32'(error_index);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) error_valid_o <= 1'b0;
+    else if (clear_i) error_valid_o <= 1'b0;
+    else if (error_valid) error_valid_o <= 1'b1;
+  end
+  always_ff @(posedge clk_i) begin
+    if (~error_valid_o) begin  // of no meaning without an error
+      error_code_o  <= error_code;
+      error_index_q <= error_index;
+    end
+  end
+  assign error_index_o = 32'(error_index_q);
 
   logic [2:0] start_unit;
   assign start_unit = head.range_error ? dma_pkg::UNIT_NONE : head.target;
@@ -188,7 +210,10 @@ module sequencer #(
     if (rst_ni & start) begin
       ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_o & ~nonzero_i) == 7'd0);
       AUnitStartsOnlyWhenItIsReady: assert ((start_o & ~ready_i) == 8'd0);
-      AtMostTwoAreInFlight: assert (!young_valid_q | retire);
+      AtMostTwoAreInFlight: assert (!young_valid_q);
+    end
+    if (rst_ni & head_valid) begin
+      AnInstructionIsForAUnitOfItsClass: assert (head.target == dma_pkg::UNIT_NONE | Units[head.target]);
     end
     if (rst_ni & retire) begin
       ATokenIsGivenOnlyToACounterWithRoom: assert ((give_o & full_i) == 7'd0);

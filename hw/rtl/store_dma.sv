@@ -143,7 +143,16 @@ module store_dma #(
   end
 
   assign finish = sent & ~run_valid & port_done;
-  assign done_o = finish;
+  if (tenon_pkg::IN_ORDER != 0) begin : g_done
+    assign done_o = finish;
+  end else begin : g_done_later
+    logic done_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) done_q <= 1'b0;
+      else done_q <= finish & ~clear_i;
+    end
+    assign done_o = done_q;
+  end
 
 `ifndef SYNTHESIS
   stream_check #(.Width(tenon_pkg::AXI_BYTES * 9 + 1)) u_w_check (

@@ -2,6 +2,10 @@
 //
 // A window of bytes, each with a strobe, starts at a beat's address; vectors are merged into it at their offsets, later
 // ones over earlier ones, and beats before the current vector leave it. Bytes that no vector covers have strobe 0.
+//
+// One cycle determines from counts alone what is merged and which beat leaves; the next one moves the bytes, into a queue
+// of beats for the write port. The flags that the first one reads are registers, each computed for all outcomes of the
+// cycle before.
 module store_window #(
   parameter int UnitBytes = 16
 ) (
@@ -33,6 +37,8 @@ module store_window #(
   localparam int BeatShift = $clog2(BeatBytes);
   localparam int Window    = UnitBytes + BeatBytes;  // bytes
   localparam int UnitSlots = 3;  // units read ahead
+  localparam int BeatSlots = 4;  // beats that the write port has not taken
+  localparam logic [2:0] AllRoom = 3'(BeatSlots);
 
   logic              valid, flush;
   // verilator lint_off UNUSEDSIGNAL
@@ -44,13 +50,14 @@ module store_window #(
   // -------------------------------------------------------------------------------------------- units from scratchpad
   logic [tenon_pkg::TOTAL_BITS-1:0] read_left_q;
   logic [15:0]            read_addr_q;
+  logic                   read_more_q;  // read_left_q is not 0
   logic                   reading_q;  // data of a granted read is on st_rdata_i
   logic [1:0]             space_q;    // free slots, without those reserved by reads in flight
   logic                   data_valid, merge, read;
   logic                   unit_push_ready;  // always 1, as space_q counts
   logic [UnitBytes*8-1:0] data;
 
-  assign st_req_o  = valid & read_left_q != '0 & space_q != 2'd0 & ~halt_i;
+  assign st_req_o  = valid & read_more_q & space_q != 2'd0 & ~halt_i;
   assign st_acc_o  = cmd.mem == tenon_pkg::MEM_ACC;
   assign st_addr_o = read_addr_q;
   assign read      = st_req_o & st_gnt_i;
@@ -86,7 +93,9 @@ module store_window #(
     if (start_i) begin
       read_left_q <= tenon_pkg::TOTAL_BITS'(cmd_i.total);
       read_addr_q <= cmd_i.unit[15:0];
+      read_more_q <= 1'b1;
     end else if (read) begin
+      read_more_q <= read_left_q != tenon_pkg::TOTAL_BITS'(1);
       read_left_q <= read_left_q - 1'b1;
       read_addr_q <= read_addr_q + 16'd1;
     end
@@ -96,9 +105,11 @@ module store_window #(
   logic                  no_beat, one_beat;  // is left of the row
   logic                  rows_done_q, last_row;
   logic signed [19:0]    ahead;         // of the next vector, relative to the window
-  logic [Window*8-1:0]   window_q;
-  logic [Window-1:0]     strobe_q;
   logic [UnitBytes-1:0]  in_row, data_bytes;
+  logic [2:0]            room_q;        // beats that may leave the window
+  logic                  room_any_q;    // it is not 0
+  logic                  beyond_q;      // ahead >= BeatBytes: the window's first beat is whole
+  logic                  far_beyond_q;  // ahead >= 2 BeatBytes
 
   logic               merged_all, row_end, next_row, no_beats;
   logic signed [19:0] ahead_flushed, ahead_merged, merged;
@@ -114,12 +125,12 @@ module store_window #(
     .take_i    (start_i),
     .cmd_i,
     .next_i    (next_row),
+    .move_i    (merge | next_row | start_i),
     .end_i     (finish_i),
     .vector_i  (merge),
     .beat_i    (flush),
     .ahead_i   (merge ? ahead_merged : ahead_flushed),
-    .start_ahead_o (),
-    .start_x_step_o(),
+    .next_offset_o(),
     .valid_o   (valid),
     .cmd_o     (cmd),
     .present_o (),  // rows without bytes have no beats
@@ -136,17 +147,64 @@ module store_window #(
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  assign flush         = valid & ~rows_done_q & ~no_beat & (merged_all | ahead >= $signed(20'(BeatBytes))) &
-                         room_i & ~halt_i;
+  localparam logic signed [19:0] Beat = 20'(BeatBytes);
+  assign flush         = valid & ~rows_done_q & ~no_beat & (merged_all | beyond_q) & room_any_q;
   // Sums and comparisons are made for both cases before it is known whether a beat is sent.
   assign merged        = ahead + $signed({4'd0, cmd.x_step});
-  assign ahead_flushed = flush ? ahead - $signed(20'(BeatBytes)) : ahead;
-  assign ahead_merged  = flush ? merged - $signed(20'(BeatBytes)) : merged;
+  assign ahead_flushed = flush ? ahead - Beat : ahead;
+  assign ahead_merged  = flush ? merged - Beat : merged;
   assign no_beats      = no_beat | (flush & one_beat);
   assign merge         = valid & ~rows_done_q & ~merged_all & data_valid &
-                         (no_beats | (flush ? ahead < $signed(20'(2 * BeatBytes)) : ahead < $signed(20'(BeatBytes))));
-  assign row_end       = valid & ~rows_done_q & merged_all & no_beats;
+                         (no_beats | (flush ? ~far_beyond_q : ~beyond_q));
+
+  // A row's first vector is not beyond its first beat.
+  logic merged_beyond, merged_far_beyond, merged_very_far, very_far;
+  assign merged_beyond     = merged >= Beat;
+  assign merged_far_beyond = merged >= 2 * Beat;
+  assign merged_very_far   = merged >= 3 * Beat;
+  assign very_far          = ahead >= 3 * Beat;
+  always_ff @(posedge clk_i) begin
+    if (start_i | next_row) begin
+      beyond_q     <= 1'b0;
+      far_beyond_q <= 1'b0;
+    end else if (valid) begin
+      beyond_q     <= merge ? (flush ? merged_far_beyond : merged_beyond) : (flush ? far_beyond_q : beyond_q);
+      far_beyond_q <= merge ? (flush ? merged_very_far : merged_far_beyond) : (flush ? very_far : far_beyond_q);
+    end
+  end
+  assign row_end       = valid & ~rows_done_q & merged_all & no_beat;  // a cycle after the last beat
   assign next_row      = row_end & ~last_row;
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) rows_done_q <= 1'b0;
+    else if (row_end) rows_done_q <= last_row;
+  end
+
+  // ------------------------------------------------------------------------------------------- the bytes, a cycle later
+  logic                   move_clear_q, move_flush_q, move_merge_q;
+  logic [UnitBytes*8-1:0] move_data_q;
+  logic [UnitBytes-1:0]   move_placed_q;
+  logic                   move_before_q, move_outside_q;  // the row begins inside the vector, or after it
+  logic [7:0]             move_skipped_q;
+  logic [BeatShift-1:0]   move_offset_q;
+  logic [Window*8-1:0]    window_q;
+  logic [Window-1:0]      strobe_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {move_clear_q, move_flush_q, move_merge_q} <= 3'b000;
+    else {move_clear_q, move_flush_q, move_merge_q} <= {start_i | next_row, {flush, merge & ~no_beats} & {2{~clear_i}}};
+  end
+  always_ff @(posedge clk_i) begin
+    if (merge & ~no_beats) begin
+      move_data_q    <= data;
+      move_placed_q  <= data_bytes & in_row;
+      // No beat is sent before the vector: `ahead` is what it is after one.
+      move_before_q  <= ahead[19];
+      move_outside_q <= ahead <= -20'(UnitBytes);
+      move_skipped_q <= ~ahead[7:0] + 8'd1;
+      move_offset_q  <= ahead[BeatShift-1:0];
+    end
+  end
 
   // Merging.
   logic [UnitBytes*8-1:0] aligned;
@@ -161,55 +219,73 @@ module store_window #(
     wide        = 'x;
     wide_placed = 'x;
     blend       = 'x;
-    if (flush | merge) begin
-      window = flush ? window_q >> (BeatBytes * 8) : window_q;
-      strobe = flush ? strobe_q >> BeatBytes : strobe_q;
+    if (move_flush_q | move_merge_q) begin
+      window = move_flush_q ? window_q >> (BeatBytes * 8) : window_q;
+      strobe = move_flush_q ? strobe_q >> BeatBytes : strobe_q;
     end
-    if (merge & ~no_beats) begin
-      aligned = data;
-      placed  = data_bytes & in_row;
-      if (ahead < 0) begin
-        // The row begins inside this vector, or after it. No beat is sent then: `ahead` is what it is after one.
-        if (ahead <= -20'(UnitBytes)) placed = '0;
-        placed      = placed >> (~ahead[7:0] + 8'd1);
-        aligned     = aligned >> {~ahead[7:0] + 8'd1, 3'd0};
+    if (move_merge_q) begin
+      aligned = move_data_q;
+      placed  = move_placed_q;
+      if (move_before_q) begin
+        if (move_outside_q) placed = '0;
+        placed      = placed >> move_skipped_q;
+        aligned     = aligned >> {move_skipped_q, 3'd0};
         wide        = (Window * 8)'(aligned);
         wide_placed = Window'(placed);
       end else begin
-        wide        = (Window * 8)'(aligned) << {ahead[BeatShift-1:0], 3'd0};
-        wide_placed = Window'(placed) << ahead[BeatShift-1:0];
+        wide        = (Window * 8)'(aligned) << {move_offset_q, 3'd0};
+        wide_placed = Window'(placed) << move_offset_q;
       end
-      if (&placed & strobe == '0) begin
-        window = wide;  // the usual case: no earlier bytes to keep
-      end else begin
-        for (int j = 0; j < Window; j++) blend[j*8+:8] = {8{wide_placed[j]}};
-        window = (window & ~blend) | (wide & blend);
-      end
+      for (int j = 0; j < Window; j++) blend[j*8+:8] = {8{wide_placed[j]}};
+      window = (window & ~blend) | (wide & blend);
       strobe = strobe | wide_placed;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (start_i) rows_done_q <= 1'b0;
-    else if (row_end) rows_done_q <= last_row;
-    if (start_i | next_row) begin
+    if (move_clear_q) begin
       window_q <= '0;
       strobe_q <= '0;
-    end else if (merge | flush) begin
+    end else if (move_merge_q | move_flush_q) begin
       window_q <= window;
       strobe_q <= strobe;
     end
   end
 
   // --------------------------------------------------------------------------------------------------------- write data
+  logic                   beat_valid;
+  logic                   beat_push_ready;  // always 1, as room_q counts
+  logic [BeatBytes*8-1:0] beat_data;
+  logic [BeatBytes-1:0]   beat_strobe;
+
+  prim_fifo #(
+    .Width(BeatBytes * 9),
+    .Depth(BeatSlots)
+  ) u_beats (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .push_valid_i(move_flush_q),
+    .push_ready_o(beat_push_ready),
+    .push_data_i ({strobe_q[BeatBytes-1:0], window_q[BeatBytes*8-1:0]}),
+    .pop_valid_o (beat_valid),
+    .pop_ready_i (beat_o),
+    .pop_data_o  ({beat_strobe, beat_data})
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {room_any_q, room_q} <= {1'b1, AllRoom};
+    else if (clear_i) {room_any_q, room_q} <= {1'b1, AllRoom};
+    else if (flush != beat_o) {room_any_q, room_q} <= flush ? {room_q != 3'd1, room_q - 3'd1} : {1'b1, room_q + 3'd1};
+  end
   always_ff @(posedge clk_i) begin
     if (load_i) begin
-      wdata_o <= window_q[BeatBytes*8-1:0];
-      wstrb_o <= flush ? strobe_q[BeatBytes-1:0] : '0;
+      wdata_o <= beat_data;
+      wstrb_o <= beat_o ? beat_strobe : '0;
     end
   end
 
-  assign beat_o = flush;
+  assign beat_o = beat_valid & room_i & ~halt_i;
   assign sent_o = valid & rows_done_q;
 
 `ifndef SYNTHESIS
@@ -219,7 +295,15 @@ module store_window #(
     if (rst_ni & reading_q) begin
       AUnitFromTheScratchpadFindsRoom: assert (unit_push_ready);
     end
+    if (rst_ni & move_flush_q) begin
+      ABeatFromTheWindowFindsRoom: assert (beat_push_ready);
+    end
+    if (rst_ni & valid) begin
+      EveryFlagAgreesWithItsCount: assert (beyond_q == (ahead >= Beat) & far_beyond_q == (ahead >= 2 * Beat) &
+                                               read_more_q == (read_left_q != '0) & room_any_q == (room_q != 3'd0));
+    end
     if (rst_ni & finish_i) begin
+      ACommandEndsWithAllBeatsSent: assert (room_q == 3'(BeatSlots) | halt_i);
       ACommandEndsWithAllUnitsRead: assert (read_left_q == '0 & ~reading_q & ~data_valid);
     end
   end

@@ -340,7 +340,11 @@ module tenon (
 
   // -------------------------------------------------------------------------------------------------------------- issue
   // Units by index.
-  logic [7:0]  head_valid, engine_ready, unit_done, unit_start;
+  logic [7:0]  unit_ready, unit_start, unit_done;          // of the sequencers
+  logic [7:0]  engine_ready;                               // to take a command
+  // verilator lint_off UNUSEDSIGNAL
+  logic [7:0]  unit_valid;                                 // a command for it; UNIT_NONE has none
+  // verilator lint_on UNUSEDSIGNAL
   logic [63:0] unit_error;
   // verilator lint_off UNUSEDSIGNAL
   logic [6:0]   seq_started;
@@ -357,7 +361,7 @@ module tenon (
     .entry_ready_o(entry_ready),
     .entry_i      (entry),
     .unit_start_o (unit_start),
-    .unit_ready_i (head_valid & engine_ready),
+    .unit_ready_i (unit_ready),
     .unit_done_i  (unit_done),
     .unit_error_i (unit_error),
     .start_o      (seq_started),
@@ -392,8 +396,10 @@ module tenon (
     .gemm_cmd_i  (gemm_cmd),
     .alu_cmd_i   (alu_cmd),
     .rq_cmd_i    (rq_cmd),
-    .head_valid_o(head_valid),
+    .ready_o     (unit_ready),
     .start_i     (unit_start),
+    .valid_o     (unit_valid),
+    .ready_i     (engine_ready),
     .ldi_cmd_o   (ldi_cmd),
     .ldw_cmd_o   (ldw_cmd),
     .ldm_cmd_o   (ldm_cmd),
@@ -438,7 +444,7 @@ module tenon (
     .fetch_addr_i   (fetch_addr),
     .fetch_len_i    (fetch_len),
     .fetch_r_valid_o(fetch_r_valid),
-    .start_i        (unit_start[2:0]),
+    .start_i        (unit_valid[2:0]),
     .ready_o        (load_ready),
     .done_o         (load_done),
     .error_o        (load_error),
@@ -482,7 +488,7 @@ module tenon (
     .rst_ni,
     .clear_i    (clear),
     .halt_i     (halt),
-    .cmd_valid_i(unit_start[dma_pkg::UNIT_ST]),
+    .cmd_valid_i(unit_valid[dma_pkg::UNIT_ST]),
     .cmd_ready_o(st_ready),
     .cmd_i      (st_cmd),
     .done_o     (st_done),
@@ -532,18 +538,18 @@ module tenon (
     .st_addr_i    (st_addr),
     .st_gnt_o     (st_gnt),
     .st_rdata_o   (st_rdata),
-    .gemm_valid_i (unit_start[dma_pkg::UNIT_GEMM]),
+    .gemm_valid_i (unit_valid[dma_pkg::UNIT_GEMM]),
     .gemm_cmd_i   (gemm_head),
     .gemm_ready_o (gemm_ready),
     .gemm_done_o  (gemm_done),
     .gemm_error_o (gemm_error),
     .gemm_active_o(gemm_active),
-    .alu_valid_i  (unit_start[dma_pkg::UNIT_ALU]),
+    .alu_valid_i  (unit_valid[dma_pkg::UNIT_ALU]),
     .alu_cmd_i    (alu_head),
     .alu_ready_o  (alu_ready),
     .alu_done_o   (alu_done),
     .alu_error_o  (alu_error),
-    .rq_valid_i   (unit_start[dma_pkg::UNIT_RQ]),
+    .rq_valid_i   (unit_valid[dma_pkg::UNIT_RQ]),
     .rq_cmd_i     (rq_head),
     .rq_ready_o   (rq_ready),
     .rq_done_o    (rq_done),
@@ -597,7 +603,7 @@ module tenon (
                                              (32'(m_axi_gmem_awlen) + 1) * tenon_pkg::AXI_BYTES <= 4096);
     end
     if (rst_ni & (|unit_start)) begin
-      AUnitStartsOnlyWithACommandAndWhenItIsReady: assert ((unit_start & ~(head_valid & engine_ready)) == 8'd0);
+      AUnitStartsOnlyWithACommandAndWhenItIsReady: assert ((unit_start & ~unit_ready) == 8'd0);
       NothingStartsAfterAStop: assert (!stop);
     end
     if (rst_ni & done) begin

@@ -1,7 +1,8 @@
 // BLOCK_OUT lanes, each with its slice of the weight scratchpad, a dot product and an accumulation. Stages, enabled by
-// gemm: c reads weights, d products, e groups, f sums, g adds to the accumulator; the result of g is written to acc in
-// the same cycle, and kept for the next step, which uses it if its dst is the same. With SERIAL_PRODUCTS the stages d, e
-// and f are one, of eight cycles, each of which takes a bit of the inputs.
+// gemm: c reads weights, d takes them and the inputs, e products, f groups, g sums and takes the accumulator, h adds. The
+// result of h is written to acc in the same cycle, and kept: it is the accumulator of the next two steps if their dst
+// is the same. With SERIAL_PRODUCTS the stages d, e and f are one, of eight cycles, each of which takes a bit of the
+// inputs; with IN_ORDER as well, g adds.
 module tensor_core (
   input  logic                                clk_i,
   // Loads of weights: one lane of one element.
@@ -15,14 +16,20 @@ module tensor_core (
   input  logic                                e_en_i,
   input  logic                                f_en_i,
   input  logic                                g_en_i,
+  input  logic                                g_sum_i,      // a sum is made, not only with an accumulator
+  input  logic                                h_en_i,
   input  logic [tenon_pkg::WGT_AW-1:0]        c_wgt_addr_i,
   input  logic [tenon_pkg::BLOCK_IN*8-1:0]    d_inp_i,
   input  logic                                g_zero_i,     // acc reads as 0
-  input  logic                                g_forward_i,  // acc reads as the last result
-  input  logic                                g_reset_i,    // the dot product counts as 0
+  input  logic                                g_newest_i,   // acc reads as the result of h
+  input  logic                                g_newer_i,    // else as the one before it
   input  logic [tenon_pkg::BLOCK_OUT*32-1:0]  g_acc_i,
-  output logic [tenon_pkg::BLOCK_OUT*32-1:0]  g_result_o
+  input  logic                                w_reset_i,    // the dot product of the step that is written counts as 0
+  output logic [tenon_pkg::BLOCK_OUT*32-1:0]  w_result_o
 );
+
+  localparam logic Serial = tenon_pkg::SERIAL_PRODUCTS != 0;
+  localparam logic Short  = Serial & tenon_pkg::IN_ORDER != 0;
 
   localparam int LaneBits = $clog2(tenon_pkg::BLOCK_OUT);
   localparam int SumWidth = 16 + $clog2(tenon_pkg::BLOCK_IN);
@@ -48,12 +55,26 @@ module tensor_core (
     assign d_bits[i] = value[~d_pass_i];
   end
   logic unused_serial;
-  assign unused_serial = ^{d_bits, d_pass_i, e_en_i, f_en_i};
+  assign unused_serial = ^{d_bits, d_pass_i, e_en_i, f_en_i, g_sum_i, h_en_i};
+
+  // The operands.
+  logic [VectorBits-1:0] inputs;
+  if (Serial) begin : g_no_inputs
+    assign inputs = d_inp_i;
+  end else begin : g_inputs
+    logic [VectorBits-1:0] inputs_q;
+    always_ff @(posedge clk_i) begin
+      if (d_en_i) inputs_q <= d_inp_i;
+    end
+    assign inputs = inputs_q;
+  end
+  logic unused_inputs;
+  assign unused_inputs = ^inputs;
 
   for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
-    logic [tenon_pkg::BLOCK_IN*8-1:0] weights;
-    logic signed [SumWidth-1:0]       sum;
-    logic [31:0]                      base, addend, result, result_q;
+    logic [VectorBits-1:0]      read_weights, weights;
+    logic signed [SumWidth-1:0] sum, addend;
+    logic [31:0]                base, result;
 
     prim_ram_1r1w #(
       .Width    (tenon_pkg::BLOCK_IN * 8),
@@ -66,8 +87,17 @@ module tensor_core (
       .wdata_i(wgt_wdata_i),
       .re_i   (c_en_i),
       .raddr_i(c_wgt_addr_i),
-      .rdata_o(weights)
+      .rdata_o(read_weights)
     );
+    if (Serial) begin : g_no_weights
+      assign weights = read_weights;
+    end else begin : g_weights
+      logic [VectorBits-1:0] weights_q;
+      always_ff @(posedge clk_i) begin
+        if (d_en_i) weights_q <= read_weights;
+      end
+      assign weights = weights_q;
+    end
 
     // An even lane's instance computes the next lane's sum too, where products are packed.
     if (tenon_pkg::SERIAL_PRODUCTS != 0) begin : g_serial
@@ -88,10 +118,10 @@ module tensor_core (
         .SumWidth(SumWidth)
       ) u_dot (
         .clk_i,
-        .product_en_i(d_en_i),
-        .group_en_i  (e_en_i),
-        .sum_en_i    (f_en_i),
-        .a_i         (d_inp_i),
+        .product_en_i(e_en_i),
+        .group_en_i  (f_en_i),
+        .sum_en_i    (g_sum_i),
+        .a_i         (inputs),
         .b_i         (weights),
         .sum_o       (sum)
       );
@@ -101,10 +131,10 @@ module tensor_core (
         .SumWidth(SumWidth)
       ) u_dot (
         .clk_i,
-        .product_en_i(d_en_i),
-        .group_en_i  (e_en_i),
-        .sum_en_i    (f_en_i),
-        .a_i         (d_inp_i),
+        .product_en_i(e_en_i),
+        .group_en_i  (f_en_i),
+        .sum_en_i    (g_sum_i),
+        .a_i         (inputs),
         .b0_i        (all_weights[l*VectorBits+:VectorBits]),
         .b1_i        (all_weights[(l+1)*VectorBits+:VectorBits]),
         .sum0_o      (pair_sums[l*SumWidth+:SumWidth]),
@@ -116,20 +146,37 @@ module tensor_core (
     end
     assign all_weights[l*VectorBits+:VectorBits] = weights;
 
-    always_comb begin
-      base   = 'x;
-      addend = 'x;
-      result = 'x;
-      if (g_en_i) begin
-        base   = g_zero_i ? 32'd0 : g_forward_i ? result_q : g_acc_i[l*32+:32];
-        addend = g_reset_i ? 32'd0 : 32'(sum);
-        result = base + addend;
+    if (Short) begin : g_short
+      logic unused_forward;
+      assign unused_forward = ^{g_newest_i, g_newer_i};
+      assign base   = g_zero_i ? 32'd0 : g_acc_i[l*32+:32];
+      assign addend = sum;
+      always_comb begin
+        result = 'x;
+        if (g_en_i) result = base + (w_reset_i ? 32'd0 : 32'(addend));
+      end
+    end else begin : g_added
+      logic [31:0] base_q, result_q;
+      assign base = base_q;
+      always_ff @(posedge clk_i) begin
+        if (g_en_i) base_q <= g_zero_i ? 32'd0 : g_newest_i ? result : g_newer_i ? result_q : g_acc_i[l*32+:32];
+        if (h_en_i) result_q <= result;
+      end
+      if (Serial) begin : g_kept
+        logic signed [SumWidth-1:0] addend_q;
+        always_ff @(posedge clk_i) begin
+          if (g_sum_i) addend_q <= sum;
+        end
+        assign addend = addend_q;
+      end else begin : g_summed
+        assign addend = sum;
+      end
+      always_comb begin
+        result = 'x;
+        if (h_en_i) result = base + (w_reset_i ? 32'd0 : 32'(addend));
       end
     end
-    always_ff @(posedge clk_i) begin
-      if (g_en_i) result_q <= result;
-    end
-    assign g_result_o[l*32+:32] = result;
+    assign w_result_o[l*32+:32] = result;
   end
 
 `ifndef SYNTHESIS

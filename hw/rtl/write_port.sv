@@ -35,7 +35,7 @@ module write_port (
   localparam int Bursts = tenon_pkg::IN_ORDER == 0 ? 7 : 1;  // without response
 
   // --------------------------------------------------------------------------------------------------------- addresses
-  logic        burst_valid, burst_ready, length_ready;
+  logic        burst_valid, burst_ready, length_ready, busy;
   logic [tenon_pkg::ADDR_BITS-1:0] burst_addr;
   logic [8:0]  burst_beats;
 
@@ -51,6 +51,7 @@ module write_port (
     .run_ready_o,
     .run_addr_i,
     .run_bytes_i,
+    .busy_o       (busy),
     .burst_valid_o(burst_valid),
     .burst_ready_i(burst_ready),
     .burst_addr_o (burst_addr),
@@ -129,7 +130,7 @@ module write_port (
 
   // --------------------------------------------------------------------------------------------------------- responses
   logic error_q;
-  assign done_o  = ~burst_valid & open_q == 4'd0;
+  assign done_o  = ~busy & open_q == 4'd0;
   assign idle_o  = open_q == 4'd0;
   assign error_o = error_q;
 

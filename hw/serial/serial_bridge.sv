@@ -53,30 +53,36 @@ module serial_bridge (
   } state_e;
 
   // ------------------------------------------------------------------------------------------------------- bytes
-  logic       rx_valid, tx_valid, tx_ready;
-  logic [7:0] rx_data, tx_data;
+  logic       line_valid, tx_valid, tx_ready;
+  logic [7:0] line_data, tx_data;
 
   uart_rx #(.ClocksPerBit(serial_pkg::CLOCKS_PER_BIT)) u_rx (
-    .clk_i, .rst_ni, .rx_i, .valid_o(rx_valid), .data_o(rx_data)
+    .clk_i, .rst_ni, .rx_i, .valid_o(line_valid), .data_o(line_data)
   );
   uart_tx #(.ClocksPerBit(serial_pkg::CLOCKS_PER_BIT)) u_tx (
     .clk_i, .rst_ni, .valid_i(tx_valid), .ready_o(tx_ready), .data_i(tx_data), .tx_o
   );
 
-  logic       rx_escaped_q, frame_end, escape, byte_valid, bad_escape;
+  // What a byte of the line means, in registers.
+  logic       rx_escaped_q, rx_valid, frame_end, byte_valid, bad_escape, is_end, is_escape;
   logic [7:0] rx_byte;
 
-  assign frame_end  = rx_valid & rx_data == serial_pkg::END;
-  assign escape     = rx_valid & rx_data == serial_pkg::ESCAPE;
-  assign byte_valid = rx_valid & ~frame_end & ~escape;
-  assign bad_escape = escape & rx_escaped_q | byte_valid & rx_escaped_q & rx_data != serial_pkg::ESCAPED_END &
-                      rx_data != serial_pkg::ESCAPED_ESCAPE;
-  assign rx_byte    = ~rx_escaped_q ? rx_data :
-                      rx_data == serial_pkg::ESCAPED_END ? serial_pkg::END : serial_pkg::ESCAPE;
-
+  assign is_end    = line_data == serial_pkg::END;
+  assign is_escape = line_data == serial_pkg::ESCAPE;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) rx_escaped_q <= 1'b0;
-    else if (rx_valid) rx_escaped_q <= escape;
+    if (!rst_ni) {rx_escaped_q, rx_valid, frame_end, byte_valid, bad_escape} <= 5'd0;
+    else begin
+      rx_valid   <= line_valid;
+      frame_end  <= line_valid & is_end;
+      byte_valid <= line_valid & ~is_end & ~is_escape;
+      bad_escape <= line_valid & rx_escaped_q & ~is_end & line_data != serial_pkg::ESCAPED_END &
+                    line_data != serial_pkg::ESCAPED_ESCAPE;
+      if (line_valid) rx_escaped_q <= is_escape;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    rx_byte <= ~rx_escaped_q ? line_data :
+               line_data == serial_pkg::ESCAPED_END ? serial_pkg::END : serial_pkg::ESCAPE;
   end
 
   // --------------------------------------------------------------------------------------------- request and response
@@ -92,8 +98,8 @@ module serial_bridge (
   logic [31:0] crc;
   logic        receives, is_write, is_read, is_hello, is_register, executes, fetches;
   logic        in_registers_q, in_memory_q, words_good_q, repeated_q;
-  logic        sends, sent, raw_escape;
-  logic [7:0]  raw;
+  logic        sends, sent, raw_escape, ready_q;
+  logic [7:0]  raw, next_raw;
 
   assign is_hello     = operation_q == serial_pkg::HELLO;
   assign is_register  = operation_q == serial_pkg::READ_REGISTER | operation_q == serial_pkg::WRITE_REGISTER;
@@ -114,10 +120,18 @@ module serial_bridge (
   // The bytes of a response. A byte is sent as one or two, and counts for the CRC once.
   assign sends      = state_q == Begin | state_q == Sequence | state_q == Status | state_q == Data | state_q == Crc |
                       state_q == End;
-  assign raw        = state_q == Sequence ? sequence_q : state_q == Status ? result_q :
+  assign next_raw   = state_q == Sequence ? sequence_q : state_q == Status ? result_q :
                       state_q == Data ? data_q[7:0] : ~crc[7:0];
-  assign raw_escape = raw == serial_pkg::END | raw == serial_pkg::ESCAPE;
-  assign tx_valid   = sends & ~crc_busy;
+  assign tx_valid   = sends & ready_q;
+  // A byte is in its register for a cycle before it is sent.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) ready_q <= 1'b0;
+    else ready_q <= sends & ~crc_busy & ~(tx_valid & tx_ready);
+  end
+  always_ff @(posedge clk_i) begin
+    raw        <= next_raw;
+    raw_escape <= next_raw == serial_pkg::END | next_raw == serial_pkg::ESCAPE;
+  end
   assign sent       = tx_valid & tx_ready & (state_q == Begin | state_q == End | ~raw_escape | tx_escaped_q);
   always_comb begin
     if (state_q == Begin | state_q == End) tx_data = serial_pkg::END;

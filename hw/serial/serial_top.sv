@@ -61,6 +61,51 @@ module serial_top (
   );
 
   if (serial_pkg::SDRAM != 0) begin : g_sdram
+    // The bursts and the data of writes pass registers: a beat of 32 bits takes the SDRAM two cycles or more.
+    logic                            s_awvalid, s_awready, s_wvalid, s_wready, s_arvalid, s_arready;
+    logic [63:0]                     s_awaddr, s_araddr;
+    logic [7:0]                      s_awlen, s_arlen;
+    logic [1:0]                      s_arid;
+    logic [tenon_pkg::AXI_BITS-1:0]  s_wdata;
+    logic [tenon_pkg::AXI_BYTES-1:0] s_wstrb;
+
+    stream_register #(
+      .Width(72)
+    ) u_aw (
+      .clk_i,
+      .rst_ni,
+      .valid_i(m_awvalid),
+      .ready_o(m_awready),
+      .data_i ({m_awaddr, m_awlen}),
+      .valid_o(s_awvalid),
+      .ready_i(s_awready),
+      .data_o ({s_awaddr, s_awlen})
+    );
+    stream_register #(
+      .Width(tenon_pkg::AXI_BYTES * 9)
+    ) u_w (
+      .clk_i,
+      .rst_ni,
+      .valid_i(m_wvalid),
+      .ready_o(m_wready),
+      .data_i ({m_wstrb, m_wdata}),
+      .valid_o(s_wvalid),
+      .ready_i(s_wready),
+      .data_o ({s_wstrb, s_wdata})
+    );
+    stream_register #(
+      .Width(74)
+    ) u_ar (
+      .clk_i,
+      .rst_ni,
+      .valid_i(m_arvalid),
+      .ready_o(m_arready),
+      .data_i ({m_araddr, m_arlen, m_arid}),
+      .valid_o(s_arvalid),
+      .ready_i(s_arready),
+      .data_o ({s_araddr, s_arlen, s_arid})
+    );
+
     sdram_memory u_memory (
       .clk_i,
       .rst_ni,
@@ -71,22 +116,22 @@ module serial_top (
       .rvalid_word_o(mem_rvalid),
       .rdata_o    (mem_rdata),
       .busy_o     (mem_busy),
-      .awvalid_i  (m_awvalid),
-      .awready_o  (m_awready),
-      .awaddr_i   (m_awaddr),
-      .awlen_i    (m_awlen),
-      .wvalid_i   (m_wvalid),
-      .wready_o   (m_wready),
-      .wdata_axi_i(m_wdata),
-      .wstrb_i    (m_wstrb),
+      .awvalid_i  (s_awvalid),
+      .awready_o  (s_awready),
+      .awaddr_i   (s_awaddr),
+      .awlen_i    (s_awlen),
+      .wvalid_i   (s_wvalid),
+      .wready_o   (s_wready),
+      .wdata_axi_i(s_wdata),
+      .wstrb_i    (s_wstrb),
       .bvalid_o   (m_bvalid),
       .bready_i   (m_bready),
       .berror_o   (m_berror),
-      .arvalid_i  (m_arvalid),
-      .arready_o  (m_arready),
-      .araddr_i   (m_araddr),
-      .arid_i     (m_arid),
-      .arlen_i    (m_arlen),
+      .arvalid_i  (s_arvalid),
+      .arready_o  (s_arready),
+      .araddr_i   (s_araddr),
+      .arid_i     (s_arid),
+      .arlen_i    (s_arlen),
       .rvalid_o   (m_rvalid),
       .rready_i   (m_rready),
       .rdata_axi_o(m_rdata),

@@ -20,14 +20,15 @@ module uart_rx #(
 
   assign rx      = sync_q[1];
   assign sample  = bits_q != 4'd0 & count_q == '0;
-  assign valid_o = sample & bits_q == 4'd1 & rx;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      sync_q <= 2'b11;
-      bits_q <= 4'd0;
+      sync_q  <= 2'b11;
+      bits_q  <= 4'd0;
+      valid_o <= 1'b0;
     end else begin
-      sync_q <= {sync_q[0], rx_i};
+      sync_q  <= {sync_q[0], rx_i};
+      valid_o <= sample & bits_q == 4'd1 & rx;
       if (bits_q == 4'd0) bits_q <= rx ? 4'd0 : 4'd10;
       else if (sample) bits_q <= bits_q == 4'd10 & rx ? 4'd0 : bits_q - 4'd1;
     end

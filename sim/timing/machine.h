@@ -69,7 +69,12 @@ class Machine {
  public:
   Machine(const spec::Config& config, const Launch& launch, std::span<const spec::Decoded> stream, bool timeline,
           const Parameters& parameters)
-      : config_(config), launch_(launch), stream_(stream), record_(timeline), p_(parameters), due_(stream.size()) {
+      : config_(config),
+        launch_(launch),
+        stream_(stream),
+        record_(timeline),
+        p_(parameters.of(config)),
+        due_(stream.size()) {
     for (size_t i = 0; i < launch.tokens.size(); ++i) {
       tokens_.at(i / spec::kEngines, i % spec::kEngines) = launch.tokens[i];
     }
@@ -122,7 +127,8 @@ class Machine {
   }
   const spec::Instruction& instruction(size_t i) const { return stream_[i].instruction; }
   size_t width() const { return launch_.profile == spec::Profile::kNative ? 2 : 1; }
-  uint64_t decode_interval() const { return config_.in_order ? cycles(p_.decode) + 1 : width(); }
+  // Decode advances every second cycle.
+  uint64_t decode_interval() const { return config_.in_order ? cycles(p_.decode) + 1 : 2; }
   static uint64_t cycles(int c) { return static_cast<uint64_t>(c); }
   size_t in_flight() const { return config_.in_order ? 1 : 2; }  // instructions that a sequencer has started
   size_t class_of(size_t i) const { return static_cast<size_t>(spec::engine_of(instruction(i))); }
@@ -153,7 +159,7 @@ class Machine {
   const Launch& launch_;
   std::span<const spec::Decoded> stream_;
   const bool record_;
-  const Parameters& p_;
+  const Parameters p_;
   Tokens tokens_;
   std::array<Class, spec::kEngines> classes_;
   std::array<Reader, kReaders> readers_;

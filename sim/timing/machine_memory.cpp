@@ -110,21 +110,21 @@ void Machine::begin_load(size_t i, Reader& r, size_t reader) {
   const TransferPlan p = plan(config_, *dma_of(config_, instruction(i), launch_.bases));
   handed_[reader] = now_;
   if (p.bursts.empty()) {
-    r.used = std::max(r.used, now_ + 1) + p.tail;
+    r.used = std::max(r.used, now_ + cycles(p_.start) + 1) + p.tail;
     return finish_at(r.used + 1, i);
   }
-  r.used = std::max(r.used, now_ + 1);
+  r.used = std::max(r.used, now_ + cycles(p_.start) + 1);
   for (size_t b = 0; b < p.bursts.size(); ++b) {
     const bool last = b + 1 == p.bursts.size();
     r.pending.push_back({p.bursts[b], i, last, last ? p.tail : 0});
   }
   r.last_row = p.last_row;
-  schedule(reader, now_ + cycles(p_.address));
+  schedule(reader, now_ + cycles(p_.start + p_.address));
 }
 
 void Machine::begin_store(size_t i) {
   const TransferPlan p = plan(config_, *dma_of(config_, instruction(i), launch_.bases));
-  uint64_t time = now_ + cycles(p_.store_pipeline), end = time;
+  uint64_t time = now_ + cycles(p_.start + p_.store_pipeline), end = time;
   std::deque<uint64_t> open;
   for (const Burst& b : p.bursts) {
     time += b.idle_work;
@@ -138,7 +138,7 @@ void Machine::begin_store(size_t i) {
     result_.write_beats += b.beats;
     ++result_.write_bursts;
   }
-  end = std::max(end, time + p.tail);
+  end = std::max(end, time + p.tail) + cycles(p_.store_done);
   unit_free_[n(Unit::kSt)] = end + 1;
   finish_at(end, i);
   const Dma dma = *dma_of(config_, instruction(i), launch_.bases);

@@ -13,6 +13,7 @@ bool Machine::unit_ready(Unit unit) const {
     const bool room = config_.in_order ? r.pending.empty() && r.used < now_ : r.pending.size() <= r.last_row;
     return room && handed_[n(unit)] < now_;
   }
+  if (unit == Unit::kGemm) return unit_free_[n(unit)] <= now_ + cycles(p_.start);  // a start waits for its last step
   return unit_free_[n(unit)] <= now_;
 }
 
@@ -35,7 +36,8 @@ void Machine::try_class(size_t c) {
       if (unit != Unit::kNone && unit != stays && !loads) return;
     }
     if (!unit_ready(unit)) {
-      if (n(unit) >= n(Unit::kGemm)) try_at(std::max(unit_free_[n(unit)], now_ + 1), c);
+      const uint64_t ahead = unit == Unit::kGemm ? cycles(p_.start) : 0;
+      if (n(unit) >= n(Unit::kGemm)) try_at(std::max(unit_free_[n(unit)] - ahead, now_ + 1), c);
       else if (handed_[n(unit)] >= now_) try_at(handed_[n(unit)] + 1, c);
       return;
     }
@@ -53,23 +55,24 @@ void Machine::try_class(size_t c) {
 
 void Machine::begin(size_t i, Unit unit) {
   const uint64_t work = std::max<uint64_t>(steps(config_, instruction(i)), 1);
+  const uint64_t start = now_ + cycles(p_.start);
   switch (unit) {
     case Unit::kLdi:
     case Unit::kLdw:
     case Unit::kLdm: return begin_load(i, readers_[n(unit)], n(unit));
     case Unit::kGemm:
-      unit_free_[n(unit)] = now_ + work;
-      gemm_quiet_ = now_ + steps_without_read(instruction(i));
-      finish_at(now_ + work + cycles(p_.gemm_pipeline), i);
+      unit_free_[n(unit)] = start + work;
+      gemm_quiet_ = start + steps_without_read(instruction(i));
+      finish_at(start + work + cycles(p_.gemm_pipeline), i);
       for (Victim& v : victims_) contend(v, Unit::kGemm);
       return;
     case Unit::kAlu:
     case Unit::kRq: {
-      const uint64_t end = now_ + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline);
+      const uint64_t end = start + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline);
       unit_free_[n(unit)] = end + 1;
       finish_at(end, i);
       if (unit == Unit::kRq) {
-        victims_[1] = {i, unit, now_ + work, 1};
+        victims_[1] = {i, unit, start + work, 1};
         contend(victims_[1]);
       } else {
         for (Victim& v : victims_) contend(v, Unit::kAlu);

@@ -4,6 +4,20 @@
 
 namespace tenon::sim::timing {
 
+Parameters Parameters::of(const spec::Config& config) const {
+  if (!config.in_order) return *this;
+  Parameters p = *this;
+  p.start = 0;
+  p.address -= 2;
+  p.beat -= 2;
+  p.decode -= 1;
+  p.gemm_pipeline -= 1;
+  p.store_pipeline -= 2;
+  p.store_done = 0;
+  p.launch -= 2;
+  return p;
+}
+
 Result Machine::run() {
   begin_fetch();
   while (!events_.empty()) {
@@ -17,7 +31,7 @@ Result Machine::run() {
       case Event::kTry: try_class(e.index); break;
     }
   }
-  result_.cycles = stream_.empty() ? last_ : last_ + static_cast<uint64_t>(p_.launch);
+  result_.cycles = stream_.empty() ? last_ : last_ + static_cast<uint64_t>(p_.end);
   return std::move(result_);
 }
 

@@ -24,20 +24,25 @@
 namespace tenon::sim::timing {
 
 // Latencies and limits, in cycles. Those of memory are the AXI memory model's of the Verilated RTL; all others the
-// RTL's.
+// RTL's. In order, the registers between the stages of units are absent (`of`).
 struct Parameters {
   int read_latency = 60;   // from a burst's address to its first beat
   int write_latency = 40;  // from a burst's last beat to its response
   int outstanding = 16;    // bursts that the memory accepts at a time
-  int address = 3;         // from a load's start to its first address at the port
-  int beat = 4;            // from a beat at the port to its use
-  int decode = 6;          // from an instruction's last beat to its entry into a queue
-  int gemm_pipeline = 7;   // from the last step to done
+  int start = 1;           // from a sequencer's start to the unit's
+  int address = 5;         // from a load's start to its first address at the port
+  int beat = 6;            // from a beat at the port to its use
+  int decode = 7;          // from an instruction's last beat to its entry into a queue
+  int gemm_pipeline = 8;   // from the last step to done
   int alu_pipeline = 4;
   int rq_pipeline = 11;
-  int store_pipeline = 5;  // from a store's start to its first beat
+  int store_pipeline = 7;  // from a store's start to its first beat
+  int store_done = 1;      // from the last response to done
   int open_writes = 6;     // write bursts that the store unit keeps open
-  int launch = 1;          // from ap_start to the first address, and from the last instruction to the end
+  int launch = 3;          // from ap_start to the first address
+  int end = 1;             // from the last instruction to the end
+
+  Parameters of(const spec::Config& config) const;
 };
 
 struct Launch {

@@ -277,7 +277,7 @@ TEST_F(ComputeTest, RatesAreOneStepACycle) {
   }
   uint64_t start = bench.cycle;
   ASSERT_TRUE(bench.run());
-  EXPECT_EQ(bench.gemm_done.back().cycle - start, 3 * 128u + 7);
+  EXPECT_EQ(bench.gemm_done.back().cycle - start, 3 * 128u + 8);
   EXPECT_EQ(bench.active_cycles, 3 * 128u);
 
   RqCommand rq;
