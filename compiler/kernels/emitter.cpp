@@ -7,6 +7,7 @@
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/kernels/accesses.h"
+#include "compiler/loop/access.h"
 #include "compiler/loop/rearrange.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/tree.h"
@@ -20,6 +21,12 @@ loop::Ranges ranges_of(const Dims& dims) {
   loop::Ranges ranges;
   for (const Dim size : dims) ranges.push_back({{}, size});
   return ranges;
+}
+
+Dims symbolic_indices(Context& context, size_t rank) {
+  Dims at;
+  for (size_t i = 0; i < rank; ++i) at.push_back(context.dim(context.symbol(fmt::format("i{}", i))));
+  return at;
 }
 
 // The partial sum with one more term.
@@ -201,22 +208,29 @@ LazyTensor Emitter::reduce(std::string_view name, Sum sum) {
   return from_buffer(to, std::move(sum.dims), dtype);
 }
 
-// Whether consecutive terms are contiguous in memory.
-bool Emitter::is_contiguous_sum(const Sum& sum) {
-  Dims at;
-  for (size_t i = 0; i < sum.dims.size() + sum.over.size(); ++i)
-    at.push_back(context_.dim(context_.symbol(fmt::format("r{}", i))));
-  const Symbol last = *at.back().variable();
+// Whether the elements that the expression loads are contiguous in memory along the index.
+bool Emitter::is_contiguous(const Expr& element, Symbol index) {
   bool is_contiguous = false, is_strided = false;
-  loop::for_each_node(sum.term(at), [&](const loop::ExprNode& node) {
+  loop::for_each_node(element, [&](const loop::ExprNode& node) {
     is_strided |= std::holds_alternative<loop::LetIndex>(node.form);
     const auto* load = std::get_if<loop::Load>(&node.form);
     if (!load) return;
-    const auto step = stride(context_, last, offset(context_, builder_.function().buffer(load->buffer), load->indices));
+    const auto step =
+        stride(context_, index, offset(context_, builder_.function().buffer(load->buffer), load->indices));
     is_contiguous |= step == 1;
     is_strided |= step != 1 && step != 0;
   });
   return is_contiguous && !is_strided;
+}
+
+bool Emitter::is_contiguous(const LazyTensor& value, size_t axis) {
+  const Dims at = symbolic_indices(context_, value.rank());
+  return is_contiguous(value.at(at), *at[axis].variable());
+}
+
+bool Emitter::is_contiguous_sum(const Sum& sum) {
+  const Dims at = symbolic_indices(context_, sum.dims.size() + sum.over.size());
+  return is_contiguous(sum.term(at), *at.back().variable());
 }
 
 // Partial sums in the lanes of a vector, and then their sum. Each term of the tail, which has fewer than a vector, is
@@ -298,8 +312,7 @@ void Emitter::flush() {
 
 // Whether all results are the pending contraction, or elementwise functions of it: they read it at their own indices.
 bool Emitter::reads_in_place(const std::vector<LazyTensor>& results) {
-  Dims at;
-  for (size_t i = 0; i < pending_->dims.size(); ++i) at.push_back(context_.dim(context_.symbol(fmt::format("i{}", i))));
+  const Dims at = symbolic_indices(context_, pending_->dims.size());
   return std::ranges::all_of(results, [&](const LazyTensor& result) {
     if (result.dims != pending_->dims || (result.buffer && *result.buffer != pending_->buffer)) return false;
     bool in_place = true, reads = false;
@@ -395,15 +408,66 @@ void Emitter::require(Dim size, std::string message) {
   if (std::ranges::find(required_, requirement) == required_.end()) required_.push_back(std::move(requirement));
 }
 
-Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results, const schedules::UserSchedule* own) {
+// Stores a result with its axes in another order, and so the temporaries of its sizes that its stages read. The loops
+// of the stages that write them are in this order then, where no template expects another one.
+Status Emitter::store_transposed(loop::Function& function, size_t result, const std::vector<BufferId>& results,
+                                 const std::vector<int64_t>& axes) {
+  const auto sizes_of = [&](BufferId buffer) {
+    Dims sizes;
+    for (const loop::BufferAxis& axis : function.buffer(buffer).axes) sizes.push_back(axis.extent);
+    return sizes;
+  };
+  std::vector<BufferId> stored{results[result]};
+  std::vector<std::pair<Symbol, std::vector<Symbol>>> writers;  // with the loops of the axes, in the new order
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* alloc = std::get_if<loop::Alloc>(&stmt.form);
+    if (alloc && sizes_of(alloc->buffer) == sizes_of(results[result]) && !std::ranges::count(results, alloc->buffer))
+      stored.push_back(alloc->buffer);
+  });
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* stage = std::get_if<loop::Stage>(&stmt.form);
+    const auto* store = stage && stage->body.size() == 1 ? std::get_if<loop::Store>(&stage->body[0].form) : nullptr;
+    if (!store || !std::ranges::count(stored, store->buffer) || is_of_template(stage->name)) return;
+    std::vector<Symbol> loops;
+    for (const int64_t axis : axes) {
+      const auto index = loop::over_loops(context_, *stage, {store->indices[static_cast<size_t>(axis)]})[0].variable();
+      if (index) loops.push_back(*index);
+    }
+    writers.emplace_back(stage->name, std::move(loops));
+  });
+  std::string order, new_order;
+  for (size_t i = 0; i < axes.size(); ++i) order += fmt::format("#{} ", i), new_order += fmt::format(" #{}", axes[i]);
+  loop::Schedule schedule(context_, function);
+  for (const BufferId buffer : stored) {
+    const Status status = schedule.apply(
+        fmt::format("layout({}, {}->{})", context_.name(function.buffer(buffer).name), order, new_order));
+    if (!status && buffer == results[result]) return status;
+  }
+  for (const auto& [stage, loops] : writers) (void)schedule.reorder(stage, loops);  // the order costs time alone
+  function = std::move(schedule).take();
+  return {};
+}
+
+bool Emitter::is_of_template(Symbol stage) const {
+  return std::ranges::any_of(patterns_, [&](const OperatorPattern& pattern) {
+    return std::visit([&](const auto& stages) { return stages.results == stage; }, pattern.stages);
+  });
+}
+
+Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& wanted, const schedules::UserSchedule* own) {
+  // A GPU's threads store a transposed result as fast as any other. A processor's vectors do not: there the transposing
+  // loops follow those that compute it.
+  std::vector<LazyTensor> results = wanted;
+  for (LazyTensor& result : results)
+    if (result.view && machine_.threads > 0) result = LazyTensor(result.view->of);
   std::vector<BufferId> buffers;
-  const std::optional<BufferId> fused =
-      pending_ && reads_in_place(results) ? std::optional(pending_->buffer) : std::nullopt;
-  if (fused) {
+  const bool is_fused = pending_ && reads_in_place(results);
+  const BufferId contraction = is_fused ? pending_->buffer : BufferId{};
+  if (is_fused) {
     std::vector<TileResult> into;
     for (const LazyTensor& result : results) {
       buffers.push_back(builder_.temporary(unique("y"), ranges_of(result.dims), result.dtype));
-      into.push_back({buffers.back(), [result, contraction = *fused](const Dims& at, const Expr& sum) {
+      into.push_back({buffers.back(), [result, contraction](const Dims& at, const Expr& sum) {
                         return loop::rewrite(result.at(at), [&](const loop::ExprNode& node) -> Expr {
                           const auto* load = std::get_if<loop::Load>(&node.form);
                           return load && load->buffer == contraction ? sum : nullptr;
@@ -414,7 +478,7 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results,
     pending_.reset();
   }
   flush();
-  for (const LazyTensor& result : fused ? std::vector<LazyTensor>() : results) {
+  for (const LazyTensor& result : is_fused ? std::vector<LazyTensor>() : results) {
     const bool is_own_buffer = result.buffer && temporaries_.contains(*result.buffer) &&
                                std::ranges::find(buffers, *result.buffer) == buffers.end();
     if (is_own_buffer) {
@@ -426,8 +490,11 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& results,
     }
   }
   TENON_TRY_ASSIGN(function, builder_.build());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i].view && machine_.threads > 0)
+      TENON_TRY(store_transposed(*function, i, buffers, wanted[i].view->axes));
   for (const BufferId buffer : buffers) free_from_alloc(function->body, buffer);
-  if (fused) free_from_alloc(function->body, *fused);  // has no reader
+  if (is_fused) free_from_alloc(function->body, contraction);  // has no reader
   function->results = buffers;
   function->required = std::move(required_);
   TENON_TRY(loop::verify(context_, *function));

@@ -36,6 +36,8 @@ inline bool is_empty(const Dims& dims) {
 // The element at these indices, one for each dim.
 using ElementFunction = std::function<Expr(const Dims& at)>;
 
+struct TransposedView;
+
 // A tensor whose elements are expressions; stored only where it has a buffer.
 struct LazyTensor {
   Dims dims;
@@ -44,8 +46,15 @@ struct LazyTensor {
   std::optional<BufferId> buffer = std::nullopt;  // that stores the elements, if one does
   std::shared_ptr<const Tensor> constant = nullptr;
   std::shared_ptr<const LazyTensor> stored_as = nullptr;  // in f16 or bf16, where it was widened (short_floats.h)
+  std::shared_ptr<const TransposedView> view = nullptr;   // where it is another tensor, transposed
 
   size_t rank() const { return dims.size(); }
+};
+
+// A tensor with its axes in another order: axis i is axis axes[i] of `of`.
+struct TransposedView {
+  LazyTensor of;
+  std::vector<int64_t> axes;
 };
 
 // The operand of a kernel's parameter: the index of an argument of the group, or a constant.
@@ -82,6 +91,8 @@ class Emitter {
   // The tensor, computed once into a buffer; returned as it is where it is stored already.
   LazyTensor stored(std::string_view name, const LazyTensor& value);
   LazyTensor from_buffer(BufferId buffer, Dims dims, DType dtype);
+  // Whether elements that are adjacent along the axis are adjacent in memory.
+  bool is_contiguous(const LazyTensor& value, size_t axis);
   // A buffer filled with one value; overwrite() then assigns a region of it: for each point of `region`, at() returns
   // the indices in the buffer and the new element.
   LazyTensor overwritten(std::string_view name, Dims dims, const Expr& value);
@@ -165,12 +176,16 @@ class Emitter {
   static Expr counted(const Expr& index, Dim extent);
   BufferId temporary(std::string_view name, const Dims& dims, DType dtype);
   BufferId parameter(const std::shared_ptr<const Tensor>& tensor);
+  bool is_contiguous(const Expr& element, Symbol index);
   bool is_contiguous_sum(const Sum& sum);
   LazyTensor reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
   size_t choose_option(size_t op, std::string_view knob, std::vector<Option> options);
   void schedule_patterns(KernelFunction& kernel);
   Status schedule_by(const schedules::UserSchedule& own, KernelFunction& kernel);
   bool reads_in_place(const std::vector<LazyTensor>& results);
+  Status store_transposed(loop::Function& function, size_t result, const std::vector<BufferId>& results,
+                          const std::vector<int64_t>& axes);
+  bool is_of_template(Symbol stage) const;
 
   Context& context_;
   const Machine& machine_;

@@ -1,5 +1,6 @@
 #include "compiler/kernels/implicit_product.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/kernels/bytes.h"
@@ -7,6 +8,7 @@
 #include "compiler/kernels/product.h"
 #include "compiler/kernels/short_floats.h"
 #include "compiler/schedules/thread_product.h"
+#include "runtime/reference/elements.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -33,77 +35,141 @@ Factors factors(const OperatorCall& op, const Expr& pad) {
   return {left->bytes, right->bytes, loop::integer_literal(DType::kI8, value)};
 }
 
+class ImplicitProduct {
+ public:
+  ImplicitProduct(const OperatorCall& op, const Windows& windows, Factors factors)
+      : op_(op),
+        emit_(op.emit),
+        context_(op.context()),
+        windows_(windows),
+        x_(std::move(factors.x)),
+        w_(std::move(factors.w)),
+        padded_(padded_elements(op, windows, x_, factors.pad)),
+        groups_(context_.dim(op.integer("groups"))),
+        outputs_(context_.floor_divide(w_.dims[0], groups_)),
+        inputs_(w_.dims[1]),
+        channels_last_(emit_.is_contiguous(x_, 1)) {}
+
+  std::optional<LazyTensor> run() {
+    const auto pixels = product_of(windows_.out), terms = product_of(Dims(w_.dims.begin() + 1, w_.dims.end()));
+    if (!terms || !pixels || !product_of(windows_.in) || *terms == 0) return std::nullopt;
+    if (outputs_.constant().value_or(0) < schedules::kBlockSide || *pixels < schedules::kBlockSide) return std::nullopt;
+    // Pixels of several images are lanes of one product, where each image has few; else each image has one product,
+    // whose indices cost less.
+    is_joined_ = x_.dims[0].constant().value_or(1) > 1 && *pixels <= kFewPixels;
+    matrices_ = {groups_}, lanes_ = windows_.out;
+    if (is_joined_) lanes_.insert(lanes_.begin(), x_.dims[0]);
+    else matrices_.insert(matrices_.begin(), x_.dims[0]);
+    const auto pixel_count = product_of(lanes_);
+    if (!pixel_count) return std::nullopt;
+    pixels_ = context_.dim(*pixel_count), terms_ = context_.dim(*terms);
+    filter_ = windows_.kernel;
+    filter_.insert(channels_last_ ? filter_.end() : filter_.begin(), inputs_);
+    return product(weights(), windows_of_pixels());
+  }
+
+ private:
+  // The channel of a term, and then the kernel's indices.
+  Dims weight_of(Dim term) const {
+    Dims weight = unravel(context_, term, filter_);
+    if (channels_last_) std::rotate(weight.begin(), weight.end() - 1, weight.end());
+    return weight;
+  }
+
+  // [groups, outputs, terms]
+  LazyTensor weights() {
+    if (w_.constant) {
+      std::vector<int64_t> axes{0};
+      for (int64_t d = 0; d < static_cast<int64_t>(windows_.rank()); ++d) axes.push_back(2 + d);
+      axes.insert(channels_last_ ? axes.end() : axes.begin() + 1, 1);
+      return emit_.constant(runtime::reference::transposed(*w_.constant, axes)
+                                .reshaped({*groups_.constant(), *outputs_.constant(), *terms_.constant()}));
+    }
+    return emit_.stored("weights",
+                        emit_.expression({groups_, outputs_, terms_}, w_.dtype, [self = *this](const Dims& at) {
+                          Dims from{self.context_.add(self.context_.multiply(at[0], self.outputs_), at[1])};
+                          std::ranges::copy(self.weight_of(at[2]), std::back_inserter(from));
+                          return self.w_.at(from);
+                        }));
+  }
+
+  // The image of a pixel, and its indices there.
+  Dims pixel_of(const Dims& matrix, Dim index) const {
+    Dims pixel = unravel(context_, index, lanes_);
+    if (!is_joined_) pixel.insert(pixel.begin(), matrix[0]);
+    return pixel;
+  }
+
+  // The elements of x in the window of each pixel: [images, groups, pixels, terms], without the images where they are
+  // joined. With channels innermost, neighbouring terms are adjacent in memory, else neighbouring pixels; the last two
+  // axes are in this order.
+  LazyTensor windows_of_pixels() {
+    Dims dims = matrices_;
+    dims.insert(dims.end(), {channels_last_ ? pixels_ : terms_, channels_last_ ? terms_ : pixels_});
+    return emit_.stored(
+        channels_last_ ? "rows" : "columns", emit_.expression(dims, x_.dtype, [self = *this](const Dims& at) {
+          const auto [matrix, element] = split_at(at, self.matrices_.size());
+          const auto [pixel_index, term] =
+              self.channels_last_ ? std::pair(element[0], element[1]) : std::pair(element[1], element[0]);
+          const Dims weight = self.weight_of(term), pixel = self.pixel_of(matrix, pixel_index);
+          Dims from{pixel[0], self.context_.add(self.context_.multiply(matrix.back(), self.inputs_), weight[0])};
+          for (size_t d = 0; d < self.windows_.rank(); ++d)
+            from.push_back(self.windows_.input_index(self.context_, d, pixel[1 + d], weight[1 + d]));
+          return self.padded_.at(from);
+        }));
+  }
+
+  LazyTensor product(const LazyTensor& weights, const LazyTensor& windows) {
+    Product product{.batch = matrices_,
+                    .rows = outputs_,
+                    .columns = pixels_,
+                    .terms = {terms_},
+                    .term =
+                        [=](const Dims& matrix, Dim i, const Dims& k, Dim j) {
+                          Dims from = matrix;
+                          from.push_back(k[0]), from.push_back(j);
+                          return factor(weights.at({matrix.back(), i, k[0]})) * factor(windows.at(from));
+                        },
+                    .dims = op_.dims()};
+    if (channels_last_) {
+      std::swap(product.rows, product.columns);
+      product.term = [=](const Dims& matrix, Dim i, const Dims& k, Dim j) {
+        Dims from = matrix;
+        from.push_back(i), from.push_back(k[0]);
+        return factor(windows.at(from)) * factor(weights.at({matrix.back(), j, k[0]}));
+      };
+    }
+    product.result_index = [self = *this](const Dims& at) {
+      const auto [matrix, element] = split_at(at, self.matrices_.size());
+      const auto [channel, pixel] =
+          self.channels_last_ ? std::pair(element[1], element[0]) : std::pair(element[0], element[1]);
+      Dims index = self.pixel_of(matrix, pixel);
+      index.insert(index.begin() + 1, self.context_.add(self.context_.multiply(matrix.back(), self.outputs_), channel));
+      return index;
+    };
+    return multiply(op_, "conv", product);
+  }
+
+  const OperatorCall& op_;
+  Emitter& emit_;
+  Context& context_;
+  const Windows windows_;
+  const LazyTensor x_, w_, padded_;
+  const Dim groups_, outputs_, inputs_;  // outputs, inputs: channels of a group
+  const bool channels_last_;             // x has its channels innermost
+  bool is_joined_ = false;               // pixels of all images are of one product
+  Dims matrices_;                        // the batch of products
+  Dims lanes_;                           // the sizes of which a product's pixels are the indices
+  Dims filter_;                          // of which terms are the indices
+  Dim pixels_, terms_;
+};
+
 }  // namespace
 
 std::optional<LazyTensor> implicit_product(const OperatorCall& op, const Windows& windows,
                                            const Expr& value_of_padding) {
-  Emitter& emit = op.emit;
-  Context& context = op.context();
-  const auto [x, w, pad] = factors(op, value_of_padding);
-  const Dim groups = context.dim(op.integer("groups")), outputs = context.floor_divide(w.dims[0], groups),
-            inputs = w.dims[1];
-  const Dims filter(w.dims.begin() + 1, w.dims.end());
-  const auto terms = product_of(filter), pixels = product_of(windows.out);
-  if (emit.machine().threads == 0 || !terms || !pixels || !product_of(windows.in) || *terms == 0) return std::nullopt;
-  if (outputs.constant().value_or(0) < schedules::kBlockSide || *pixels < schedules::kBlockSide) return std::nullopt;
-
-  // Pixels of several images are columns of one product, where each image has few; else each image has one product,
-  // whose indices cost less.
-  const bool is_joined = x.dims[0].constant().value_or(1) > 1 && *pixels <= kFewPixels;
-  Dims matrices{groups}, columns_of_matrix = windows.out;
-  if (is_joined) columns_of_matrix.insert(columns_of_matrix.begin(), x.dims[0]);
-  else matrices.insert(matrices.begin(), x.dims[0]);
-  const auto column_count = product_of(columns_of_matrix);
-  if (!column_count) return std::nullopt;
-  const Dim term_count = context.dim(*terms), all_columns = context.dim(*column_count);
-  // The image, and the pixel in it, of a column.
-  const auto pixel_of = [=, &context](const Dims& matrix, Dim column) {
-    Dims pixel = unravel(context, column, columns_of_matrix);
-    if (!is_joined) pixel.insert(pixel.begin(), matrix[0]);
-    return pixel;
-  };
-  // [groups, outputs, terms]
-  const LazyTensor weights =
-      w.constant ? emit.constant(w.constant->reshaped({*groups.constant(), *outputs.constant(), *terms}))
-                 : emit.stored("weights",
-                               emit.expression({groups, outputs, term_count}, w.dtype, [=, &context](const Dims& at) {
-                                 Dims from{context.add(context.multiply(at[0], outputs), at[1])};
-                                 std::ranges::copy(unravel(context, at[2], filter), std::back_inserter(from));
-                                 return w.at(from);
-                               }));
-  const LazyTensor padded = padded_elements(op, windows, x, pad);
-  // [images, groups, terms, columns], without the images where they are joined.
-  Dims columns_dims = matrices;
-  columns_dims.push_back(term_count), columns_dims.push_back(all_columns);
-  const LazyTensor columns =
-      emit.stored("columns", emit.expression(columns_dims, x.dtype, [=, &context](const Dims& at) {
-        const auto [matrix, element] = split_at(at, matrices.size());
-        const Dims term = unravel(context, element[0], filter), pixel = pixel_of(matrix, element[1]);
-        Dims from{pixel[0], context.add(context.multiply(matrix.back(), inputs), term[0])};
-        for (size_t d = 0; d < windows.rank(); ++d)
-          from.push_back(windows.input_index(context, d, pixel[1 + d], term[1 + d]));
-        return padded.at(from);
-      }));
-  return multiply(op, "conv",
-                  {.batch = matrices,
-                   .rows = outputs,
-                   .columns = all_columns,
-                   .terms = {term_count},
-                   .term =
-                       [=](const Dims& matrix, Dim i, const Dims& k, Dim j) {
-                         Dims from = matrix;
-                         from.push_back(k[0]), from.push_back(j);
-                         return factor(weights.at({matrix.back(), i, k[0]})) * factor(columns.at(from));
-                       },
-                   .dims = op.dims(),
-                   .result_index =
-                       [=, &context](const Dims& at) {
-                         const auto [matrix, element] = split_at(at, matrices.size());
-                         Dims index = pixel_of(matrix, element[1]);
-                         index.insert(index.begin() + 1,
-                                      context.add(context.multiply(matrix.back(), outputs), element[0]));
-                         return index;
-                       }});
+  if (op.emit.machine().threads == 0) return std::nullopt;
+  return ImplicitProduct(op, windows, factors(op, value_of_padding)).run();
 }
 
 }  // namespace tenon::compiler::kernels

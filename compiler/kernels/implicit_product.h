@@ -1,6 +1,8 @@
-// Convolutions as matrix products whose right operand is never stored as a whole: the column of an output pixel has the
-// elements of x that its window covers, and the template of products for GPUs computes panels of columns where it reads
-// them (implicit GEMM; Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014).
+// Convolutions as matrix products one of whose operands is never stored as a whole: the column of an output pixel has
+// the elements of x that its window covers, and the template of products for GPUs computes panels of columns where it
+// reads them (implicit GEMM; Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014). Where the channels
+// of x are innermost in memory (NHWC), a pixel has a row, whose terms are in the order of memory: kernel indices, then
+// channels.
 #pragma once
 
 #include <optional>

@@ -73,11 +73,14 @@ LoweredResults reshape(const OperatorCall& op) {
 }
 
 LoweredResults transpose(const OperatorCall& op) {
-  return moved(op, [axes = op.integers("axes")](const Dims& at) {
+  const std::vector<int64_t>& axes = op.integers("axes");
+  auto result = moved(op, [axes](const Dims& at) {
     Dims from(at.size());
     for (size_t i = 0; i < at.size(); ++i) from[static_cast<size_t>(axes[i])] = at[i];
     return from;
   });
+  result->front().view = std::make_shared<const TransposedView>(op.arg(0), axes);
+  return result;
 }
 
 // Concatenated parts of an axis: the index selects the part.

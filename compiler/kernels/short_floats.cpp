@@ -38,7 +38,13 @@ LazyTensor widened(Emitter& emit, const LazyTensor& value) {
 
 LazyTensor rounded(Emitter& emit, const LazyTensor& value, DType dtype) {
   if (value.dtype == dtype || !runtime::kShortFloats.contains(dtype) || value.dtype != DType::kF32) return value;
-  return emit.expression(value.dims, dtype, [at = value.at, dtype](const Dims& i) { return rounded(at(i), dtype); });
+  LazyTensor result =
+      emit.expression(value.dims, dtype, [at = value.at, dtype](const Dims& i) { return rounded(at(i), dtype); });
+  if (value.view) {
+    LazyTensor of = rounded(emit, value.view->of, dtype);
+    result.view = std::make_shared<const TransposedView>(std::move(of), value.view->axes);
+  }
+  return result;
 }
 
 const LazyTensor& matrix_operand(const Emitter& emit, const LazyTensor& value) {

@@ -203,7 +203,10 @@ std::optional<DType> type_in_memory(const loop::Expr& factor) {
   return std::holds_alternative<loop::Load>(loaded->form) ? std::optional(loaded->dtype) : std::nullopt;
 }
 
-std::optional<MatrixProduct> instruction_of(DType factors, DType sums, const Machine& machine) {
+}  // namespace
+
+std::optional<MatrixProduct> matrix_instruction(DType factors, DType sums, const Machine& machine) {
+  if (machine.threads == 0) return std::nullopt;
   if (factors == DType::kI8 && sums == DType::kI32) return MatrixProduct{"mma_s8_16x8x32", 16, false};
   if (sums != DType::kF32) return std::nullopt;
   if (factors == DType::kF16 && machine.inexact.f16) return MatrixProduct{"mma_f16_16x8x16", 8, true};
@@ -211,8 +214,6 @@ std::optional<MatrixProduct> instruction_of(DType factors, DType sums, const Mac
   if (factors == DType::kF32 && machine.inexact.tf32) return MatrixProduct{"mma_tf32_16x8x8", 4, true};
   return std::nullopt;
 }
-
-}  // namespace
 
 std::optional<MatrixProduct> matrix_product(TypeContext& context, loop::Schedule& schedule,
                                             const ProductStages& product, const Machine& machine) {
@@ -224,7 +225,8 @@ std::optional<MatrixProduct> matrix_product(TypeContext& context, loop::Schedule
   const auto* term = sum && sum->op == loop::BinaryOp::kAdd ? std::get_if<loop::Binary>(&sum->right->form) : nullptr;
   if (!term || term->op != loop::BinaryOp::kMultiply) return std::nullopt;
   const auto left = type_in_memory(term->left), right = type_in_memory(term->right);
-  const auto instruction = left && left == right ? instruction_of(*left, store->value->dtype, machine) : std::nullopt;
+  const auto instruction =
+      left && left == right ? matrix_instruction(*left, store->value->dtype, machine) : std::nullopt;
   if (!instruction) return std::nullopt;
   const auto axes = ProductSteps(context, schedule).axes_of(product.sums);
   const bool fills = axes && axes->rows.extent.constant().value_or(kTileRows) >= kTileRows &&

@@ -29,6 +29,9 @@ struct MatrixProduct {
   bool inexact = false;
 };
 
+// The instruction for factors and sums of these types in memory, if the machine has one and its user allows it.
+std::optional<MatrixProduct> matrix_instruction(runtime::DType factors, runtime::DType sums, const Machine& machine);
+
 // The instruction that multiplies what the stage adds, if the machine's user allows it, and the stage has enough rows,
 // columns and terms for a tile.
 std::optional<MatrixProduct> matrix_product(TypeContext& context, loop::Schedule& schedule,

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/backends/cuda/channels_last.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/sizes.h"
 #include "compiler/kernels/kernels.h"
@@ -47,8 +48,6 @@ Expected<Atom> append(const Module& module, const Function& from, std::map<VarId
   return result ? copies.at(*result) : from.body.result;
 }
 
-using Members = std::vector<size_t>;  // bindings of the region
-
 class RegionSteps {
  public:
   RegionSteps(Context& context, const Module& module, const Function& region, const Machine& machine,
@@ -63,6 +62,7 @@ class RegionSteps {
   Expected<BoundKernels> run() {
     for (const VarId param : region_.params) define(param, region_.type(param).parts().size());
     const std::vector<Members> groups = group();
+    channels_last_ = channels_last(region_, groups, machine_);
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Value& value = bindings_[i].value;
       if (const auto* tuple = std::get_if<Tuple>(&value)) {
@@ -117,7 +117,8 @@ class RegionSteps {
       for (const size_t reader : readers->second) {
         const bool joins = reader < bindings_.size() && !taken[reader] && !all.contains(reader) &&
                            std::holds_alternative<Apply>(bindings_[reader].value) &&
-                           continues(apply(reader), bindings_[reader].var, bindings_[next].var);
+                           continues(apply(reader), bindings_[reader].var, bindings_[next].var) &&
+                           !is_conversion_for_contraction(reader, next);
         if (joins) all.insert(reader), open.insert(reader);
       }
     }
@@ -162,6 +163,16 @@ class RegionSteps {
            (apply.op->pattern == OpPattern::kElementwise || apply.op->pattern == OpPattern::kBroadcast);
   }
 
+  // Whether the operator converts bytes to the i32 of a contraction that reads it, of whose step it is a part.
+  bool is_conversion_for_contraction(size_t binding, size_t bytes) const {
+    const auto readers = readers_.find(bindings_[binding].var);
+    return runtime::bytes(region_.type(bindings_[bytes].var).tensor()->dtype) == 1 && readers != readers_.end() &&
+           std::ranges::any_of(readers->second, [&](size_t reader) {
+             return reader < bindings_.size() && std::holds_alternative<Apply>(bindings_[reader].value) &&
+                    widens_bytes(apply(reader), binding);
+           });
+  }
+
   // Whether a contraction reads what the binding converts to i32: the kernel multiplies the bytes themselves.
   bool widens_bytes(const Apply& apply, size_t producer) const {
     const auto* operand = std::get_if<Apply>(&bindings_[producer].value);
@@ -192,15 +203,23 @@ class RegionSteps {
     return {};
   }
 
-  // The operators as a function, and its arguments.
+  // The operators as a function, and its arguments. Values with their channels innermost are transposed where they
+  // enter and leave it, which costs nothing: kernels read and store them at transposed indices.
   std::pair<Function, std::vector<VarId>> function_of(const Members& members) const {
     Function function;
     std::vector<VarId> args;
     std::map<VarId, VarId> copies;
+    const auto add = [&](const VarInfo& info) {
+      function.vars.push_back(info);
+      return static_cast<VarId>(function.vars.size() - 1);
+    };
     const auto copy = [&](VarId var) {
-      copies.emplace(var, static_cast<VarId>(function.vars.size()));
-      function.vars.push_back(region_.info(var));
+      copies.emplace(var, add(region_.info(var)));
       return copies.at(var);
+    };
+    const auto transpose = [&](VarId from, VarId to, std::vector<int64_t> axes) {
+      const Operator* op = context_.find_operator("transpose");
+      function.body.bindings.push_back({to, Apply{op, {{"axes", std::move(axes)}}, {from}}});
     };
     for (const size_t member : members) {
       Value value = bindings_[member].value;
@@ -209,18 +228,36 @@ class RegionSteps {
         if (!var) return;
         if (!copies.contains(*var)) {
           args.push_back(*var);
-          function.params.push_back(copy(*var));
+          if (channels_last_.contains(*var)) {
+            function.params.push_back(add(with_channels_innermost(region_.info(*var))));
+            transpose(function.params.back(), copy(*var), channels_second(region_.type(*var).tensor()->rank()));
+          } else {
+            function.params.push_back(copy(*var));
+          }
         }
         atom = copies.at(*var);
       });
-      const VarId var = copy(bindings_[member].var);
-      function.body.bindings.push_back({var, std::move(value)});
-      function.body.result = var;
-      function.result = function.type(var);
+      function.body.bindings.push_back({copy(bindings_[member].var), std::move(value)});
     }
+    const VarId last = bindings_[members.back()].var;
+    VarId result = copies.at(last);
+    if (channels_last_.contains(last)) {
+      const VarId stored = add(with_channels_innermost(region_.info(last)));
+      transpose(std::exchange(result, stored), stored, channels_innermost(region_.type(last).tensor()->rank()));
+    }
+    function.body.result = result;
+    function.result = function.type(result);
     declare_dims(context_, function);
     std::ranges::copy(add_size_params(context_, region_, loop::kElementTypes, function), std::back_inserter(args));
     return {std::move(function), std::move(args)};
+  }
+
+  VarInfo with_channels_innermost(VarInfo info) const {
+    const TensorType* type = info.type.tensor();
+    Dims dims;
+    for (const int64_t axis : channels_innermost(type->rank())) dims.push_back(type->dims[static_cast<size_t>(axis)]);
+    info.type = context_.tensor(std::move(dims), type->dtype);
+    return info;
   }
 
   void define(VarId var, size_t count) {
@@ -236,6 +273,7 @@ class RegionSteps {
   const std::vector<Binding>& bindings_;
   std::map<VarId, size_t> producers_;             // bindings of operators
   std::map<VarId, std::vector<size_t>> readers_;  // bindings; their number where the region returns the value
+  std::set<VarId> channels_last_;                 // values that are stored so
   BoundKernels kernels_;
   std::map<VarId, std::vector<size_t>> values_;  // a tuple has one for each field
   size_t next_ = 0;

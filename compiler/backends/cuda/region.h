@@ -19,7 +19,8 @@ Expected<Function> inlined(Context& context, const Module& module, const Functio
 
 // The steps of a region without calls. Elementwise operators on values of one shape join the step of the operator that
 // they follow, if no other step reads what it computes; conversions to i32, transposes and reshapes join that of the
-// contraction that reads them; every other operator is a step of its own. Errors: those of bound_step().
+// contraction that reads them; every other operator is a step of its own. Steps pass on some values with channels
+// innermost (channels_last.h). Errors: those of bound_step().
 Expected<BoundKernels> steps_of(Context& context, const Module& module, const Function& region, const Machine& machine,
                                 const std::vector<schedules::UserSchedule>& schedules = {});
 

@@ -77,7 +77,8 @@ bool AsyncCopyEmitter::is_uniform(const loop::For& loop, const Copy& copy, const
     return is_uniform(loop, copy, binary->left, elements) && is_uniform(loop, copy, binary->right, elements);
   const auto* left = std::get_if<loop::IndexValue>(&binary->left->form);
   const auto* right = std::get_if<loop::IndexValue>(&binary->right->form);
-  if (binary->op != loop::BinaryOp::kLess || !left || !right) return false;
+  const bool is_less = binary->op == loop::BinaryOp::kLess;
+  if ((!is_less && binary->op != loop::BinaryOp::kLessEqual) || !left || !right) return false;
   Dim first_left, last_left, first_right, last_right;
   at_iteration(loop, *copy.stage, 0,
                [&] { first_left = indices_.resolve(left->value), first_right = indices_.resolve(right->value); });
@@ -85,6 +86,7 @@ bool AsyncCopyEmitter::is_uniform(const loop::For& loop, const Copy& copy, const
                [&] { last_left = indices_.resolve(left->value), last_right = indices_.resolve(right->value); });
   if (first_right != last_right) return false;
   if (first_left == last_left) return true;
+  if (!is_less) return false;
   const DimProver prover(context_);
   const Dim count = context_.dim(elements);
   return context_.subtract(last_left, first_left).constant() == elements - 1 &&

@@ -139,8 +139,8 @@ class Merger {
       const auto extent = loops[i]->extent.constant();
       if (!extent || __builtin_mul_overflow(blocks, *extent, &blocks)) return 1;
     }
-    const int64_t points = std::max<int64_t>(1, most_points(loops[depth - 1]->body, {})),
-                  extent = *loops[depth - 1]->extent.constant();
+    const int64_t points = most_points(loops[depth - 1]->body, {}), extent = *loops[depth - 1]->extent.constant();
+    if (points <= 1) return 1;  // each iteration is one thread's
     int64_t iterations = std::min({options_.points / points, blocks / options_.blocks, options_.iterations});
     while (iterations > 1 && extent % iterations != 0) --iterations;
     return std::max<int64_t>(iterations, 1);

@@ -220,6 +220,39 @@ TEST(Ptx, GathersAreAsynchronousCopiesOfElements) {
   }
 }
 
+// Words of adjacent elements that are all inside of an image or all outside of it, by conditions on other indices.
+TEST(Ptx, WordsWithOneConditionAreAsynchronousCopies) {
+  constexpr std::string_view kWindow =
+      R"(loop @window(%x: Tensor[(6, 8), f32]) -> (%y: Tensor[(8, 8), f32]) {
+  for b in (1) block_x {
+    alloc %s: Tensor[(8, 8), f32] in shared {
+      for t in (16) thread_x {
+        for u in (4) unroll {
+          stage copy(h in (8) at (t // 2), c in (8) at (t % 2 * 4 + u)) async {
+            %s[h, c] = select(index(1) <= index(h) and index(h) < index(7), %x[h - 1, c], f32(0));
+          }
+        }
+      }
+      commit;
+      wait(0);
+      barrier;
+      for t in (16) thread_x {
+        for u in (4) {
+          stage y(h in (8) at (t // 2), c in (8) at (t % 2 * 4 + u)) { %y[h, c] = %s[7 - h, 7 - c]; }
+        }
+      }
+    }
+  }
+}
+)";
+  TypeContext context;
+  const auto ptx = ptx_of(context, loop::must_parse(context, kWindow));
+  ASSERT_TRUE(ptx) << ptx.error().str();
+  EXPECT_EQ(count(ptx->text, "cp.async.cg.shared.global"), 1u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, "cp.async.ca.shared.global"), 0u) << ptx->text;
+  EXPECT_EQ(count(ptx->text, "ld.global"), 0u) << ptx->text;
+}
+
 TEST(Ptx, DotProductsOfBytesAreInstructions) {
   TypeContext context;
   const auto function = loop::bound(

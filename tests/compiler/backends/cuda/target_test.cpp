@@ -286,6 +286,11 @@ TEST_F(CudaProducts, HaveTheirTemplate) {
        DType::kF32,
        "Tensor[(1, 16, 58), f32]",
        "conv1d(%a, %b, padding=[3, 3], dilation=[2])"},
+      // With channels innermost pixels are rows.
+      {{{2, 9, 7, 6}, {40, 3, 3, 2}},
+       DType::kF32,
+       "Tensor[(2, 40, 5, 8), f32]",
+       "relu(conv2d(transpose(%a, axes=[0, 3, 1, 2]), %b, padding=[1, 1, 1, 1], strides=[2, 1], groups=2))"},
   };
   for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_y", "barrier"});
 }
@@ -379,6 +384,120 @@ TEST_F(CudaProducts, OfShortFloatsAreInexactWhereTheUserAllowsIt) {
     targets = {cuda::make_emulated_target({.inexact = {.f16 = true, .bf16 = true, .tf32 = true}})};
     check(c, {"in shared", "in registers", "thread_z", instruction.c_str(), "inexact;", "barrier"});
   }
+}
+
+// Layouts of the values between the kernels of a region.
+class CudaLayouts : public CudaFunctions {
+ protected:
+  // The types of the kernels' results.
+  std::vector<std::string> stored_by(const std::string& params, const std::string& type, const std::string& body) {
+    partition_of(params, type, body);
+    functions.clear();
+    auto lowered = lower(context, module, main, targets,
+                         {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+    EXPECT_TRUE(lowered) << lowered.error().str();
+    if (!lowered) return {};
+    gpu = std::move(*lowered);
+    std::vector<std::string> types;
+    for (const loop::Function& function : functions) {
+      for (const loop::BufferId result : function.results) {
+        Dims sizes;
+        for (const loop::BufferAxis& axis : function.buffer(result).axes) sizes.push_back(axis.extent);
+        types.push_back(context.str(context.tensor(sizes, function.buffer(result).dtype)));
+      }
+    }
+    return types;
+  }
+
+  void check(const std::string& params, const std::string& type, const std::string& body,
+             const std::vector<runtime::Shape>& shapes, const std::vector<std::string>& stored, DType dtype) {
+    ASSERT_EQ(stored_by(params, type, body), stored) << body;
+    const auto cpu = lower(context, plain, main, {}, {.name = "m", .facts = {}, .cpu = this_processor()});
+    ASSERT_TRUE(cpu) << cpu.error().str();
+    std::vector<Tensor> inputs;
+    for (const runtime::Shape& shape : shapes) {
+      Tensor& input = inputs.emplace_back(dtype, shape);
+      for (int64_t k = 0; k < input.size(); ++k) {
+        const float value = static_cast<float>(k * 7 % 23) / 64 - 0.125f;
+        const auto at = static_cast<size_t>(k);
+        if (dtype == DType::kF32) input.data<float>()[at] = value;
+        else if (dtype == DType::kF16) input.data<runtime::Half>()[at] = runtime::Half(value);
+        else input.bytes()[at] = static_cast<std::byte>(k * 71 % 7 - 3);
+      }
+    }
+    KernelCheck kernels(context, gpu, functions);
+    const auto wanted = run(*cpu, inputs), found = run(gpu, inputs, {.hook = std::ref(kernels)});
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    ASSERT_TRUE(found) << found.error().str();
+    EXPECT_EQ(kernels.kernels(), functions.size());
+    ASSERT_EQ(found->size(), wanted->size());
+    for (size_t i = 0; i < wanted->size(); ++i) expect_close((*found)[i], (*wanted)[i]);
+  }
+
+  static std::string tensor(const std::string& dims, const std::string& dtype) {
+    return "Tensor[(" + dims + "), " + dtype + "]";
+  }
+  void use_tensor_cores() { targets = {cuda::make_emulated_target({.inexact = {.f16 = true, .tf32 = true}})}; }
+
+  std::vector<loop::Function> functions;
+  runtime::Executable gpu;
+};
+
+// Convolutions, poolings and elementwise operators between convolutions of tensor cores pass on channels innermost; a
+// region reads and returns what it has in the layout of its caller.
+TEST_F(CudaLayouts, ConvolutionsOfTensorCoresPassOnChannelsInnermost) {
+  for (const std::string dtype : {"f32", "f16"}) {
+    const std::string params = fmt::format(
+        "(%x: Tensor[(2, 3, 8, 10), {0}], %a: Tensor[(16, 3, 3, 3), {0}], %b: Tensor[(16, 16, 3, 3), {0}], "
+        "%d: Tensor[(16, 1, 3, 3), {0}], %e: Tensor[(32, 8, 1, 1), {0}], %c: Tensor[(1, 16, 1, 1), {0}])",
+        dtype);
+    const std::string body =
+        "  let %s = relu(conv2d(%x, %a, padding=[1, 1, 1, 1]));\n"
+        "  let %p = max_pool2d(%s, kernel=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]);\n"
+        "  let %q = relu(conv2d(%p, %b, padding=[1, 1, 1, 1]) + %c);\n"
+        "  let %r = relu(conv2d(%q, %b, padding=[2, 2, 2, 2], dilation=[2, 2]) + %p);\n"
+        "  let %w = relu(conv2d(%r, %d, padding=[1, 1, 1, 1], groups=16));\n"
+        "  conv2d(%w, %e, strides=[1, 1], groups=2)";
+    const std::vector<runtime::Shape> shapes{{2, 3, 8, 10}, {16, 3, 3, 3}, {16, 16, 3, 3},
+                                             {16, 1, 3, 3}, {32, 8, 1, 1}, {1, 16, 1, 1}};
+    const DType type = dtype == "f32" ? DType::kF32 : DType::kF16;
+    const auto stored = [&](bool channels_last) {
+      const std::string large = tensor(channels_last ? "2, 8, 10, 16" : "2, 16, 8, 10", dtype),
+                        small = tensor(channels_last ? "2, 4, 5, 16" : "2, 16, 4, 5", dtype);
+      return std::vector{large, small, small, small, small, tensor("2, 32, 4, 5", dtype)};
+    };
+    const std::string result = tensor("2, 32, 4, 5", dtype);
+    targets = {cuda::make_emulated_target()};
+    EXPECT_EQ(stored_by(params, result, body), stored(false));
+    use_tensor_cores();
+    check(params, result, body, shapes, stored(true), type);
+  }
+}
+
+// Products of bytes are exact, so that no user has to allow them. Rows of images are convolved likewise.
+TEST_F(CudaLayouts, BytesAndRowsToo) {
+  check("(%x: Tensor[(1, 16, 40), i8], %a: Tensor[(16, 16, 3), i8], %b: Tensor[(32, 16, 5), i8])",
+        tensor("1, 32, 40", "i32"),
+        "  let %p = conv1d(cast(%x, dtype=\"i32\"), cast(%a, dtype=\"i32\"), padding=[1, 1]);\n"
+        "  let %q = cast(minimum(maximum(%p, -100i32), 100i32), dtype=\"i8\");\n"
+        "  conv1d(cast(%q, dtype=\"i32\"), cast(%b, dtype=\"i32\"), padding=[2, 2])",
+        {{1, 16, 40}, {16, 16, 3}, {32, 16, 5}}, {tensor("1, 40, 16", "i8"), tensor("1, 32, 40", "i32")}, DType::kI8);
+}
+
+// Readers that want another layout, channels that are no whole words, results of the region.
+TEST_F(CudaLayouts, OtherReadersKeepTheLayout) {
+  use_tensor_cores();
+  const std::string params =
+      "(%x: Tensor[(1, 16, 8, 8), f32], %a: Tensor[(16, 16, 1, 1), f32], %b: Tensor[(16, 18, 3, 3), f32], "
+      "%c: Tensor[(18, 16, 1, 1), f32])";
+  const std::vector<runtime::Shape> shapes{{1, 16, 8, 8}, {16, 16, 1, 1}, {16, 18, 3, 3}, {18, 16, 1, 1}};
+  const std::string image = tensor("1, 16, 8, 8", "f32"), odd = tensor("1, 18, 8, 8", "f32");
+  check(params, "(" + image + ", " + image + ")", "  let %p = conv2d(%x, %a);\n  (%p, conv2d(%p, %a))", shapes,
+        {image, image}, DType::kF32);
+  check(params, image, "  let %p = softmax(conv2d(%x, %a));\n  conv2d(%p, %a)", shapes, {image, image, image},
+        DType::kF32);
+  check(params, image, "  let %p = conv2d(%x, %c);\n  conv2d(%p, %b, padding=[1, 1, 1, 1])", shapes, {odd, image},
+        DType::kF32);
 }
 
 TEST_F(CudaFunctions, RequiresNativeKernels) {
