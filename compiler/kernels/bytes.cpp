@@ -93,10 +93,6 @@ Bytes as_unsigned(Emitter& emit, const Bytes& value) {
   if (value.bytes.dtype == DType::kU8) return value;
   return {flip_signedness(emit, value.bytes), value.zero + 128};
 }
-Bytes as_signed(Emitter& emit, const Bytes& value) {
-  if (value.bytes.dtype == DType::kI8) return value;
-  return {flip_signedness(emit, value.bytes), value.zero - 128};
-}
 
 // Whether i16 are multiplied faster than bytes, by the knob "word". They take three quarters of the cycles, which few
 // rows do not repay: constants are read at twice the size. Operands that are packed at run time are read once anyway.
@@ -158,15 +154,19 @@ std::optional<Bytes> as_bytes(Emitter& emit, const LazyTensor& value) {
                found->zero};
 }
 
+Bytes as_signed(Emitter& emit, const Bytes& value) {
+  if (value.bytes.dtype == DType::kI8) return value;
+  return {flip_signedness(emit, value.bytes), value.zero - 128};
+}
+
 DotOperands dot_operands(Emitter& emit, const Bytes& left, const Bytes& right, size_t right_axis,
                          std::span<const Dim> rows) {
   const Machine& machine = emit.machine();
   if (machine.threads > 0) {
-    const Bytes rows = as_signed(emit, left), columns = as_signed(emit, right);
-    return {.left = emit.stored("rows", rows.bytes),
-            .right = emit.stored("columns", columns.bytes),
-            .left_zero = rows.zero,
-            .right_zero = columns.zero,
+    return {.left = emit.stored("rows", left.bytes),
+            .right = emit.stored("columns", right.bytes),
+            .left_zero = left.zero,
+            .right_zero = right.zero,
             .dot = BinaryOp::kMultiply,
             .word = 1};
   }

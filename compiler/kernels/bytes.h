@@ -25,11 +25,13 @@ struct Bytes {
 };
 // nullopt where the tensor is not recognized as bytes minus a zero point.
 std::optional<Bytes> as_bytes(Emitter& emit, const LazyTensor& value);
+// The same values as i8 and another zero point: u8 are shifted by 128.
+Bytes as_signed(Emitter& emit, const Bytes& value);
 
 // The elements of both operands in the form that the machine multiplies fastest, with exact results: bytes, or i16,
 // whose zero points are 0. A constant right operand passes kByteDotSaturating if in each pair of terms, from the first
 // one of its axis of terms, the positive bytes sum to at most 128 and the negative ones to at least -128: 255 * 128
-// fits into i16. For GPUs both are i8 by themselves, in memory, and `dot` is kMultiply. Each element of the right
+// fits into i16. For GPUs both are bytes by themselves, in memory, and `dot` is kMultiply. Each element of the right
 // operand is multiplied for each point of `rows`; unknown sizes may be 1.
 struct DotOperands {
   LazyTensor left, right;

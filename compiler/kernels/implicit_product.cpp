@@ -7,6 +7,7 @@
 #include "compiler/kernels/indices.h"
 #include "compiler/kernels/product.h"
 #include "compiler/kernels/short_floats.h"
+#include "compiler/kernels/zero_points.h"
 #include "compiler/schedules/thread_product.h"
 #include "runtime/reference/elements.h"
 
@@ -18,39 +19,57 @@ constexpr int64_t kFewPixels = 1024;
 struct Factors {
   LazyTensor x, w;
   Expr pad;
+  std::optional<LazyTensor> corrections = {};  // which the sums lack
 };
 
-// The operands; as i8 where they are bytes without zero points, or as f16 or bf16, which tensor cores multiply.
-Factors factors(const OperatorCall& op, const Expr& pad) {
+// Bytes, which tensor cores multiply; nullopt where the operands are none, or the weights have a zero point.
+std::optional<Factors> byte_factors(const OperatorCall& op, const Windows& windows) {
+  Emitter& emit = op.emit;
+  const auto left = as_bytes(emit, op.arg(0)), right = left ? as_bytes(emit, op.arg(1)) : std::nullopt;
+  if (!right) return std::nullopt;
+  const Bytes &x = *left, w = as_signed(emit, *right);
+  const int64_t padding = op.integer("pad_value");
+  if (w.zero != 0) return std::nullopt;
+  Factors factors{x.bytes, w.bytes, loop::integer_literal(x.bytes.dtype, 0)};
+  if (x.zero != 0 || padding != 0) {
+    if (w.bytes.constant) factors.corrections = zero_point_corrections(op, windows, *w.bytes.constant, x.zero, padding);
+    if (!factors.corrections) {
+      const int64_t lowest = x.bytes.dtype == DType::kI8 ? INT8_MIN : 0;
+      if (x.zero != 0 || padding < lowest || padding > lowest + UINT8_MAX) return std::nullopt;
+      factors.pad = loop::integer_literal(x.bytes.dtype, padding);
+    }
+  }
+  return factors;
+}
+
+// The operands; as bytes where they are some, or as f16 or bf16, which tensor cores multiply.
+Factors factors_of(const OperatorCall& op, const Windows& windows, const Expr& pad) {
   const LazyTensor &x = op.arg(0), &w = op.arg(1);
-  const int64_t value = op.integer("pad_value");
   if (x.stored_as && w.stored_as) {
     const LazyTensor &left = matrix_operand(op.emit, x), &right = matrix_operand(op.emit, w);
-    if (left.dtype == right.dtype) return {left, right, loop::literal(left.dtype, static_cast<double>(value))};
+    const auto value = static_cast<double>(op.integer("pad_value"));
+    if (left.dtype == right.dtype) return {left, right, loop::literal(left.dtype, value)};
   }
-  const auto left = op.dtype() == DType::kI32 ? as_bytes(op.emit, x) : std::nullopt,
-             right = left ? as_bytes(op.emit, w) : std::nullopt;
-  const auto is_plain = [](const Bytes& bytes) { return bytes.bytes.dtype == DType::kI8 && bytes.zero == 0; };
-  if (!right || !is_plain(*left) || !is_plain(*right) || value < INT8_MIN || value > INT8_MAX) return {x, w, pad};
-  return {left->bytes, right->bytes, loop::integer_literal(DType::kI8, value)};
+  auto bytes = op.dtype() == DType::kI32 ? byte_factors(op, windows) : std::nullopt;
+  return bytes ? std::move(*bytes) : Factors{x, w, pad};
 }
 
 class ImplicitProduct {
  public:
   ImplicitProduct(const OperatorCall& op, const Windows& windows, Factors factors)
-      : op_(op),
-        emit_(op.emit),
+      : emit_(op.emit),
         context_(op.context()),
         windows_(windows),
         x_(std::move(factors.x)),
         w_(std::move(factors.w)),
         padded_(padded_elements(op, windows, x_, factors.pad)),
+        corrections_(std::move(factors.corrections)),
         groups_(context_.dim(op.integer("groups"))),
         outputs_(context_.floor_divide(w_.dims[0], groups_)),
         inputs_(w_.dims[1]),
         channels_last_(emit_.is_contiguous(x_, 1)) {}
 
-  std::optional<LazyTensor> run() {
+  std::optional<LazyTensor> run(const OperatorCall& op) {
     const auto pixels = product_of(windows_.out), terms = product_of(Dims(w_.dims.begin() + 1, w_.dims.end()));
     if (!terms || !pixels || !product_of(windows_.in) || *terms == 0) return std::nullopt;
     if (outputs_.constant().value_or(0) < schedules::kBlockSide || *pixels < schedules::kBlockSide) return std::nullopt;
@@ -65,7 +84,7 @@ class ImplicitProduct {
     pixels_ = context_.dim(*pixel_count), terms_ = context_.dim(*terms);
     filter_ = windows_.kernel;
     filter_.insert(channels_last_ ? filter_.end() : filter_.begin(), inputs_);
-    return product(weights(), windows_of_pixels());
+    return product(op, weights(), windows_of_pixels());
   }
 
  private:
@@ -119,7 +138,7 @@ class ImplicitProduct {
         }));
   }
 
-  LazyTensor product(const LazyTensor& weights, const LazyTensor& windows) {
+  LazyTensor product(const OperatorCall& op, const LazyTensor& weights, const LazyTensor& windows) {
     Product product{.batch = matrices_,
                     .rows = outputs_,
                     .columns = pixels_,
@@ -130,7 +149,7 @@ class ImplicitProduct {
                           from.push_back(k[0]), from.push_back(j);
                           return factor(weights.at({matrix.back(), i, k[0]})) * factor(windows.at(from));
                         },
-                    .dims = op_.dims()};
+                    .dims = op.dims()};
     if (channels_last_) {
       std::swap(product.rows, product.columns);
       product.term = [=](const Dims& matrix, Dim i, const Dims& k, Dim j) {
@@ -147,14 +166,18 @@ class ImplicitProduct {
       index.insert(index.begin() + 1, self.context_.add(self.context_.multiply(matrix.back(), self.outputs_), channel));
       return index;
     };
-    return multiply(op_, "conv", product);
+    const LazyTensor sums = multiply(op, "conv", product);
+    if (!corrections_) return sums;
+    return emit_.expression(op.dims(), DType::kI32, [sums, corrections = *corrections_](const Dims& at) {
+      return sums.at(at) + corrections.at(at);
+    });
   }
 
-  const OperatorCall& op_;
   Emitter& emit_;
   Context& context_;
   const Windows windows_;
   const LazyTensor x_, w_, padded_;
+  const std::optional<LazyTensor> corrections_;
   const Dim groups_, outputs_, inputs_;  // outputs, inputs: channels of a group
   const bool channels_last_;             // x has its channels innermost
   bool is_joined_ = false;               // pixels of all images are of one product
@@ -169,7 +192,7 @@ class ImplicitProduct {
 std::optional<LazyTensor> implicit_product(const OperatorCall& op, const Windows& windows,
                                            const Expr& value_of_padding) {
   if (op.emit.machine().threads == 0) return std::nullopt;
-  return ImplicitProduct(op, windows, factors(op, value_of_padding)).run();
+  return ImplicitProduct(op, windows, factors_of(op, windows, value_of_padding)).run(op);
 }
 
 }  // namespace tenon::compiler::kernels

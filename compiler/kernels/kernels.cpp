@@ -266,6 +266,8 @@ bool only_reshapes(OperatorId op) {
   return std::ranges::find(kViews, op) != std::end(kViews);
 }
 
+bool only_moves(OperatorId op) { return op == ops::kTranspose || only_reshapes(op); }
+
 std::vector<std::string> kernel_names(const Context& context, const Function& group) {
   std::vector<std::string> names;
   const auto* result = std::get_if<VarId>(&group.body.result);

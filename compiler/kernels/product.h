@@ -5,10 +5,11 @@
 
 namespace tenon::compiler::kernels {
 
-// A factor of a product in the type of the sum: i32 for i8, f32 for f16 and bf16, else the operand's own type.
+// A factor of a product in the type of the sum: i32 for bytes, f32 for f16 and bf16, else the operand's own type.
 inline Expr factor(const Expr& x) {
-  const bool is_short = runtime::kShortFloats.contains(x->dtype);
-  return loop::convert(x->dtype == DType::kI8 ? DType::kI32 : is_short ? DType::kF32 : x->dtype, x);
+  const bool is_short = runtime::kShortFloats.contains(x->dtype),
+             is_byte = x->dtype == DType::kI8 || x->dtype == DType::kU8;
+  return loop::convert(is_byte ? DType::kI32 : is_short ? DType::kF32 : x->dtype, x);
 }
 
 // For row i and column j of each matrix of the batch the sum over k of term(batch, i, k, j).

@@ -299,19 +299,6 @@ class LaunchFinder {
 
 }  // namespace
 
-namespace {
-
-DimBounds bounds_of(const std::vector<const For*>& loops) {
-  DimBounds bounds;
-  for (const For* loop : loops) {
-    const auto extent = loop->extent.constant();
-    bounds[loop->var] = {0, extent ? std::optional(*extent - 1) : std::nullopt};
-  }
-  return bounds;
-}
-
-}  // namespace
-
 std::optional<Symbol> thread_of(TypeContext& context, Dim index, const std::vector<const For*>& loops) {
   const DimBounds bounds = bounds_of(loops);
   for (const For* loop : loops) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/loop/text.h"
 
@@ -20,34 +21,42 @@ constexpr Dot kDots[] = {{"vnni_dot_16", "u8", "i8", 16},
                          {"neon_udot_4", "u8", "u8", 4}};
 // A warp's mma.sync. The 32 bytes of terms are two halves of `half` terms.
 struct MatrixProduct {
-  std::string_view name, operands, sums;  // types
+  std::string_view name, left, right, sums;  // types
   int half;
   std::string_view bound;  // of the relative error
 };
-constexpr MatrixProduct kMatrixProducts[] = {{"mma_s8_16x8x32", "i8", "i32", 16, ""},
-                                             {"mma_f16_16x8x16", "f16", "f32", 8, " inexact 3.814697265625e-06"},
-                                             {"mma_bf16_16x8x16", "bf16", "f32", 8, " inexact 3.814697265625e-06"},
-                                             {"mma_tf32_16x8x8", "f32", "f32", 4, " inexact 0.00390625"}};
-constexpr std::string_view kNames[] = {kDots[0].name,           kDots[1].name,           kDots[2].name,
-                                       kDots[3].name,           kDots[4].name,           kMatrixProducts[0].name,
-                                       kMatrixProducts[1].name, kMatrixProducts[2].name, kMatrixProducts[3].name};
+constexpr MatrixProduct kMatrixProducts[] = {
+    {"mma_s8_16x8x32", "i8", "i8", "i32", 16, ""},
+    {"mma_s8_u8_16x8x32", "i8", "u8", "i32", 16, ""},
+    {"mma_u8_s8_16x8x32", "u8", "i8", "i32", 16, ""},
+    {"mma_u8_16x8x32", "u8", "u8", "i32", 16, ""},
+    {"mma_f16_16x8x16", "f16", "f16", "f32", 8, " inexact 3.814697265625e-06"},
+    {"mma_bf16_16x8x16", "bf16", "bf16", "f32", 8, " inexact 3.814697265625e-06"},
+    {"mma_tf32_16x8x8", "f32", "f32", "f32", 4, " inexact 0.00390625"}};
+
+constexpr auto kNames = [] {
+  std::array<std::string_view, std::size(kDots) + std::size(kMatrixProducts)> names;
+  auto to = std::ranges::transform(kDots, names.begin(), &Dot::name).out;
+  std::ranges::transform(kMatrixProducts, to, &MatrixProduct::name);
+  return names;
+}();
 
 std::string text_of(const MatrixProduct& product) {
   return fmt::format(
-      R"(loop @{0}(%x: Tensor[(2, 2, {1}), {2}], %y: Tensor[(2, 2, {1}), {2}]) -> (%z: Tensor[(2, 2), {3}]){4} {{
+      R"(loop @{0}(%x: Tensor[(2, 2, {1}), {2}], %y: Tensor[(2, 2, {1}), {3}]) -> (%z: Tensor[(2, 2), {4}]){5} {{
   for r in (2) {{
     for c in (2) {{
       for h in (2) {{
         for k in ({1}) {{
           stage dot(r in (2) at (r), c in (2) at (c), reduce h in (2) at (h), reduce k in ({1}) at (k)) {{
-            %z[r, c] = %z[r, c] + {3}(%x[r, h, k]) * {3}(%y[c, h, k]);
+            %z[r, c] = %z[r, c] + {4}(%x[r, h, k]) * {4}(%y[c, h, k]);
           }}
         }}
       }}
     }}
   }}
 }})",
-      product.name, product.half, product.operands, product.sums, product.bound);
+      product.name, product.half, product.left, product.right, product.sums, product.bound);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace tenon::compiler::loop {
 
 // mma_s8_16x8x32: a warp's mma.sync, as each of its threads sees it: the sums of two rows and two columns over 32
 // terms, which are two halves of 16 bytes, z[r, c] += sum over h, k of i8 x[r, h, k] * i8 y[c, h, k].
+// mma_s8_u8_16x8x32, mma_u8_s8_16x8x32, mma_u8_16x8x32: of u8 y, u8 x, or both.
 // mma_f16_16x8x16, mma_bf16_16x8x16: of 16 terms, in f32. mma_tf32_16x8x8: of 8 terms in f32, whose factors the
 // instruction rounds to 11 significant bits. The float ones are inexact. Their bounds: of the 2^-18 for 16-bit factors,
 // whose products are exact, a tensor core loses at most 2^-23 of the largest term for each of the up to 9 terms that it

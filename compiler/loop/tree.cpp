@@ -336,16 +336,36 @@ bool is_instruction(const Stage& stage) {
   return found;
 }
 
-DimBounds bounds_of(const Path& path, size_t steps) {
+DimBounds bounds_of(const std::vector<const For*>& loops) {
   DimBounds bounds;
-  for (size_t step = 0; step < steps; ++step) {
-    if (!path.is_loop(step)) continue;
-    const For& loop = path.loop_at(step);
-    DimRange range{.lo = 0, .hi = {}};
-    if (const auto size = loop.extent.constant()) range.hi = *size - 1;
-    bounds[loop.var] = range;
+  for (const For* loop : loops) {
+    const auto extent = loop->extent.constant();
+    bounds[loop->var] = {0, extent ? std::optional(*extent - 1) : std::nullopt};
   }
   return bounds;
+}
+
+DimBounds bounds_of(const Path& path, size_t steps) {
+  std::vector<const For*> loops;
+  for (size_t step = 0; step < steps; ++step)
+    if (path.is_loop(step)) loops.push_back(&path.loop_at(step));
+  return bounds_of(loops);
+}
+
+bool feeds(const Stage& stage, Symbol loop, AxisKind kind) {
+  return std::ranges::any_of(stage.axes, [&](const Axis& axis) {
+    return axis.kind == kind && mentions({&axis.value, 1}, loop);
+  });
+}
+
+const Body& nests_of(const Function& function, const std::function<void(const Alloc&)>& visit) {
+  const Body* body = &function.body;
+  while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form)) {
+    const auto& alloc = std::get<Alloc>(body->front().form);
+    visit(alloc);
+    body = &alloc.body;
+  }
+  return *body;
 }
 
 namespace {

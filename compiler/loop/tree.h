@@ -81,8 +81,14 @@ bool only_mentions(Dim dim, const std::set<Symbol>& variables);
 bool is_instruction(const Stage& stage);
 // Whether the function computes dot products of packed integers, or declares instructions, which may.
 bool has_dots(const Function& function);
-// The bounds of the variables of the loops in the first `steps` steps, as far as their sizes are constant.
+// The bounds of the loops' variables, as far as their sizes are constant; of those in the first `steps` steps.
+DimBounds bounds_of(const std::vector<const For*>& loops);
 DimBounds bounds_of(const Path& path, size_t steps);
+// Whether the loop's variable is in the value of an axis of this kind.
+bool feeds(const Stage& stage, Symbol loop, AxisKind kind);
+// The statements inside of the allocations around all of them, which are visited from the outside in.
+const Body& nests_of(
+    const Function& function, const std::function<void(const Alloc&)>& visit = [](const Alloc&) {});
 // Whether the loops from `step` on provably visit each point of the stage at most once: if its axes are mixed-radix
 // sums of the loops' variables. The points of a stage that was moved to its reader may be computed repeatedly.
 bool visits_points_once(TypeContext& context, const Path& path, size_t step);

@@ -205,13 +205,19 @@ std::optional<DType> type_in_memory(const loop::Expr& factor) {
 
 }  // namespace
 
-std::optional<MatrixProduct> matrix_instruction(DType factors, DType sums, const Machine& machine) {
+std::optional<MatrixProduct> matrix_instruction(DType left, DType right, DType sums, const Machine& machine) {
   if (machine.threads == 0) return std::nullopt;
-  if (factors == DType::kI8 && sums == DType::kI32) return MatrixProduct{"mma_s8_16x8x32", 16, false};
-  if (sums != DType::kF32) return std::nullopt;
-  if (factors == DType::kF16 && machine.inexact.f16) return MatrixProduct{"mma_f16_16x8x16", 8, true};
-  if (factors == DType::kBF16 && machine.inexact.bf16) return MatrixProduct{"mma_bf16_16x8x16", 8, true};
-  if (factors == DType::kF32 && machine.inexact.tf32) return MatrixProduct{"mma_tf32_16x8x8", 4, true};
+  if (sums == DType::kI32) {
+    constexpr std::string_view kOfBytes[2][2] = {{"mma_s8_16x8x32", "mma_s8_u8_16x8x32"},
+                                                 {"mma_u8_s8_16x8x32", "mma_u8_16x8x32"}};
+    constexpr runtime::DTypes kBytes{DType::kI8, DType::kU8};
+    if (!kBytes.contains(left) || !kBytes.contains(right)) return std::nullopt;
+    return MatrixProduct{kOfBytes[left == DType::kU8][right == DType::kU8], 16, false};
+  }
+  if (sums != DType::kF32 || left != right) return std::nullopt;
+  if (left == DType::kF16 && machine.inexact.f16) return MatrixProduct{"mma_f16_16x8x16", 8, true};
+  if (left == DType::kBF16 && machine.inexact.bf16) return MatrixProduct{"mma_bf16_16x8x16", 8, true};
+  if (left == DType::kF32 && machine.inexact.tf32) return MatrixProduct{"mma_tf32_16x8x8", 4, true};
   return std::nullopt;
 }
 
@@ -226,7 +232,7 @@ std::optional<MatrixProduct> matrix_product(TypeContext& context, loop::Schedule
   if (!term || term->op != loop::BinaryOp::kMultiply) return std::nullopt;
   const auto left = type_in_memory(term->left), right = type_in_memory(term->right);
   const auto instruction =
-      left && left == right ? matrix_instruction(*left, store->value->dtype, machine) : std::nullopt;
+      left && right ? matrix_instruction(*left, *right, store->value->dtype, machine) : std::nullopt;
   if (!instruction) return std::nullopt;
   const auto axes = ProductSteps(context, schedule).axes_of(product.sums);
   const bool fills = axes && axes->rows.extent.constant().value_or(kTileRows) >= kTileRows &&

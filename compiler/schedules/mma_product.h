@@ -1,5 +1,5 @@
 // The template of products for GPUs with tensor cores: a warp multiplies tiles of 16 rows and 8 columns by one
-// instruction (mma.sync; NVIDIA, "Parallel Thread Execution ISA", sections on matrix fragments). Products of i8 are
+// instruction (mma.sync; NVIDIA, "Parallel Thread Execution ISA", sections on matrix fragments). Products of bytes are
 // exact; those of f16, bf16 and f32 are inexact, so a user must allow them (Machine::inexact).
 //
 // A block has 4 by 8 threads, a warp, times its warps along z, which share the rows. The thread (x, y) of a warp holds
@@ -30,7 +30,8 @@ struct MatrixProduct {
 };
 
 // The instruction for factors and sums of these types in memory, if the machine has one and its user allows it.
-std::optional<MatrixProduct> matrix_instruction(runtime::DType factors, runtime::DType sums, const Machine& machine);
+std::optional<MatrixProduct> matrix_instruction(runtime::DType left, runtime::DType right, runtime::DType sums,
+                                                const Machine& machine);
 
 // The instruction that multiplies what the stage adds, if the machine's user allows it, and the stage has enough rows,
 // columns and terms for a tile.

@@ -23,7 +23,6 @@ bool is_pooling(const Operator& op) {
 bool is_elementwise(const Operator& op) {
   return op.pattern == OpPattern::kElementwise || op.pattern == OpPattern::kBroadcast;
 }
-bool is_copy(const Operator& op) { return op.is(ops::kTranspose) || kernels::only_reshapes(op.id); }
 
 class Layouts {
  public:
@@ -40,8 +39,9 @@ class Layouts {
   std::set<VarId> run() {
     for (size_t i = bindings_.size(); i-- > 0;) {
       if (groups_[i].empty() || !stores_any_layout(groups_[i])) continue;
-      const Use use = use_of(bindings_[i].var);
-      if (use.is_possible && use.gains) chosen_.insert(bindings_[i].var);
+      const VarId var = bindings_[i].var;
+      const Use use = use_of(var, region_.type(var).tensor()->dtype);
+      if (use.is_possible && use.gains) chosen_.insert(var);
     }
     return std::move(chosen_);
   }
@@ -58,37 +58,38 @@ class Layouts {
 
   bool stores_any_layout(const Members& members) const {
     const TensorType* result = region_.type(bindings_[members.back()].var).tensor();
-    return result && result->rank() >= 3 && !is_copy(operator_of(members.back())) &&
+    return result && result->rank() >= 3 && !kernels::only_moves(operator_of(members.back()).id) &&
            std::ranges::all_of(members, [&](size_t member) {
              const Operator& op = operator_of(member);
-             return is_convolution(op) || is_pooling(op) || is_elementwise(op) || is_copy(op);
+             return is_convolution(op) || is_pooling(op) || is_elementwise(op) || kernels::only_moves(op.id);
            });
   }
 
-  Use use_of(VarId var) const {
+  // `stored`: the type in memory, before conversions that are part of the readers.
+  Use use_of(VarId var, DType stored) const {
     Use all;
     const auto readers = readers_.find(var);
     if (readers == readers_.end()) return {.is_possible = false};
     for (const size_t reader : readers->second) {
-      const Use use = reader < bindings_.size() ? use_by(reader, var) : Use{.is_possible = false};
+      const Use use = reader < bindings_.size() ? use_by(reader, var, stored) : Use{.is_possible = false};
       all.is_possible &= use.is_possible, all.gains |= use.gains;
     }
     return all;
   }
 
-  Use use_by(size_t reader, VarId var) const {
+  Use use_by(size_t reader, VarId var, DType stored) const {
     const auto* apply = std::get_if<Apply>(&bindings_[reader].value);
     if (!apply) return {.is_possible = false};
     const TensorType *value = region_.type(var).tensor(), *result = region_.type(bindings_[reader].var).tensor();
     const bool passes_on = chosen_.contains(bindings_[ends_[reader]].var);
     if (is_elementwise(*apply->op)) {
       if (!result || result->dims != value->dims) return {.is_possible = false};
-      return ends_[reader] == reader ? Use{.gains = passes_on} : use_of(bindings_[reader].var);
+      return ends_[reader] == reader ? Use{.gains = passes_on} : use_of(bindings_[reader].var, stored);
     }
     const bool is_input = apply->args.front() == Atom(var) && std::ranges::count(apply->args, Atom(var)) == 1;
     if (is_pooling(*apply->op)) return {.gains = passes_on};
     if (!is_convolution(*apply->op) || !is_input) return {.is_possible = false};
-    return {.gains = is_depthwise(*apply, *value) ? passes_on : has_words(*apply, *value, *result)};
+    return {.gains = is_depthwise(*apply, *value) ? passes_on : has_words(*apply, *value, *result, stored)};
   }
 
   static bool is_depthwise(const Apply& convolution, const TensorType& value) {
@@ -96,23 +97,15 @@ class Layouts {
   }
 
   // Whether tensor cores multiply whole words of the value's channels.
-  bool has_words(const Apply& convolution, const TensorType& value, const TensorType& result) const {
+  bool has_words(const Apply& convolution, const TensorType& value, const TensorType& result, DType stored) const {
     const int64_t groups = int_attr(convolution.attrs, "groups");
-    const auto instruction = schedules::matrix_instruction(
-        stored_type(convolution), result.dtype == DType::kI32 ? DType::kI32 : DType::kF32, machine_);
+    const bool is_integer = result.dtype == DType::kI32;
+    const auto instruction = schedules::matrix_instruction(stored, is_integer ? DType::kI8 : stored,
+                                                           is_integer ? DType::kI32 : DType::kF32, machine_);
     int64_t pixels = 1;
     for (size_t d = 2; d < result.dims.size(); ++d) pixels *= result.dims[d].constant().value_or(0);
     return instruction && value.dims[1].constant().value_or(0) / groups % instruction->word == 0 &&
            result.dims[1].constant().value_or(0) / groups >= schedules::kBlockSide && pixels >= schedules::kBlockSide;
-  }
-
-  // The type of a convolution's input in memory: where it is converted, that of the value before.
-  DType stored_type(const Apply& convolution) const {
-    const auto* var = std::get_if<VarId>(&convolution.args.front());
-    const auto made = std::ranges::find(bindings_, *var, &Binding::var);
-    const auto* cast = made == bindings_.end() ? nullptr : std::get_if<Apply>(&made->value);
-    const auto* from = cast && cast->op->is(ops::kCast) ? std::get_if<VarId>(&cast->args.front()) : nullptr;
-    return region_.type(from ? *from : *var).tensor()->dtype;
   }
 
   const Function& region_;

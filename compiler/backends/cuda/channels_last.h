@@ -18,9 +18,8 @@ std::vector<int64_t> channels_innermost(size_t rank);
 std::vector<int64_t> channels_second(size_t rank);
 
 // The results of kernels that the region stores with channels innermost. Such a value
-// - is read as the input of a convolution of tensor cores, whose words it fills, or by operators that pass this layout
-// on
-//   to such a value: poolings, depthwise convolutions, and elementwise operators of its shape;
+// - is read as the input of a convolution of tensor cores, whose words it fills, or by operators that pass the layout
+//   on to such a value: poolings, depthwise convolutions, and elementwise operators of its shape;
 // - is read by no other operator, and is no result of the region;
 // - comes from a convolution, a pooling or elementwise operators, which store any layout.
 // `groups`: the kernel that ends with each binding of the region; empty for other bindings.

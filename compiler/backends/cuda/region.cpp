@@ -144,16 +144,13 @@ class RegionSteps {
       const auto producer = var ? producers_.find(*var) : producers_.end();
       if (producer == producers_.end() || readers_.at(*var).size() != 1) continue;
       Members& group = groups[producer->second];
-      const bool copies = !group.empty() && std::ranges::all_of(group, [&](size_t i) { return is_copy(apply(i)); });
-      const bool joins = widens_bytes(apply(member), producer->second) ||
-                         (copies && (is_copy(apply(member)) || apply(member).op->pattern == OpPattern::kAnchor));
+      const bool copies =
+          !group.empty() && std::ranges::all_of(group, [&](size_t i) { return kernels::only_moves(apply(i).op->id); });
+      const bool joins =
+          widens_bytes(apply(member), producer->second) ||
+          (copies && (kernels::only_moves(apply(member).op->id) || apply(member).op->pattern == OpPattern::kAnchor));
       if (joins) std::ranges::move(std::exchange(group, {}), std::back_inserter(members));
     }
-  }
-
-  // Whether the operator only moves the elements of one tensor.
-  static bool is_copy(const Apply& apply) {
-    return apply.op->is(ops::kTranspose) || kernels::only_reshapes(apply.op->id);
   }
 
   // Whether the operator computes each element from the element of `before` at the same position.
@@ -163,14 +160,20 @@ class RegionSteps {
            (apply.op->pattern == OpPattern::kElementwise || apply.op->pattern == OpPattern::kBroadcast);
   }
 
-  // Whether the operator converts bytes to the i32 of a contraction that reads it, of whose step it is a part.
+  // Whether the operator converts bytes to the i32 of a contraction, of whose step it is a part.
   bool is_conversion_for_contraction(size_t binding, size_t bytes) const {
+    return runtime::bytes(region_.type(bindings_[bytes].var).tensor()->dtype) == 1 && feeds_contraction(binding);
+  }
+  // Whether a contraction reads the integers, as they are or after elementwise operators.
+  bool feeds_contraction(size_t binding) const {
     const auto readers = readers_.find(bindings_[binding].var);
-    return runtime::bytes(region_.type(bindings_[bytes].var).tensor()->dtype) == 1 && readers != readers_.end() &&
-           std::ranges::any_of(readers->second, [&](size_t reader) {
-             return reader < bindings_.size() && std::holds_alternative<Apply>(bindings_[reader].value) &&
-                    widens_bytes(apply(reader), binding);
-           });
+    if (readers == readers_.end() || readers->second.size() != 1) return false;
+    const size_t reader = readers->second.front();
+    if (reader >= bindings_.size() || !std::holds_alternative<Apply>(bindings_[reader].value)) return false;
+    const TensorType* result = region_.type(bindings_[binding].var).tensor();
+    return widens_bytes(apply(reader), binding) ||
+           (result->dtype == runtime::DType::kI32 && feeds_contraction(reader) &&
+            continues(apply(reader), bindings_[reader].var, bindings_[binding].var));
   }
 
   // Whether a contraction reads what the binding converts to i32: the kernel multiplies the bytes themselves.

@@ -28,6 +28,9 @@ struct MatrixInstruction {
 };
 constexpr MatrixInstruction kMatrixInstructions[] = {
     {"mma_s8_16x8x32", llvm::Intrinsic::nvvm_mma_m16n8k32_row_col_s8},
+    {"mma_s8_u8_16x8x32", llvm::Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8},
+    {"mma_u8_s8_16x8x32", llvm::Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8},
+    {"mma_u8_16x8x32", llvm::Intrinsic::nvvm_mma_m16n8k32_row_col_u8},
     {"mma_f16_16x8x16", llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32},
     {"mma_bf16_16x8x16", llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16},
     {"mma_tf32_16x8x8", llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32}};

@@ -2,8 +2,6 @@
 
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
-#include <algorithm>
-
 #include "compiler/loop/access.h"
 #include "compiler/loop/bindings.h"
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -30,17 +29,6 @@ std::vector<const For*> chain_of(const Stmt& stmt) {
     inner = loop->body.size() == 1 ? &loop->body.front() : nullptr;
   }
   return loops;
-}
-
-// The statements inside of the allocations around all of them, which are visited.
-const Body& nests_of(
-    const Function& function, const std::function<void(const Alloc&)>& visit = [](const Alloc&) {}) {
-  const Body* body = &function.body;
-  while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form)) {
-    visit(std::get<Alloc>(body->front().form));
-    body = &std::get<Alloc>(body->front().form).body;
-  }
-  return *body;
 }
 
 class Merger {
@@ -195,11 +183,9 @@ class Merger {
   static int64_t points_of(const Stage& stage, const std::vector<const For*>& loops) {
     int64_t points = 1;
     for (const For* loop : loops) {
-      const bool spatial = std::ranges::any_of(stage.axes, [&](const Axis& axis) {
-        return axis.kind == AxisKind::kSpatial && mentions({&axis.value, 1}, loop->var);
-      });
       const auto extent = loop->extent.constant();
-      if (spatial && (!extent || __builtin_mul_overflow(points, *extent, &points))) return INT64_MAX;
+      if (feeds(stage, loop->var, AxisKind::kSpatial) && (!extent || __builtin_mul_overflow(points, *extent, &points)))
+        return INT64_MAX;
     }
     return points;
   }
@@ -254,11 +240,7 @@ class Merger {
       if (depths[i] > 0 || loops.empty() || loops.back()->body.size() != 1) continue;
       const auto* stage = std::get_if<Stage>(&loops.back()->body.front().form);
       if (!stage || stage->init.empty()) continue;
-      const auto is_term = [&](const For* loop) {
-        return std::ranges::any_of(stage->axes, [&](const Axis& axis) {
-          return axis.kind == AxisKind::kReduce && mentions({&axis.value, 1}, loop->var);
-        });
-      };
+      const auto is_term = [&](const For* loop) { return feeds(*stage, loop->var, AxisKind::kReduce); };
       const auto first = std::ranges::find_if(loops, is_term);
       const bool innermost = std::all_of(first, loops.end(), is_term);
       if (first != loops.begin() && innermost) sums.emplace_back(stage->name, (*(first - 1))->var);

@@ -13,12 +13,8 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// Whether the loop's variable feeds a reduction axis (`reduction`), or a spatial or scan axis.
-bool feeds(const Stage& stage, Symbol var, bool reduction) {
-  return std::ranges::any_of(stage.axes, [&](const Axis& axis) {
-    return axis.kind != AxisKind::kGiven && (axis.kind == AxisKind::kReduce) == reduction &&
-           mentions({&axis.value, 1}, var);
-  });
+bool feeds_results(const Stage& stage, Symbol loop) {
+  return feeds(stage, loop, AxisKind::kSpatial) || feeds(stage, loop, AxisKind::kScan);
 }
 
 // The loops of a reduction's init, and the removed ones, which belong to the reduction alone.
@@ -38,12 +34,12 @@ Expected<InitLoops> init_loops(const TypeContext& context, const Path& path, siz
       continue;
     }
     const For& candidate = path.loop_at(step);
-    const bool reduces = feeds(reduction, candidate.var, true);
+    const bool reduces = feeds(reduction, candidate.var, AxisKind::kReduce);
     if (step < outermost) {
       if (reduces)
         return error(fmt::format("the loop '{}', outside of '{}', belongs to the reduction",
                                  context.name(candidate.var), outer));
-    } else if (feeds(reduction, candidate.var, false)) {
+    } else if (feeds_results(reduction, candidate.var)) {
       if (reduces)
         return error(
             fmt::format("the loop '{}' belongs to the reduction and to other axes", context.name(candidate.var)));
@@ -206,7 +202,7 @@ Status factor_axis(TypeContext& context, const Function& function, const Path& p
   // Every iteration of the loop must have at least one term.
   std::map<Symbol, Dim> first;
   for (const For* other : loops)
-    if (other->var != loop.var && feeds(partial, other->var, true)) first[other->var] = context.dim(0);
+    if (other->var != loop.var && feeds(partial, other->var, AxisKind::kReduce)) first[other->var] = context.dim(0);
   for (const Guard& guard : partial.where) {
     const Dim both[] = {guard.left, guard.right};
     if (mentions(both, loop.var) &&

@@ -21,13 +21,6 @@ namespace {
 constexpr int64_t kMostUnrolled = 64;  // points of a thread in a nest
 constexpr int64_t kLongRow = 256;      // elements of one that has a warp for itself
 
-// Whether the loop's variable feeds an axis of the kind.
-bool feeds(const Stage& stage, Symbol var, AxisKind kind) {
-  return std::ranges::any_of(stage.axes, [&](const Axis& axis) {
-    return axis.kind == kind && mentions({&axis.value, 1}, var);
-  });
-}
-
 size_t number_of_stages(const Body& body) {
   size_t count = 0;
   for_each_statement(body, [&](const Stmt& stmt) { count += std::holds_alternative<Stage>(stmt.form); });
@@ -39,11 +32,11 @@ class WarpRows {
   WarpRows(TypeContext& context, Function function, const WarpRowOptions& options)
       : context_(context), function_(std::move(function)), options_(options) {}
 
-  // Errors say why the function has no such binding. `blocks`: at least so many, before one has several rows.
+  bool has_rows() { return !sums_of_parts().empty(); }
+  // Requires rows. Errors say why the function has no such binding. `blocks`: at least so many, before one has several
+  // rows.
   Expected<Function> run(int64_t blocks, int64_t rows) && {
-    const std::vector<Symbol> sums = sums_of_parts();
-    if (sums.empty()) return error("no stage adds partial sums of rows");
-    for (const Symbol sum : sums) {
+    for (const Symbol sum : sums_of_parts()) {
       TENON_TRY(write_locally(sum));
       TENON_TRY(add_by_halves(sum));
     }
@@ -54,7 +47,7 @@ class WarpRows {
                         .blocks = blocks,
                         .iterations = std::min(rows, options_.threads / threads_)});
     std::vector<Symbol> first_stages;  // of the merged nests
-    for (const Stmt& nest : outermost(function_.body)) {
+    for (const Stmt& nest : nests_of(function_)) {
       if (!std::holds_alternative<For>(nest.form) || number_of_stages({nest}) < 2) continue;
       first_stages.push_back(stages_of({nest}).front());
     }
@@ -70,13 +63,6 @@ class WarpRows {
       if (const auto* stage = std::get_if<Stage>(&stmt.form)) stages.push_back(stage->name);
     });
     return stages;
-  }
-  // The statements inside of the allocations around all of them.
-  static const Body& outermost(const Body& body) {
-    const Body* inner = &body;
-    while (inner->size() == 1 && std::holds_alternative<Alloc>(inner->front().form))
-      inner = &std::get<Alloc>(inner->front().form).body;
-    return *inner;
   }
   Expected<void> apply(Expected<Function> changed) {
     if (!changed) return std::unexpected(std::move(changed.error()));
@@ -316,6 +302,7 @@ class WarpRows {
 }  // namespace
 
 Function with_warp_rows(TypeContext& context, Function function, const WarpRowOptions& options) {
+  if (!WarpRows(context, function, options).has_rows()) return function;
   // As many blocks as are wanted, or warps of two short rows.
   for (const auto& [blocks, rows] : {std::pair{options.blocks, options.threads}, std::pair{int64_t{1}, int64_t{2}}}) {
     auto bound = WarpRows(context, function, options).run(blocks, rows);

@@ -83,7 +83,8 @@ TEST(CudaTarget, TakesWhatTheAcceleratorLeaves) {
 class CudaFunctions : public testing::Test {
  protected:
   std::vector<Placement> partition_of(const std::string& params, const std::string& type, const std::string& body) {
-    return partition_text("#[version = \"1\"]\ndef @main" + params + " -> " + type + " {\n" + body + "\n}\n");
+    return partition_text("#[version = \"1\"]\n" + constants + "def @main" + params + " -> " + type + " {\n" + body +
+                          "\n}\n");
   }
   std::vector<Placement> partition_text(const std::string& text) {
     auto parsed = parse(context, text, {}, "m");
@@ -100,6 +101,7 @@ class CudaFunctions : public testing::Test {
   Module plain, module;
   const Symbol main = context.symbol("main");
   std::vector<Target> targets{cuda::make_emulated_target()};
+  std::string constants = {};  // of the module
 };
 
 TEST_F(CudaFunctions, ATransformerHasTheResultsOfTheCpu) {
@@ -356,7 +358,68 @@ TEST_F(CudaProducts, OfBytesHaveTheInstructionOfWarps) {
        "Tensor[(1, 16, 9, 9), i32]",
        "conv2d(" + a + ", " + b + ", padding=[1, 1, 1, 1], pad_value=-5)"},
   };
-  for (const ProductCase& c : cases) check(c, {"in shared", "in registers", "thread_z", "mma_s8_16x8x32", "barrier"});
+  for (const ProductCase& c : cases) {
+    const char* const instruction = c.dtype == DType::kI8 ? "mma_s8_16x8x32" : "mma_u8_16x8x32";
+    check(c, {"in shared", "in registers", "thread_z", instruction, "barrier"});
+  }
+}
+
+// Images with zero points and paddings, and constant weights: bytes are padded with zeros, and sums are corrected by
+// what their windows have outside of the image.
+TEST_F(CudaProducts, OfImagesWithZeroPointsToo) {
+  struct Case {
+    DType dtype{};
+    runtime::Shape x, w;
+    std::string result, attributes;
+    int zero = 0;
+    std::string instruction;
+  };
+  const Case cases[] = {
+      {DType::kI8, {1, 3, 7, 9}, {16, 3, 3, 3}, "1, 16, 7, 9", "padding=[1, 1, 1, 1]", -7, "mma_s8_16x8x32"},
+      {DType::kU8,
+       {2, 4, 6, 5},
+       {16, 4, 2, 3},
+       "2, 16, 7, 6",
+       "padding=[1, 2, 1, 1], pad_value=3",
+       131,
+       "mma_s8_u8_16x8x32"},
+      {DType::kI8, {1, 8, 40}, {32, 4, 5}, "1, 32, 21", "padding=[3, 2], strides=[2], groups=2", 0, "mma_s8_16x8x32"},
+      // All windows leave the image.
+      {DType::kU8,
+       {1, 2, 4, 4},
+       {16, 2, 5, 5},
+       "1, 16, 4, 4",
+       "padding=[8, 8, 8, 8], strides=[2, 2], dilation=[3, 3]",
+       128,
+       "mma_s8_u8_16x8x32"},
+  };
+  for (const Case& c : cases) {
+    Tensor x(c.dtype, c.x), w(DType::kI32, c.w);
+    std::string values;
+    for (int64_t k = 0; k < x.size(); ++k) x.bytes()[static_cast<size_t>(k)] = static_cast<std::byte>(k * 71 % 256);
+    for (int64_t k = 0; k < w.size(); ++k) values += fmt::format("{}{}", k ? ", " : "", k * 37 % 255 - 127);
+    partition_text(
+        fmt::format("#[version = \"1\"]\nconst $w: {} = [{}];\n"
+                    "def @main(%x: {}) -> Tensor[({}), i32] {{\n"
+                    "  conv{}d(cast(%x, dtype=\"i32\") - {}i32, $w, {})\n}}\n",
+                    context.str(context.type_of(w)), values, context.str(context.type_of(x)), c.result, c.x.size() - 2,
+                    c.zero, c.attributes));
+    std::vector<loop::Function> functions;
+    const auto gpu = lower(context, module, main, targets,
+                           {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+    const auto cpu = lower(context, plain, main, {}, {.name = "m", .facts = {}, .cpu = this_processor()});
+    ASSERT_TRUE(gpu) << gpu.error().str();
+    ASSERT_TRUE(cpu) << cpu.error().str();
+    ASSERT_EQ(functions.size(), 1u) << c.attributes;
+    const std::string text = loop::print(context, functions[0]);
+    EXPECT_NE(text.find("@" + c.instruction + "("), std::string::npos) << c.instruction << " in " << text;
+    KernelCheck kernels(context, *gpu, functions);
+    const auto wanted = run(*cpu, {x}), found = run(*gpu, {x}, {.hook = std::ref(kernels)});
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    ASSERT_TRUE(found) << found.error().str();
+    EXPECT_EQ(kernels.kernels(), 1u);
+    EXPECT_EQ((*found)[0], (*wanted)[0]) << c.attributes;
+  }
 }
 
 // Those of f16 and bf16 too, and of f32 by tf32, where the user allows it. The terms of these cases and their sums are
@@ -482,6 +545,18 @@ TEST_F(CudaLayouts, BytesAndRowsToo) {
         "  let %q = cast(minimum(maximum(%p, -100i32), 100i32), dtype=\"i8\");\n"
         "  conv1d(cast(%q, dtype=\"i32\"), cast(%b, dtype=\"i32\"), padding=[2, 2])",
         {{1, 16, 40}, {16, 16, 3}, {32, 16, 5}}, {tensor("1, 40, 16", "i8"), tensor("1, 32, 40", "i32")}, DType::kI8);
+}
+
+// Between quantized convolutions with zero points.
+TEST_F(CudaLayouts, ZeroPointsToo) {
+  std::string values;
+  for (int64_t k = 0; k < 32 * 16 * 9; ++k) values += fmt::format("{}{}", k ? ", " : "", k * 37 % 255 - 127);
+  constants = fmt::format("const $w: Tensor[(32, 16, 3, 3), i32] = [{}];\n", values);
+  check("(%x: Tensor[(1, 4, 9, 7), u8], %a: Tensor[(16, 4, 1, 1), u8])", tensor("1, 32, 9, 7", "i32"),
+        "  let %p = conv2d(cast(%x, dtype=\"i32\"), cast(%a, dtype=\"i32\"));\n"
+        "  let %q = cast(minimum(%p, 255i32), dtype=\"u8\");\n"
+        "  conv2d(cast(%q, dtype=\"i32\") - 117i32, $w, padding=[1, 1, 1, 1])",
+        {{1, 4, 9, 7}, {16, 4, 1, 1}}, {tensor("1, 9, 7, 16", "u8"), tensor("1, 32, 9, 7", "i32")}, DType::kU8);
 }
 
 // Readers that want another layout, channels that are no whole words, results of the region.
