@@ -11,9 +11,10 @@ scratch=$(mktemp -d)
 player=
 trap '[ -z "$player" ] || kill "$player"; rm -rf "$scratch"' EXIT
 cd "$scratch"
+# The weights have padded rows, so that the token of the input waits for theirs longer than a step of the debugger.
 cat >program.txt <<'END'
 move signal=gemm function=0 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1
-move signal=gemm function=1 base=1 rows=1 vectors=4 x_step=4 row_bytes=16 source_rows=1
+move signal=gemm function=1 base=1 rows=8 vectors=4 x_step=4 row_bytes=16 source_rows=1
 mac wait=ldi,ldw first=1 r0=1 r1=1 r2=1 y=1 x=4 dst_x=1 src_x=1
 end
 END
