@@ -97,11 +97,36 @@ class CudaFunctions : public testing::Test {
     return placements ? *placements : std::vector<Placement>();
   }
 
+  // Lowers @main for the targets: `gpu`, and its kernels' functions.
+  bool lower_for_gpu() {
+    functions.clear();
+    auto lowered = lower(context, module, main, targets,
+                         {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
+    EXPECT_TRUE(lowered) << lowered.error().str();
+    if (!lowered) return false;
+    gpu = std::move(*lowered);
+    return true;
+  }
+  // `gpu` has the results of @main on the CPU, and the evaluator finds no fault in its kernels.
+  void expect_results(const std::vector<Tensor>& inputs) {
+    const auto cpu = lower(context, plain, main, {}, {.name = "m", .facts = {}, .cpu = this_processor()});
+    ASSERT_TRUE(cpu) << cpu.error().str();
+    KernelCheck kernels(context, gpu, functions);
+    const auto wanted = run(*cpu, inputs), found = run(gpu, inputs, {.hook = std::ref(kernels)});
+    ASSERT_TRUE(wanted) << wanted.error().str();
+    ASSERT_TRUE(found) << found.error().str();
+    EXPECT_EQ(kernels.kernels(), functions.size());
+    ASSERT_EQ(found->size(), wanted->size());
+    for (size_t i = 0; i < wanted->size(); ++i) expect_close((*found)[i], (*wanted)[i]);
+  }
+
   Context context;
   Module plain, module;
   const Symbol main = context.symbol("main");
   std::vector<Target> targets{cuda::make_emulated_target()};
   std::string constants = {};  // of the module
+  std::vector<loop::Function> functions;
+  runtime::Executable gpu;
 };
 
 TEST_F(CudaFunctions, ATransformerHasTheResultsOfTheCpu) {
@@ -241,12 +266,7 @@ class CudaProducts : public CudaFunctions {
       }
     }
     partition_of(params + ")", c.type, "  " + c.body);
-    std::vector<loop::Function> functions;
-    const auto gpu = lower(context, module, main, targets,
-                           {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
-    const auto cpu = lower(context, plain, main, {}, {.name = "m", .facts = {}, .cpu = this_processor()});
-    ASSERT_TRUE(gpu) << gpu.error().str();
-    ASSERT_TRUE(cpu) << cpu.error().str();
+    ASSERT_TRUE(lower_for_gpu());
     ASSERT_EQ(functions.size(), 1u) << c.body;
     const std::string text = loop::print(context, functions[0]);
     for (const char* const part : parts)
@@ -254,12 +274,7 @@ class CudaProducts : public CudaFunctions {
     if (!without.empty()) {
       EXPECT_EQ(text.find(without), std::string::npos) << without << " in " << c.body << text;
     }
-    KernelCheck kernels(context, *gpu, functions);
-    const auto wanted = run(*cpu, inputs), found = run(*gpu, inputs, {.hook = std::ref(kernels)});
-    ASSERT_TRUE(wanted) << wanted.error().str();
-    ASSERT_TRUE(found) << found.error().str();
-    EXPECT_EQ(kernels.kernels(), 1u);
-    expect_close((*found)[0], (*wanted)[0]);
+    expect_results(inputs);
   }
 };
 
@@ -404,21 +419,11 @@ TEST_F(CudaProducts, OfImagesWithZeroPointsToo) {
                     "  conv{}d(cast(%x, dtype=\"i32\") - {}i32, $w, {})\n}}\n",
                     context.str(context.type_of(w)), values, context.str(context.type_of(x)), c.result, c.x.size() - 2,
                     c.zero, c.attributes));
-    std::vector<loop::Function> functions;
-    const auto gpu = lower(context, module, main, targets,
-                           {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
-    const auto cpu = lower(context, plain, main, {}, {.name = "m", .facts = {}, .cpu = this_processor()});
-    ASSERT_TRUE(gpu) << gpu.error().str();
-    ASSERT_TRUE(cpu) << cpu.error().str();
+    ASSERT_TRUE(lower_for_gpu());
     ASSERT_EQ(functions.size(), 1u) << c.attributes;
     const std::string text = loop::print(context, functions[0]);
     EXPECT_NE(text.find("@" + c.instruction + "("), std::string::npos) << c.instruction << " in " << text;
-    KernelCheck kernels(context, *gpu, functions);
-    const auto wanted = run(*cpu, {x}), found = run(*gpu, {x}, {.hook = std::ref(kernels)});
-    ASSERT_TRUE(wanted) << wanted.error().str();
-    ASSERT_TRUE(found) << found.error().str();
-    EXPECT_EQ(kernels.kernels(), 1u);
-    EXPECT_EQ((*found)[0], (*wanted)[0]) << c.attributes;
+    expect_results({x});
   }
 }
 
@@ -455,12 +460,7 @@ class CudaLayouts : public CudaFunctions {
   // The types of the kernels' results.
   std::vector<std::string> stored_by(const std::string& params, const std::string& type, const std::string& body) {
     partition_of(params, type, body);
-    functions.clear();
-    auto lowered = lower(context, module, main, targets,
-                         {.name = "m", .facts = {}, .cpu = this_processor(), .gpu_functions = &functions});
-    EXPECT_TRUE(lowered) << lowered.error().str();
-    if (!lowered) return {};
-    gpu = std::move(*lowered);
+    if (!lower_for_gpu()) return {};
     std::vector<std::string> types;
     for (const loop::Function& function : functions) {
       for (const loop::BufferId result : function.results) {
@@ -475,8 +475,6 @@ class CudaLayouts : public CudaFunctions {
   void check(const std::string& params, const std::string& type, const std::string& body,
              const std::vector<runtime::Shape>& shapes, const std::vector<std::string>& stored, DType dtype) {
     ASSERT_EQ(stored_by(params, type, body), stored) << body;
-    const auto cpu = lower(context, plain, main, {}, {.name = "m", .facts = {}, .cpu = this_processor()});
-    ASSERT_TRUE(cpu) << cpu.error().str();
     std::vector<Tensor> inputs;
     for (const runtime::Shape& shape : shapes) {
       Tensor& input = inputs.emplace_back(dtype, shape);
@@ -488,22 +486,13 @@ class CudaLayouts : public CudaFunctions {
         else input.bytes()[at] = static_cast<std::byte>(k * 71 % 7 - 3);
       }
     }
-    KernelCheck kernels(context, gpu, functions);
-    const auto wanted = run(*cpu, inputs), found = run(gpu, inputs, {.hook = std::ref(kernels)});
-    ASSERT_TRUE(wanted) << wanted.error().str();
-    ASSERT_TRUE(found) << found.error().str();
-    EXPECT_EQ(kernels.kernels(), functions.size());
-    ASSERT_EQ(found->size(), wanted->size());
-    for (size_t i = 0; i < wanted->size(); ++i) expect_close((*found)[i], (*wanted)[i]);
+    expect_results(inputs);
   }
 
   static std::string tensor(const std::string& dims, const std::string& dtype) {
     return "Tensor[(" + dims + "), " + dtype + "]";
   }
   void use_tensor_cores() { targets = {cuda::make_emulated_target({.inexact = {.f16 = true, .tf32 = true}})}; }
-
-  std::vector<loop::Function> functions;
-  runtime::Executable gpu;
 };
 
 // Convolutions, poolings and elementwise operators between convolutions of tensor cores pass on channels innermost; a
