@@ -98,11 +98,9 @@ class ImplicitProduct {
   // [groups, outputs, terms]
   LazyTensor weights() {
     if (w_.constant) {
-      std::vector<int64_t> axes{0};
-      for (int64_t d = 0; d < static_cast<int64_t>(windows_.rank()); ++d) axes.push_back(2 + d);
-      axes.insert(channels_last_ ? axes.end() : axes.begin() + 1, 1);
-      return emit_.constant(runtime::reference::transposed(*w_.constant, axes)
-                                .reshaped({*groups_.constant(), *outputs_.constant(), *terms_.constant()}));
+      const Tensor weights =
+          channels_last_ ? runtime::reference::transposed(*w_.constant, channels_innermost(w_.rank())) : *w_.constant;
+      return emit_.constant(weights.reshaped({*groups_.constant(), *outputs_.constant(), *terms_.constant()}));
     }
     return emit_.stored("weights",
                         emit_.expression({groups_, outputs_, terms_}, w_.dtype, [self = *this](const Dims& at) {

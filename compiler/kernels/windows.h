@@ -8,6 +8,19 @@
 
 namespace tenon::compiler::kernels {
 
+// The axes of a tensor [N, C, ...] of this rank with channels innermost, [N, ..., C], and of that one back.
+inline std::vector<int64_t> channels_innermost(size_t rank) {
+  std::vector<int64_t> axes{0};
+  for (size_t d = 2; d < rank; ++d) axes.push_back(static_cast<int64_t>(d));
+  axes.push_back(1);
+  return axes;
+}
+inline std::vector<int64_t> channels_second(size_t rank) {
+  std::vector<int64_t> axes{0, static_cast<int64_t>(rank) - 1};
+  for (size_t d = 1; d + 1 < rank; ++d) axes.push_back(static_cast<int64_t>(d));
+  return axes;
+}
+
 // The number of phases of a strided window: distinct remainders of the kernel taps' offsets by the stride.
 inline int64_t num_phases(int64_t kernel, int64_t stride, int64_t dilation) {
   return dilation == 1 ? std::min(kernel, stride) : stride;

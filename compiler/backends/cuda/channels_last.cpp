@@ -1,7 +1,6 @@
 #include "compiler/backends/cuda/channels_last.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "compiler/ir/operator.h"
@@ -26,13 +25,15 @@ bool is_elementwise(const Operator& op) {
 
 class Layouts {
  public:
-  Layouts(const Function& region, const std::vector<Members>& groups, const Machine& machine)
-      : region_(region), bindings_(region.body.bindings), groups_(groups), machine_(machine), ends_(bindings_.size()) {
-    for (size_t i = 0; i < bindings_.size(); ++i) {
-      for_each_operand(bindings_[i].value, [&](const Atom& atom) { read(atom, i); });
+  Layouts(const Function& region, const std::vector<Members>& groups, const Readers& readers, const Machine& machine)
+      : region_(region),
+        bindings_(region.body.bindings),
+        groups_(groups),
+        readers_(readers),
+        machine_(machine),
+        ends_(bindings_.size()) {
+    for (size_t i = 0; i < bindings_.size(); ++i)
       for (const size_t member : groups[i]) ends_[member] = i;
-    }
-    read(region.body.result, bindings_.size());
   }
 
   // Readers are decided before what they read.
@@ -51,9 +52,6 @@ class Layouts {
     bool is_possible = true, gains = false;
   };
 
-  void read(const Atom& atom, size_t reader) {
-    if (const auto* var = std::get_if<VarId>(&atom)) readers_[*var].push_back(reader);
-  }
   const Operator& operator_of(size_t binding) const { return *std::get<Apply>(bindings_[binding].value).op; }
 
   bool stores_any_layout(const Members& members) const {
@@ -111,28 +109,17 @@ class Layouts {
   const Function& region_;
   const std::vector<Binding>& bindings_;
   const std::vector<Members>& groups_;
+  const Readers& readers_;
   const Machine& machine_;
-  std::vector<size_t> ends_;                      // the last member of each binding's kernel
-  std::map<VarId, std::vector<size_t>> readers_;  // bindings; their number where the region returns the value
+  std::vector<size_t> ends_;  // the last member of each binding's kernel
   std::set<VarId> chosen_;
 };
 
 }  // namespace
 
-std::vector<int64_t> channels_innermost(size_t rank) {
-  std::vector<int64_t> axes{0};
-  for (size_t d = 2; d < rank; ++d) axes.push_back(static_cast<int64_t>(d));
-  axes.push_back(1);
-  return axes;
-}
-std::vector<int64_t> channels_second(size_t rank) {
-  std::vector<int64_t> axes{0, static_cast<int64_t>(rank) - 1};
-  for (size_t d = 1; d + 1 < rank; ++d) axes.push_back(static_cast<int64_t>(d));
-  return axes;
-}
-
-std::set<VarId> channels_last(const Function& region, const std::vector<Members>& groups, const Machine& machine) {
-  return Layouts(region, groups, machine).run();
+std::set<VarId> channels_last(const Function& region, const std::vector<Members>& groups, const Readers& readers,
+                              const Machine& machine) {
+  return Layouts(region, groups, readers, machine).run();
 }
 
 }  // namespace tenon::compiler::cuda

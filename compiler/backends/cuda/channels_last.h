@@ -2,6 +2,7 @@
 // convolution are adjacent in memory in words of 16 bytes, which tensor cores and cp.async want.
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -13,9 +14,8 @@ namespace tenon::compiler::cuda {
 // The bindings of a region whose operators share a kernel, in order; the last one is its result.
 using Members = std::vector<size_t>;
 
-// The axes of a tensor [N, C, ...] of this rank with channels innermost, [N, ..., C], and of that one back.
-std::vector<int64_t> channels_innermost(size_t rank);
-std::vector<int64_t> channels_second(size_t rank);
+// The bindings that read each value; their number where the region returns it.
+using Readers = std::map<VarId, std::vector<size_t>>;
 
 // The results of kernels that the region stores with channels innermost. Such a value
 // - is read as the input of a convolution of tensor cores, whose words it fills, or by operators that pass the layout
@@ -23,6 +23,7 @@ std::vector<int64_t> channels_second(size_t rank);
 // - is read by no other operator, and is no result of the region;
 // - comes from a convolution, a pooling or elementwise operators, which store any layout.
 // `groups`: the kernel that ends with each binding of the region; empty for other bindings.
-std::set<VarId> channels_last(const Function& region, const std::vector<Members>& groups, const Machine& machine);
+std::set<VarId> channels_last(const Function& region, const std::vector<Members>& groups, const Readers& readers,
+                              const Machine& machine);
 
 }  // namespace tenon::compiler::cuda

@@ -13,6 +13,7 @@
 #include "compiler/ir/sizes.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
+#include "compiler/kernels/windows.h"
 #include "compiler/loop/schedule/bind.h"
 #include "compiler/loop/schedule/merge.h"
 #include "compiler/loop/schedule/warp_rows.h"
@@ -62,7 +63,7 @@ class RegionSteps {
   Expected<BoundKernels> run() {
     for (const VarId param : region_.params) define(param, region_.type(param).parts().size());
     const std::vector<Members> groups = group();
-    channels_last_ = channels_last(region_, groups, machine_);
+    channels_last_ = channels_last(region_, groups, readers_, machine_);
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Value& value = bindings_[i].value;
       if (const auto* tuple = std::get_if<Tuple>(&value)) {
@@ -233,7 +234,8 @@ class RegionSteps {
           args.push_back(*var);
           if (channels_last_.contains(*var)) {
             function.params.push_back(add(with_channels_innermost(region_.info(*var))));
-            transpose(function.params.back(), copy(*var), channels_second(region_.type(*var).tensor()->rank()));
+            transpose(function.params.back(), copy(*var),
+                      kernels::channels_second(region_.type(*var).tensor()->rank()));
           } else {
             function.params.push_back(copy(*var));
           }
@@ -246,7 +248,8 @@ class RegionSteps {
     VarId result = copies.at(last);
     if (channels_last_.contains(last)) {
       const VarId stored = add(with_channels_innermost(region_.info(last)));
-      transpose(std::exchange(result, stored), stored, channels_innermost(region_.type(last).tensor()->rank()));
+      transpose(std::exchange(result, stored), stored,
+                kernels::channels_innermost(region_.type(last).tensor()->rank()));
     }
     function.body.result = result;
     function.result = function.type(result);
@@ -258,7 +261,8 @@ class RegionSteps {
   VarInfo with_channels_innermost(VarInfo info) const {
     const TensorType* type = info.type.tensor();
     Dims dims;
-    for (const int64_t axis : channels_innermost(type->rank())) dims.push_back(type->dims[static_cast<size_t>(axis)]);
+    for (const int64_t axis : kernels::channels_innermost(type->rank()))
+      dims.push_back(type->dims[static_cast<size_t>(axis)]);
     info.type = context_.tensor(std::move(dims), type->dtype);
     return info;
   }
@@ -274,9 +278,9 @@ class RegionSteps {
   const Machine& machine_;
   const std::vector<schedules::UserSchedule>& schedules_;
   const std::vector<Binding>& bindings_;
-  std::map<VarId, size_t> producers_;             // bindings of operators
-  std::map<VarId, std::vector<size_t>> readers_;  // bindings; their number where the region returns the value
-  std::set<VarId> channels_last_;                 // values that are stored so
+  std::map<VarId, size_t> producers_;  // bindings of operators
+  Readers readers_;
+  std::set<VarId> channels_last_;  // values that are stored so
   BoundKernels kernels_;
   std::map<VarId, std::vector<size_t>> values_;  // a tuple has one for each field
   size_t next_ = 0;

@@ -212,10 +212,7 @@ Expected<Function> reorder(TypeContext& context, Function function, Symbol stage
   // Loops of a scan keep their order relative to other loops, except loops of axes along which the scan reads only the
   // index that it writes.
   const Stage& inside = path->stage();
-  auto scans = [&](Symbol var) {
-    return std::ranges::any_of(inside.axes,
-                               [&](const Axis& axis) { return axis.kind == AxisKind::kScan && feeds(axis, var); });
-  };
+  auto scans = [&](Symbol var) { return feeds(inside, var, AxisKind::kScan); };
   auto independent = [&](Symbol var) {
     bool own_index_only = true;
     std::vector<Access> reads;
@@ -246,10 +243,7 @@ Expected<Function> reorder(TypeContext& context, Function function, Symbol stage
                         context.name(new_outer), context.name(new_inner)));
     }
   }
-  auto reduces = [&](Symbol var) {
-    return std::ranges::any_of(inside.axes,
-                               [&](const Axis& axis) { return axis.kind == AxisKind::kReduce && feeds(axis, var); });
-  };
+  auto reduces = [&](Symbol var) { return feeds(inside, var, AxisKind::kReduce); };
   // Whether both loops feed the reduction, and one of them other axes as well: then 0 need not come first.
   auto mixes = [&](Symbol a, Symbol b) {
     return reduces(a) && reduces(b) && std::ranges::any_of(inside.axes, [&](const Axis& axis) {

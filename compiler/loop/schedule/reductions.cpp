@@ -13,6 +13,7 @@
 namespace tenon::compiler::loop {
 namespace {
 
+// Whether the loop's variable is in the value of an axis of results.
 bool feeds_results(const Stage& stage, Symbol loop) {
   return feeds(stage, loop, AxisKind::kSpatial) || feeds(stage, loop, AxisKind::kScan);
 }
