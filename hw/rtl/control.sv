@@ -44,7 +44,7 @@ module control (
   output logic [11:0]  read_addr_o,
   input  logic [31:0]  tokens_word_i,
   input  logic [31:0]  progress_word_i,
-  input  logic [31:0]  counters_word_i
+  input  logic [31:0]  counters_word_i  // a cycle after read_o
 );
 
   localparam logic [63:0] AddressMask = {64{1'b1}} >> (64 - tenon_pkg::ADDR_BITS);
@@ -92,9 +92,20 @@ module control (
   assign interrupt_o    = global_enable_q & |status_q;
   assign read_o         = read;
   assign read_addr_o    = raddr;
-  assign start_o        = write & waddr == tenon_pkg::REG_CONTROL & wdata_i[0] & wstrb_i[0] & idle_i & ~start_q;
-  assign soft_reset_o   = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[0] & wstrb_i[0];
-  assign token_clear_o  = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[1] & wstrb_i[0];
+
+  // The commands wait in registers, since their nets cross the chip; with IN_ORDER they do not.
+  logic start, soft_reset, token_clear;
+  assign start       = write & waddr == tenon_pkg::REG_CONTROL & wdata_i[0] & wstrb_i[0] & idle_i & ~start_q;
+  assign soft_reset  = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[0] & wstrb_i[0];
+  assign token_clear = write & waddr == tenon_pkg::REG_COMMAND & wdata_i[1] & wstrb_i[0];
+  if (tenon_pkg::IN_ORDER != 0) begin : g_commands
+    assign {start_o, soft_reset_o, token_clear_o} = {start, soft_reset, token_clear};
+  end else begin : g_command_registers
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) {start_o, soft_reset_o, token_clear_o} <= 3'b000;
+      else {start_o, soft_reset_o, token_clear_o} <= {start, soft_reset, token_clear};
+    end
+  end
 
   logic [3:0] base_word;
   logic       is_base;
@@ -142,7 +153,7 @@ module control (
       enable_q        <= 2'd0;
       status_q        <= 2'd0;
     end else begin
-      if (start_o) start_q <= 1'b1;
+      if (start) start_q <= 1'b1;
       else if (done_i) start_q <= 1'b0;
       if (done_i) done_q <= 1'b1;
       else if (read & raddr == tenon_pkg::REG_CONTROL) done_q <= 1'b0;
@@ -226,7 +237,7 @@ module control (
     end
   end else begin : g_parts
     logic        answer_q;
-    logic [31:0] word_q, base_word_q, tokens_word_q, progress_word_q, counters_word_q;
+    logic [31:0] word_q, base_word_q, tokens_word_q, progress_word_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) answer_q <= 1'b0;
       else answer_q <= read;
@@ -237,9 +248,8 @@ module control (
         base_word_q     <= base_word_read;
         tokens_word_q   <= tokens_word_i;
         progress_word_q <= progress_word_i;
-        counters_word_q <= counters_word_i;
       end
-      if (answer_q) rdata_o <= select(part_q, word_q, base_word_q, tokens_word_q, progress_word_q, counters_word_q);
+      if (answer_q) rdata_o <= select(part_q, word_q, base_word_q, tokens_word_q, progress_word_q, counters_word_i);
     end
     assign answer = answer_q;
   end

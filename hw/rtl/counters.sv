@@ -1,5 +1,6 @@
 // The performance counters of a launch, 64 bits each: cleared when it starts, constant a cycle after its end. They count
-// the events of the cycle before, which come late in theirs.
+// the events of the cycle before, which come late in theirs, and are cleared a cycle later too. A word comes in the cycle
+// after its address.
 module counters (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -23,12 +24,12 @@ module counters (
   logic [63:0] cycles_q, instructions_q, macs_q, read_beats_q, write_beats_q, read_bursts_q, write_bursts_q;
   logic [447:0] busy_q, stall_q;
   logic [2:0]   retired_q;
-  logic         running_q, mac_q, read_beat_q, write_beat_q, read_burst_q, write_burst_q;
+  logic         running_q, clear_q, mac_q, read_beat_q, write_beat_q, read_burst_q, write_burst_q;
   logic [6:0]   busy_now_q, stall_now_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) running_q <= 1'b0;
-    else running_q <= running_i & ~clear_i;
+    if (!rst_ni) {running_q, clear_q} <= 2'b00;
+    else {running_q, clear_q} <= {running_i & ~clear_i, clear_i};
   end
   always_ff @(posedge clk_i) begin
     retired_q     <= 3'(retire_i[0]) + 3'(retire_i[1]) + 3'(retire_i[2]) + 3'(retire_i[3]) + 3'(retire_i[4]) +
@@ -53,7 +54,7 @@ module counters (
       write_bursts_q <= '0;
       busy_q         <= '0;
       stall_q        <= '0;
-    end else if (clear_i) begin
+    end else if (clear_q) begin
       cycles_q       <= '0;
       instructions_q <= '0;
       macs_q         <= '0;
@@ -78,7 +79,10 @@ module counters (
     end
   end
 
+  // Each of three groups has a word at the address; the next cycle selects the group.
   logic [63:0] value;
+  logic [31:0] value_q, busy_word_q, stall_word_q;
+  logic        is_busy_q, is_stall_q;
   always_comb begin
     value = 'x;
     if (read_i) begin
@@ -90,16 +94,20 @@ module counters (
         tenon_pkg::REG_WRITE_BEATS:       value = write_beats_q;
         tenon_pkg::REG_READ_BURSTS:       value = read_bursts_q;
         tenon_pkg::REG_WRITE_BURSTS:      value = write_bursts_q;
-        default: begin
-          if (address_i[5:3] == 3'd7) value = 64'd0;
-          else if (address_i[11:6] == tenon_pkg::REG_BUSY0[11:6]) value = busy_q[{address_i[5:3], 6'd0}+:64];
-          else if (address_i[11:6] == tenon_pkg::REG_STALL0[11:6]) value = stall_q[{address_i[5:3], 6'd0}+:64];
-          else value = 64'd0;
-        end
+        default:                          value = 64'd0;
       endcase
     end
   end
-  assign word_o = address_i[2] ? value[63:32] : value[31:0];
+  always_ff @(posedge clk_i) begin
+    if (read_i) begin
+      value_q      <= address_i[2] ? value[63:32] : value[31:0];
+      busy_word_q  <= address_i[5:3] == 3'd7 ? 32'd0 : busy_q[{address_i[5:2], 5'd0}+:32];
+      stall_word_q <= address_i[5:3] == 3'd7 ? 32'd0 : stall_q[{address_i[5:2], 5'd0}+:32];
+      is_busy_q    <= address_i[11:6] == tenon_pkg::REG_BUSY0[11:6];
+      is_stall_q   <= address_i[11:6] == tenon_pkg::REG_STALL0[11:6];
+    end
+  end
+  assign word_o = is_busy_q ? busy_word_q : is_stall_q ? stall_word_q : value_q;
 
 `ifndef SYNTHESIS
   logic [1:0] longer;  // busy, stalled; evaluated when software reads, not in every cycle

@@ -3,9 +3,8 @@
 // A stop by error starts no instruction and lets those in flight finish; a soft reset sends no more addresses and waits
 // only for outstanding transfers. Both end in `clear_o`, as every launch does, so that no state but tokens and
 // scratchpads remains for the next one. Deadlock: no instruction in flight can finish, every head waits for tokens, and
-// the decoder has nothing to issue or no room for it. This state is permanent, so `deadlock` requires it for sixteen
-// cycles in a row, which lets the queues' and
-// counters' registers settle.
+// the decoder has nothing to issue or no room for it. This state is permanent, so `deadlock` comes in its sixteenth cycle
+// in a row, which lets the queues' and counters' registers settle.
 module launch (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -80,8 +79,18 @@ module launch (
     end
   end
 
-  assign stalled  = state_q == Run & &stuck_i & ~(&empty_i) & (decode_done_i | decode_blocked_i);
-  assign deadlock = stalled & stall_cycles_q == 4'd15;
+  // Whether the classes are stuck is known late in a cycle, and regarded in the next one; with IN_ORDER at once.
+  localparam logic [3:0] LastStall = tenon_pkg::IN_ORDER != 0 ? 4'd15 : 4'd14;
+  logic stuck;
+  assign stuck = &stuck_i & ~(&empty_i) & (decode_done_i | decode_blocked_i);
+  if (tenon_pkg::IN_ORDER != 0) begin : g_stuck
+    assign stalled = state_q == Run & stuck;
+  end else begin : g_stuck_later
+    logic stuck_q;
+    always_ff @(posedge clk_i) stuck_q <= stuck;
+    assign stalled = state_q == Run & stuck_q;
+  end
+  assign deadlock = stalled & stall_cycles_q == LastStall;
 
   // The oldest of all engines' instructions, of which one a cycle is compared while the launch is stalled.
   logic [tenon_pkg::SLOT_BITS-1:0] oldest;
@@ -89,13 +98,16 @@ module launch (
     assign oldest = index_i[tenon_pkg::SLOT_BITS-1:0];  // all engines have this index
   end else begin : g_oldest
     logic [2:0]                      engine;
-    logic [tenon_pkg::SLOT_BITS-1:0] index, oldest_q;
+    logic                            first_q, present_q;
+    logic [tenon_pkg::SLOT_BITS-1:0] index_now_q, oldest_q;  // of the engine of the cycle before
     assign engine = stall_cycles_q[2:0];
-    assign index  = tenon_pkg::SLOT_BITS'(256'(index_i) >> {engine, 5'd0});
     assign oldest = oldest_q;
     always_ff @(posedge clk_i) begin
-      if (stall_cycles_q == 4'd0) oldest_q <= empty_i[0] ? '1 : index;
-      else if (engine != 3'd7 & ~(|(empty_i & (7'd1 << engine))) & index < oldest_q) oldest_q <= index;
+      first_q     <= stall_cycles_q == 4'd0;
+      present_q   <= 1'(~{1'b1, empty_i} >> engine);
+      index_now_q <= tenon_pkg::SLOT_BITS'(256'(index_i) >> {engine, 5'd0});
+      if (first_q) oldest_q <= present_q ? index_now_q : '1;
+      else if (present_q & index_now_q < oldest_q) oldest_q <= index_now_q;
     end
   end
 
