@@ -109,14 +109,16 @@ module decode (
     end
   end
 
+  // A register that has no instruction takes what is at the input, so that its enable does not wait for the input's valid.
+  // Of an instruction in error nothing but the index has a meaning.
   always_ff @(posedge clk_i) begin
-    if (take) begin
+    if (Pipelined ? ~half_q : take) begin
       low_q       <= slot_i;
       low_index_q <= slot_index_i;
       low_error_q <= slot_error_i;
     end
-    if (whole) begin
-      insn_q       <= half_q ? {slot_i, low_q} : {128'd0, slot_i};
+    if (Pipelined ? ~insn_valid_q | advance : whole) begin
+      insn_q       <= (Pipelined ? native_i : half_q) ? {slot_i, low_q} : {128'd0, slot_i};
       insn_index_q <= half_q ? low_index_q : slot_index_i;
       insn_error_q <= slot_code;
     end
@@ -304,7 +306,7 @@ module decode (
     if (!Pipelined) out_entry.index = insn_index;
   end
 
-  logic empty, range, is_dma, bad, has_cmd, offer, issued;
+  logic empty, range, is_dma, bad, has_cmd, offer;
 
   decode_transfer u_transfer (
     .clk_i,
@@ -321,8 +323,10 @@ module decode (
     .range_o(range)
   );
 
-  assign is_dma = out_entry.target == dma_pkg::UNIT_LDI | out_entry.target == dma_pkg::UNIT_LDW |
-                  out_entry.target == dma_pkg::UNIT_LDM | out_entry.target == dma_pkg::UNIT_ST;
+  function automatic logic is_dma_unit(logic [2:0] of);
+    is_dma_unit = of == dma_pkg::UNIT_LDI | of == dma_pkg::UNIT_LDW | of == dma_pkg::UNIT_LDM | of == dma_pkg::UNIT_ST;
+  endfunction
+  assign is_dma = is_dma_unit(out_entry.target);
 
   always_comb begin
     entry_o             = out_entry;
@@ -333,18 +337,39 @@ module decode (
   assign bad           = out_code != tenon_pkg::STOP_NONE;
   assign has_cmd       = entry_o.target != dma_pkg::UNIT_NONE & ~entry_o.range_error;
   if (Pipelined) begin : g_queues
-    assign fire   = offer & entry_ready_i[out_engine] & (~has_cmd | cmd_ready_i[entry_o.target]);
-    assign issued = fire;
+    // The queues of the instruction, one hot, are registers: so the handshake with them is a few gates.
+    logic [6:0] engine_q;
+    logic [7:0] unit_q;
+    logic       offer_q, is_dma_q, no_cmd;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) offer_q <= 1'b0;
+      else if (clear_i) offer_q <= 1'b0;
+      else if (~out_valid_q) offer_q <= multiplied_valid_q & multiplied_code_q == tenon_pkg::STOP_NONE;
+      else if (fire) offer_q <= 1'b0;
+    end
+    always_ff @(posedge clk_i) begin
+      if (advance & multiplied_valid_q) begin
+        engine_q <= 7'd1 << multiplied_engine_q;
+        unit_q   <= multiplied_entry_q.target == dma_pkg::UNIT_NONE ? 8'd0 : 8'd1 << multiplied_entry_q.target;
+        is_dma_q <= is_dma_unit(multiplied_entry_q.target);
+      end
+    end
+    assign no_cmd        = is_dma_q & (empty | range);
+    assign offer         = offer_q & ~stop_i;
+    assign fire          = offer & (engine_q & ~entry_ready_i) == 7'd0 & (no_cmd | (unit_q & ~cmd_ready_i) == 8'd0);
+    assign entry_valid_o = engine_q & {7{fire}};
+    assign cmd_valid_o   = unit_q & {8{fire & ~no_cmd}};
+    logic unused_engine;
+    assign unused_engine = ^out_engine;
   end else begin : g_held
     // The heads are here until the instruction is done.
-    assign fire   = offer & entry_ready_i[out_engine];
-    assign issued = offer;
+    assign offer         = out_valid_q & ~bad & ~stop_i;
+    assign fire          = offer & entry_ready_i[out_engine];
+    assign entry_valid_o = offer ? 7'd1 << out_engine : 7'd0;
+    assign cmd_valid_o   = offer & has_cmd ? 8'd1 << entry_o.target : 8'd0;
     logic unused_ready;
     assign unused_ready = ^cmd_ready_i;
   end
-  assign offer         = out_valid_q & ~bad & ~stop_i;
-  assign entry_valid_o = issued ? 7'd1 << out_engine : 7'd0;
-  assign cmd_valid_o   = issued & has_cmd ? 8'd1 << entry_o.target : 8'd0;
   // The steps advance when the last one is free, not in the cycle in which it becomes so: every second cycle at most,
   // which a memory port of 64 bits does not exceed. With IN_ORDER the step that has the instruction is the only one, so
   // that those before the last one always advance.

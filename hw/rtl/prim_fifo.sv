@@ -44,45 +44,52 @@ module prim_fifo #(
     localparam int PtrWidth = $clog2(Depth);
 
     logic [Width-1:0]  mem[Depth];
-    logic [PtrWidth:0] write_q, read_q;
-    logic              push, pop;
+    logic [PtrWidth:0] write_q, read_q, next;  // next: the slot after the head
+    logic              valid_q, full_q;        // not empty, full: registers, since both sides' handshakes follow from them
+    logic              push, pop, write;
 
-    assign push_ready_o = (write_q ^ read_q) != {1'b1, {PtrWidth{1'b0}}};
+    assign push_ready_o = ~full_q;
+    assign pop_valid_o  = valid_q;
     assign push         = push_valid_i & push_ready_o;
     assign pop          = pop_valid_o & pop_ready_i;
+    assign next         = read_q + 1'b1;
+
+    // In logic the slot after the last item is written in every cycle in which it is free, so that the RAM's enables do
+    // not wait for the producer; what no push brought is overwritten by the next one.
+`ifdef SYNTHESIS
+    assign write = ~full_q;
+`else
+    assign write = push;
+`endif
 
     if (HeadRegister) begin : g_head
-      logic              valid_q;
-      logic [Width-1:0]  head_q;
-      logic [PtrWidth:0] next;  // after the head
-      assign next        = read_q + 1'b1;
-      assign pop_valid_o = valid_q;
-      assign pop_data_o  = head_q;
-      always_ff @(posedge clk_i or negedge rst_ni) begin
-        if (!rst_ni) valid_q <= 1'b0;
-        else if (clear_i) valid_q <= 1'b0;
-        else valid_q <= push | (pop ? write_q != next : valid_q);
-      end
+      logic [Width-1:0] head_q;
+      assign pop_data_o = head_q;
       always_ff @(posedge clk_i) begin
         if (pop | ~valid_q) head_q <= valid_q & write_q != next ? mem[next[PtrWidth-1:0]] : push_data_i;
       end
     end else begin : g_no_head
-      assign pop_valid_o = write_q != read_q;
-      assign pop_data_o  = mem[read_q[PtrWidth-1:0]];
+      assign pop_data_o = mem[read_q[PtrWidth-1:0]];
     end
 
     always_ff @(posedge clk_i) begin
-      if (push) mem[write_q[PtrWidth-1:0]] <= push_data_i;
+      if (write) mem[write_q[PtrWidth-1:0]] <= push_data_i;
     end
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         write_q <= '0;
         read_q  <= '0;
+        valid_q <= 1'b0;
+        full_q  <= 1'b0;
       end else if (clear_i) begin
         write_q <= '0;
         read_q  <= '0;
+        valid_q <= 1'b0;
+        full_q  <= 1'b0;
       end else begin
+        valid_q <= push | (pop ? write_q != next : valid_q);
+        full_q  <= ~pop & (full_q | (push & write_q + 1'b1 == read_q + {1'b1, {PtrWidth{1'b0}}}));
         if (push) write_q <= write_q + 1'b1;
         if (pop) read_q <= read_q + 1'b1;
       end
@@ -94,6 +101,10 @@ module prim_fifo #(
     always_ff @(posedge clk_i) begin
       if (rst_ni & push) begin
         TheFifoNeverOverflows: assert (write_q - read_q < {1'b1, {PtrWidth{1'b0}}});
+      end
+      if (rst_ni) begin
+        EveryFlagAgreesWithTheCount: assert (valid_q == (write_q != read_q) &
+                                             full_q == (write_q - read_q == {1'b1, {PtrWidth{1'b0}}}));
       end
       if (rst_ni & pop_valid_o) begin
         TheHeadIsTheOldestItem: assert (write_q != read_q & pop_data_o == mem[read_q[PtrWidth-1:0]]);
