@@ -85,7 +85,24 @@ module read_port #(
   );
 
   assign pop         = beat_valid_o & beat_ready_i;
-  assign idle_o      = outstanding_q == '0;
+
+  // Beats are counted as outstanding a cycle after their address is sent, and as answered a cycle after they come.
+  logic                  sent_count, r_count;
+  logic [CountWidth-1:0] sent_beats;
+  if (tenon_pkg::IN_ORDER != 0) begin : g_count
+    assign {sent_count, r_count, sent_beats} = {sent, r_valid_i, CountWidth'(ar_len_o) + 1'b1};
+    assign idle_o = outstanding_q == '0;
+  end else begin : g_count_later
+    logic                  sent_q, r_valid_q;
+    logic [CountWidth-1:0] sent_beats_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) {sent_q, r_valid_q} <= 2'b00;
+      else {sent_q, r_valid_q} <= {sent, r_valid_i};
+    end
+    always_ff @(posedge clk_i) sent_beats_q <= CountWidth'(ar_len_o) + 1'b1;
+    assign {sent_count, r_count, sent_beats} = {sent_q, r_valid_q, sent_beats_q};
+    assign idle_o = outstanding_q == '0 & ~sent_q;
+  end
 
   localparam int Width = BeatBytes * 8 + (Errors ? 1 : 0);
   logic [Width-1:0] popped;
@@ -116,8 +133,8 @@ module read_port #(
       outstanding_q <= '0;
     end else begin
       if (grant | pop) space_q <= space_q - (grant ? CountWidth'(burst_beats) : '0) + CountWidth'(pop);
-      if (sent | r_valid_i) begin
-        outstanding_q <= outstanding_q + (sent ? CountWidth'(ar_len_o) + 1'b1 : '0) - CountWidth'(r_valid_i);
+      if (sent_count | r_count) begin
+        outstanding_q <= outstanding_q + (sent_count ? sent_beats : '0) - CountWidth'(r_count);
       end
     end
   end
@@ -126,7 +143,7 @@ module read_port #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni & r_valid_i) begin
+    if (rst_ni & r_count) begin
       ABeatWasRequested: assert (outstanding_q != '0);
     end
     if (rst_ni & grant) begin
