@@ -2,7 +2,8 @@
 //
 // A counter that gives and takes in one cycle keeps its value. A producer must check full_o before it gives, a consumer
 // nonzero_o before it takes, so that counters neither wrap nor lose a token. A token given in one cycle can be taken in
-// the next.
+// the next. The flags follow at once; the counts change a cycle later, since givers and takers are known late, but with
+// IN_ORDER.
 module tokens (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -25,6 +26,9 @@ module tokens (
 
   logic [391:0] count_q;
   logic [48:0]  nonzero_q, full_q;
+  logic [48:0]  give_q, take_q;  // not yet counted
+  logic [48:0]  give, take;      // now counted
+  logic [48:0]  one, almost;     // with them there is one token, or one less than the counter holds
 
   assign nonzero_o = nonzero_q;
   assign full_o = full_q;
@@ -35,28 +39,48 @@ module tokens (
 `ifdef SYNTHESIS
   assign active = 1'b1;
 `else
-  assign active = |(give_i | take_i);
+  assign active = |(give_i | take_i | give_q | take_q);
 `endif
+
+  localparam logic Later = tenon_pkg::IN_ORDER == 0;
+  assign give = Later ? give_q : give_i & Pairs;
+  assign take = Later ? take_q : take_i & Pairs;
+
+  always_comb begin
+    one    = '0;
+    almost = '0;
+    for (int i = 0; i < 49; i++) begin
+      if (Pairs[i] & active) begin
+        one[i]    = count_q[i*8+:8] == (~Later | give_q[i] == take_q[i] ? 8'd1 : give_q[i] ? 8'd0 : 8'd2);
+        almost[i] = count_q[i*8+:8] == (~Later | give_q[i] == take_q[i] ? 8'd254 : give_q[i] ? 8'd253 : 8'd255);
+      end
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       count_q   <= '0;
       nonzero_q <= '0;
       full_q    <= '0;
+      give_q    <= '0;
+      take_q    <= '0;
     end else if (clear_i) begin
       count_q   <= '0;
       nonzero_q <= '0;
       full_q    <= '0;
+      give_q    <= '0;
+      take_q    <= '0;
     end else if (active) begin
+      give_q <= give_i & Pairs;
+      take_q <= take_i & Pairs;
       for (int i = 0; i < 49; i++) begin
+        if (give[i] != take[i]) count_q[i*8+:8] <= give[i] ? count_q[i*8+:8] + 8'd1 : count_q[i*8+:8] - 8'd1;
         if (Pairs[i] & give_i[i] & ~take_i[i]) begin
-          count_q[i*8+:8] <= count_q[i*8+:8] + 8'd1;
-          nonzero_q[i]    <= 1'b1;
-          full_q[i]       <= count_q[i*8+:8] == 8'd254;
+          nonzero_q[i] <= 1'b1;
+          full_q[i]    <= almost[i];
         end else if (Pairs[i] & take_i[i] & ~give_i[i]) begin
-          count_q[i*8+:8] <= count_q[i*8+:8] - 8'd1;
-          nonzero_q[i]    <= count_q[i*8+:8] != 8'd1;
-          full_q[i]       <= 1'b0;
+          nonzero_q[i] <= ~one[i];
+          full_q[i]    <= 1'b0;
         end
       end
     end
