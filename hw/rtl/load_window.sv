@@ -48,8 +48,9 @@ module load_window #(
   logic signed [AvailWidth-1:0] avail_q, next_avail_q, avail;
   logic signed [AvailWidth-1:0] take_avail, take_next_avail, row_avail, row_next_avail;  // at a row's start
   logic                  precedes_q;  // the window begins before the vector: more bytes than avail_q
-  logic                  enough_q;    // avail_q is a vector
-  logic                  none_q;      // count_q is 0
+  logic                  enough_q;    // avail_q is a vector, and the window begins with it or inside it
+  logic                  over_q;      // without another beat the vector has all of its bytes
+  logic                  fits_q;      // next_avail_q is no more than a unit; unknown at a row's start
   logic [BeatShift-1:0]  next_offset;
   logic [CountWidth-1:0] count_q;
   logic                  whole;
@@ -95,9 +96,9 @@ module load_window #(
     .present_o (present),
     .last_row_o(last_row),
     .no_beat_o (have_all),
-    .one_beat_o(),
+    .few_beats_o(),
     .no_vector_o (),
-    .one_vector_o(last_vector),
+    .few_vectors_o(last_vector),  // the row ends with it
     .ahead_o   (),
     .mask_i    (emit & ~whole),
     .whole_o   (whole),
@@ -107,12 +108,7 @@ module load_window #(
   // verilator lint_on PINCONNECTEMPTY
 
   // The bytes of the vector have come, or will never come.
-  always_comb begin
-    if (!valid) emit = 1'b0;
-    else if (!present) emit = 1'b1;
-    else if (precedes_q) emit = have_all & none_q;
-    else emit = have_all | enough_q;
-  end
+  assign emit      = valid & (~present | enough_q | (have_all & over_q));
   assign next_row  = emit & last_vector & ~last_row;
   assign finish    = emit & last_vector & last_row;
   assign take_next = next_valid_q & ~valid;  // a cycle after the end of the last one: on no path with it
@@ -129,14 +125,16 @@ module load_window #(
 
   // Drop what no later vector needs, then append.
   localparam logic signed [AvailWidth-1:0] Unit = AvailWidth'(UnitBytes);
-  logic emit_fits, wait_fits;
   assign emit_keeps = keep(next_avail_q, count_q);
   assign wait_keeps = keep(avail_q, count_q);
-  assign emit_fits  = next_avail_q <= Unit | count_q <= CountWidth'(UnitBytes);  // keeps no more than a unit
-  assign wait_fits  = avail_q <= Unit | count_q <= CountWidth'(UnitBytes);
   assign kept       = emit ? emit_keeps : wait_keeps;
   assign drop       = emit ? count_q - emit_keeps : count_q - wait_keeps;
-  assign beat_ready_o = valid & present & ~have_all & (emit ? emit_fits : wait_fits);
+  // While beats are left, a vector is emitted if it has enough bytes, and leaves room for a beat if no more than a unit
+  // is kept. One that waits for bytes leaves it; one that waits until the bytes before it are dropped may have more than a
+  // unit in a wide beat.
+  assign beat_ready_o = valid & present & ~have_all &
+                        (enough_q ? fits_q | count_q <= CountWidth'(UnitBytes) :
+                                    BeatBytes <= UnitBytes | ~precedes_q | avail_q <= Unit);
   assign take       = beat_valid_i & beat_ready_o;
 
   localparam logic signed [AvailWidth-1:0] Beat = AvailWidth'(BeatBytes);
@@ -147,6 +145,7 @@ module load_window #(
   assign next_beat  = next_avail_q + Beat;
   assign after_beat = after + Beat;
   logic avail_fills, avail_beat_fills, next_fills, next_beat_fills;
+  logic next_fits, next_beat_fits, after_fits, after_beat_fits;
   assign x_step          = AvailWidth'($signed({5'd0, cmd.x_step}));
   assign next_x_step     = AvailWidth'($signed({5'd0, next_q.x_step}));
   assign take_avail      = begins(next_q.left, next_q.addr[BeatShift-1:0]);
@@ -158,21 +157,28 @@ module load_window #(
   assign avail_beat_fills = fills(avail_beat, cmd.unit_bytes);
   assign next_fills       = fills(next_avail_q, cmd.unit_bytes);
   assign next_beat_fills  = fills(next_beat, cmd.unit_bytes);
+  assign next_fits        = next_avail_q <= Unit;
+  assign next_beat_fits   = next_avail_q <= Unit - Beat;
+  assign after_fits       = after <= Unit;
+  assign after_beat_fits  = after <= Unit - Beat;
   always_ff @(posedge clk_i) begin
     if (~(valid | next_valid_q)) begin  // keeps the values of no command
     end else if (take_next | next_row) begin
-      none_q       <= 1'b1;
+      over_q       <= 1'b1;
       avail_q      <= take_next ? take_avail : row_avail;
       next_avail_q <= take_next ? take_next_avail : row_next_avail;
       precedes_q   <= take_next ? take_avail[AvailWidth-1] : row_avail[AvailWidth-1];
       enough_q     <= take_next ? fills(take_avail, next_q.unit_bytes) : fills(row_avail, cmd.unit_bytes);
+      fits_q       <= 1'b0;  // nothing is kept of the row before
     end else begin
-      avail_q      <= take ? (emit ? next_beat : avail_beat) : avail;
-      next_avail_q <= take ? (emit ? after_beat : next_beat) : (emit ? after : next_avail_q);
+      avail_q      <= take ? (enough_q ? next_beat : avail_beat) : avail;
+      next_avail_q <= take ? (enough_q ? after_beat : next_beat) : (emit ? after : next_avail_q);
+      fits_q       <= take ? (enough_q ? after_beat_fits : next_beat_fits) : (emit ? after_fits : next_fits);
       // What the vector does not need is dropped: more than avail_q remains only where avail_q is negative.
       precedes_q   <= avail[AvailWidth-1];
-      none_q       <= ~take & (emit ? emit_keeps == '0 : wait_keeps == '0);
-      enough_q     <= take ? (emit ? next_beat_fills : avail_beat_fills) : (emit ? next_fills : avail_fills);
+      over_q       <= ~take | ~avail[AvailWidth-1];
+      enough_q     <= ~avail[AvailWidth-1] &
+                      (take ? (enough_q ? next_beat_fills : avail_beat_fills) : (emit ? next_fills : avail_fills));
     end
   end
 
@@ -289,7 +295,8 @@ module load_window #(
   always_ff @(posedge clk_i) begin
     if (rst_ni & valid) begin
       EveryFlagAgreesWithItsCount: assert (precedes_q == (avail_q < $signed(AvailWidth'(count_q))) &
-                                               enough_q == avail_fills & none_q == (count_q == '0));
+                                               enough_q == (~precedes_q & avail_fills) & (!fits_q | next_fits) &
+                                               over_q == (~precedes_q | count_q == '0));
     end
     if (rst_ni & take) begin
       TheWindowHasRoomForABeat: assert (32'(kept) + BeatBytes <= Window);

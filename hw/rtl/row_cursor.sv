@@ -30,10 +30,10 @@ module row_cursor #(
   output logic                 present_o,  // it has bytes in DRAM
   output logic                 last_row_o,
   output logic                 no_beat_o,  // is left to move
-  output logic                 one_beat_o,
+  output logic                 few_beats_o,   // one or none
   // The vector.
   output logic                 no_vector_o,   // of the row is left, with this one
-  output logic                 one_vector_o,
+  output logic                 few_vectors_o, // one or none
   output logic signed [19:0]   ahead_o,    // its first byte, from the window's first byte on
   // Its bytes; unknown without mask_i.
   input  logic                 mask_i,
@@ -55,8 +55,10 @@ module row_cursor #(
   logic                   present_q;
   logic [7:0]           top_q;           // absent rows from this one on
   logic [tenon_pkg::ROW_BITS-1:0] source_q;  // rows with bytes from this one on, while top is 0
+  logic                 no_source_q, one_source_q;  // source_q is 0, or 1
   logic [BeatShift-1:0] row_offset_q;    // the row's first byte in its beat
   logic [BeatWidth-1:0] beats_q;
+  logic                 no_beat_q, no_vector_q;  // none is counted: registers, since the engines' events follow from them
   logic signed [tenon_pkg::AHEAD_BITS-1:0] ahead_q;
   // Bytes low <= j < high of the vector have k in [0, row_bytes).
   logic signed [EndWidth-1:0] low_q, high_q;
@@ -65,10 +67,10 @@ module row_cursor #(
   assign cmd_o      = cmd_q;
   assign present_o  = present_q;
   assign last_row_o = rows_q[RowWidth-1];
-  assign no_beat_o    = beats_q[BeatWidth-1] & ~beats_q[0];
-  assign one_beat_o   = beats_q[BeatWidth-1] & beats_q[0];
-  assign no_vector_o  = vectors_q[VectorWidth-1] & ~vectors_q[0];
-  assign one_vector_o = vectors_q[VectorWidth-1] & vectors_q[0];
+  assign no_beat_o    = no_beat_q;
+  assign few_beats_o  = beats_q[BeatWidth-1];
+  assign no_vector_o  = no_vector_q;
+  assign few_vectors_o = vectors_q[VectorWidth-1];
   assign ahead_o    = 20'(ahead_q);
 
   // Its beats, rounded up, less two, of a row that begins; and `ahead` there. The first row of the next command and the
@@ -92,7 +94,7 @@ module row_cursor #(
   assign take_offset   = cmd_i.addr[BeatShift-1:0];
   assign take_beats    = row_beats(take_present, cmd_i.len, take_offset);
   assign take_ahead    = row_ahead(cmd_i.left, take_offset);
-  assign next_present  = top_q <= 8'd1 & (present_q ? source_q != tenon_pkg::ROW_BITS'(1) : source_q != '0);
+  assign next_present  = top_q <= 8'd1 & ~(present_q ? one_source_q : no_source_q);
   assign next_offset   = present_q ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
   assign next_beats    = row_beats(next_present, cmd_q.len, next_offset);
   assign next_ahead    = row_ahead(cmd_q.left, next_offset);
@@ -110,10 +112,14 @@ module row_cursor #(
       rows_q   <= RowWidth'({1'b0, cmd_i.rows} - 18'd2);
       top_q    <= cmd_i.top;
       source_q <= tenon_pkg::ROW_BITS'(cmd_i.source_rows);
+      {no_source_q, one_source_q} <= {cmd_i.source_rows == 17'd0, cmd_i.source_rows == 17'd1};
     end else if (next_i) begin
       rows_q <= rows_q - 1'b1;
       if (top_q != 8'd0) top_q <= top_q - 8'd1;
-      if (present_q) source_q <= source_q - 1'b1;
+      if (present_q) begin
+        source_q <= source_q - 1'b1;
+        {no_source_q, one_source_q} <= {one_source_q, source_q == tenon_pkg::ROW_BITS'(2)};
+      end
     end
     if (start) begin
       present_q    <= take_i ? take_present : next_present;
@@ -127,6 +133,11 @@ module row_cursor #(
       high_q    <= start ? (take_i ? EndWidth'({cmd_i.row_end[33], cmd_i.row_end}) :
                                      EndWidth'({cmd_q.row_end[33], cmd_q.row_end})) : high_q - $signed(EndWidth'(cmd_q.x_step));
     end
+    // A row that is present has a beat.
+    if (start) no_beat_q <= ~(take_i ? take_present : next_present);
+    else if (beat_i) no_beat_q <= few_beats_o;
+    if (start) no_vector_q <= 1'b0;
+    else if (vector_i) no_vector_q <= few_vectors_o;
     if (start | beat_i) beats_q <= start ? (take_i ? take_beats : next_beats) : beats_q - 1'b1;
     ahead_q <= start ? (take_i ? take_ahead : next_ahead) : tenon_pkg::AHEAD_BITS'(ahead_i);
   end
@@ -156,9 +167,15 @@ module row_cursor #(
       ACommandHasRowsAndVectors: assert (cmd_i.rows != 17'd0 & cmd_i.vectors != 24'd0);
       DataFillsAUnitAtMost: assert (cmd_i.valid != 7'd0 & cmd_i.valid <= cmd_i.unit_bytes);
     end
+    if (rst_ni & valid_q) begin
+      EveryFlagAgreesWithItsCount: assert (no_beat_q == (beats_q[BeatWidth-1] & ~beats_q[0]) &
+                                           no_vector_q == (vectors_q[VectorWidth-1] & ~vectors_q[0]) &
+                                           no_source_q == (source_q == '0) &
+                                           one_source_q == (source_q == tenon_pkg::ROW_BITS'(1)));
+    end
     if (rst_ni & next_i) begin
       ARowFollowsOneThatIsNotTheLast: assert (valid_q & ~last_row_o & ~take_i);
-      NoBeatIsLeftToTheNextRow: assert (no_beat_o | (beat_i & one_beat_o));
+      NoBeatIsLeftToTheNextRow: assert (no_beat_o | (beat_i & few_beats_o));
     end
     if (rst_ni & (take_i | next_i | vector_i | (move_i & valid_q))) begin
       TheRowMovesWithAnEvent: assert (move_i & (take_i | next_i | vector_i));

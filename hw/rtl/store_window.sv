@@ -102,7 +102,8 @@ module store_window #(
   end
 
   // -------------------------------------------------------------------------------------------------- window of bytes
-  logic                  no_beat, one_beat;  // is left of the row
+  logic                  no_beat, few_beats;  // is left of the row; at most one
+  logic                  active_q;      // a command has rows left
   logic                  rows_done_q, last_row;
   logic signed [19:0]    ahead;         // of the next vector, relative to the window
   logic [UnitBytes-1:0]  in_row, data_bytes;
@@ -136,9 +137,9 @@ module store_window #(
     .present_o (),  // rows without bytes have no beats
     .last_row_o(last_row),
     .no_beat_o (no_beat),
-    .one_beat_o(one_beat),
+    .few_beats_o(few_beats),
     .no_vector_o (merged_all),
-    .one_vector_o(),
+    .few_vectors_o(),
     .ahead_o   (ahead),
     .mask_i    (merge & ~no_beats),
     .whole_o   (),  // a store has strobes instead
@@ -148,14 +149,15 @@ module store_window #(
   // verilator lint_on PINCONNECTEMPTY
 
   localparam logic signed [19:0] Beat = 20'(BeatBytes);
-  assign flush         = valid & ~rows_done_q & ~no_beat & (merged_all | beyond_q) & room_any_q;
+  assign flush         = active_q & ~no_beat & (merged_all | beyond_q) & room_any_q;
   // Sums and comparisons are made for both cases before it is known whether a beat is sent.
   assign merged        = ahead + $signed({4'd0, cmd.x_step});
   assign ahead_flushed = flush ? ahead - Beat : ahead;
   assign ahead_merged  = flush ? merged - Beat : merged;
-  assign no_beats      = no_beat | (flush & one_beat);
-  assign merge         = valid & ~rows_done_q & ~merged_all & data_valid &
-                         (no_beats | (flush ? ~far_beyond_q : ~beyond_q));
+  assign no_beats      = no_beat | (flush & few_beats);
+  // A vector beyond the window's first beat waits until this one is sent, and one farther beyond until it is the last.
+  assign merge         = active_q & ~merged_all & data_valid &
+                         (no_beat | ~beyond_q | (room_any_q & (few_beats | ~far_beyond_q)));
 
   // A row's first vector is not beyond its first beat.
   logic merged_beyond, merged_far_beyond, merged_very_far, very_far;
@@ -172,12 +174,17 @@ module store_window #(
       far_beyond_q <= merge ? (flush ? merged_very_far : merged_far_beyond) : (flush ? very_far : far_beyond_q);
     end
   end
-  assign row_end       = valid & ~rows_done_q & merged_all & no_beat;  // a cycle after the last beat
+  assign row_end       = active_q & merged_all & no_beat;  // a cycle after the last beat
   assign next_row      = row_end & ~last_row;
 
   always_ff @(posedge clk_i) begin
     if (start_i) rows_done_q <= 1'b0;
     else if (row_end) rows_done_q <= last_row;
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) active_q <= 1'b0;
+    else if (clear_i) active_q <= 1'b0;
+    else active_q <= start_i | (active_q & ~(row_end & last_row));
   end
 
   // ------------------------------------------------------------------------------------------- the bytes, a cycle later
@@ -299,6 +306,7 @@ module store_window #(
       ABeatFromTheWindowFindsRoom: assert (beat_push_ready);
     end
     if (rst_ni & valid) begin
+      RowsAreLeftUntilTheyAreDone: assert (active_q == ~rows_done_q);
       EveryFlagAgreesWithItsCount: assert (beyond_q == (ahead >= Beat) & far_beyond_q == (ahead >= 2 * Beat) &
                                                read_more_q == (read_left_q != '0) & room_any_q == (room_q != 3'd0));
     end

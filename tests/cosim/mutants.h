@@ -119,8 +119,8 @@ inline constexpr Mutant kMutants[] = {
     {"an instruction starts with another one's error", "sequencer.sv", "& ~done_error & ~error_valid_o;",
      "& (~(done_error | error_valid_o) | $M);", "not done after|NothingStartsAfterAStop"},
     // Loads.
-    {"the window takes a beat without room", "load_window.sv", "(emit ? emit_fits : wait_fits);",
-     "((emit ? emit_fits : wait_fits) | $M);", "TheWindowHasRoomForABeat"},
+    {"the window takes a beat without room", "load_window.sv", "fits_q | count_q <= CountWidth'(UnitBytes) :",
+     "fits_q | $M | count_q <= CountWidth'(UnitBytes) :", "TheWindowHasRoomForABeat"},
     {"a row leaves a beat to the next one", "row_cursor.sv", "- (34'(BeatBytes) + 34'd1)",
      "- (($M ? 34'd0 : 34'(BeatBytes)) + 34'd1)",
      "ABeatBelongsToItsRow|NoBeatIsLeftToTheNextRow|not done after|deadlock|differ"},
