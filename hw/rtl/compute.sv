@@ -92,7 +92,8 @@ module compute (
   logic [tenon_pkg::ACC_AW-1:0] gemm_acc_raddr, alu_acc_raddr, rq_acc_raddr, acc_raddr;
   logic [AccBits-1:0]           acc_rdata;
   logic [3:0]                   post_refused_q, st_refused_q;
-  logic                         post_first, st_first, post_due_q, st_due_q;  // due: refused often enough
+  logic                         post_first, st_first;
+  logic                         post_due_q, st_due_q, post_due, st_due;  // refused often enough; in the next cycle
 
   assign post_acc_req = alu_acc_req | rq_acc_req;
   assign st_acc_req   = st_req_i & st_acc_i;
@@ -103,6 +104,8 @@ module compute (
   localparam logic Alone = tenon_pkg::IN_ORDER != 0;
   assign gemm_acc_gnt = Alone | ~(st_due_q | post_due_q);
   assign post_acc_gnt = Alone | (~st_first & (post_first | ~gemm_acc_req));
+  assign post_due     = post_acc_req & ~post_acc_gnt & (post_due_q | post_refused_q == Refusals - 4'd1);
+  assign st_due       = st_acc_req & ~st_acc_gnt & (st_due_q | st_refused_q == Refusals - 4'd1);
   assign st_acc_gnt   = Alone | st_first | (~gemm_acc_req & ~post_acc_req);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -112,10 +115,12 @@ module compute (
       post_due_q     <= 1'b0;
       st_due_q       <= 1'b0;
     end else begin
-      if (~post_acc_req | post_acc_gnt) {post_due_q, post_refused_q} <= 5'd0;
-      else if (~post_due_q) {post_due_q, post_refused_q} <= {post_refused_q == Refusals - 4'd1, post_refused_q + 4'd1};
-      if (~st_acc_req | st_acc_gnt) {st_due_q, st_refused_q} <= 5'd0;
-      else if (~st_due_q) {st_due_q, st_refused_q} <= {st_refused_q == Refusals - 4'd1, st_refused_q + 4'd1};
+      post_due_q <= post_due;
+      st_due_q   <= st_due;
+      if (~post_acc_req | post_acc_gnt) post_refused_q <= 4'd0;
+      else if (~post_due_q) post_refused_q <= post_refused_q + 4'd1;
+      if (~st_acc_req | st_acc_gnt) st_refused_q <= 4'd0;
+      else if (~st_due_q) st_refused_q <= st_refused_q + 4'd1;
     end
   end
 
@@ -133,8 +138,8 @@ module compute (
   logic [tenon_pkg::ACC_AW-1:0] gemm_acc_waddr, alu_acc_waddr, acc_waddr;
   logic [AccBits-1:0]           gemm_acc_wdata, alu_acc_wdata, acc_wdata;
 
-  assign ldm_acc_we  = ldm_we_i & ldm_mem_i == tenon_pkg::MEM_ACC;
-  assign ldm_acc8_we = ldm_we_i & ldm_mem_i == tenon_pkg::MEM_ACC8;
+  assign ldm_acc_we  = tenon_pkg::HAS_BASE != 0 & ldm_we_i & ldm_mem_i == tenon_pkg::MEM_ACC;
+  assign ldm_acc8_we = tenon_pkg::HAS_BASE != 0 & ldm_we_i & ldm_mem_i == tenon_pkg::MEM_ACC8;
 
   always_comb begin
     acc_we    = {4{gemm_acc_we}};
@@ -259,6 +264,7 @@ module compute (
     .wgt_wdata_i,
     .acc_req_o  (gemm_acc_req),
     .acc_gnt_i  (gemm_acc_gnt),
+    .acc_gnt_next_i(~(st_due | post_due)),
     .acc_raddr_o(gemm_acc_raddr),
     .acc_rdata_i(acc_rdata),
     .acc_we_o   (gemm_acc_we),

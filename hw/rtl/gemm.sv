@@ -51,6 +51,7 @@ module gemm (
   // acc: data in the cycle after the grant.
   output logic                               acc_req_o,
   input  logic                               acc_gnt_i,
+  input  logic                               acc_gnt_next_i,  // a request of the next cycle is granted
   output logic [tenon_pkg::ACC_AW-1:0]       acc_raddr_o,
   input  logic [tenon_pkg::BLOCK_OUT*32-1:0] acc_rdata_i,
   output logic                               acc_we_o,
@@ -66,6 +67,13 @@ module gemm (
   localparam logic Forward    = tenon_pkg::IN_ORDER == 0;
   localparam logic Serial     = tenon_pkg::SERIAL_PRODUCTS != 0;
   localparam logic Short      = Serial & ~Forward;  // without stage h
+  // In logic the operands of all steps advance, also of those without products, so that their enable is a register's
+  // output; simulators skip them.
+`ifdef SYNTHESIS
+  localparam logic AllSteps = Forward & ~Serial;
+`else
+  localparam logic AllSteps = 1'b0;
+`endif
 
   logic en;    // stages a to f advance
   logic load;  // a command enters
@@ -146,7 +154,7 @@ module gemm (
   assign c_mac  = c_work & ~c_reset_q;
 
   // A step in error reads as any other does and is dropped after it: its check is on no path to the memories.
-  assign inp_re_o   = en & c_work_q & ~c_reset_q;
+  assign inp_re_o   = en & (AllSteps | (c_work_q & ~c_reset_q));
   assign inp_addr_o = c_src_q[tenon_pkg::INP_AW-1:0];
 
   // d to h; w is the stage that writes, h or g.
@@ -213,7 +221,29 @@ module gemm (
   // Without stage h the step before is written when this one has its sum.
   assign acc_req_o   = f_reads & (Forward | Short | ~((g_work_q & g_dst_q == f_dst) | (h_work_q & h_dst_q == f_dst)));
   assign acc_raddr_o = f_dst;
-  assign en          = f_whole & (~f_reads | (acc_req_o & acc_gnt_i));
+  if (Forward & ~Serial) begin : g_enable
+    // Whether the stages advance is known a cycle earlier, and a register: it enables most of the engine.
+    logic en_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) en_q <= 1'b1;
+      else en_q <= acc_gnt_next_i | ~(en_q ? e_work_q & ~e_zero_q : f_reads);
+    end
+    assign en = en_q;
+`ifndef SYNTHESIS
+    // Only assertions read the reset synchronously.
+    // verilator lint_off SYNCASYNCNET
+    always_ff @(posedge clk_i) begin
+      if (rst_ni) begin
+        TheStagesAdvanceUnlessAReadIsRefused: assert (en_q == (~f_reads | acc_gnt_i));
+      end
+    end
+    // verilator lint_on SYNCASYNCNET
+`endif
+  end else begin : g_enable_now
+    assign en = f_whole & (~f_reads | (acc_req_o & acc_gnt_i));
+    logic unused_next;
+    assign unused_next = acc_gnt_next_i;
+  end
 
   tensor_core u_core (
     .clk_i,
@@ -221,10 +251,10 @@ module gemm (
     .wgt_unit_i,
     .wgt_wdata_i,
     .c_en_i      (inp_re_o),
-    .d_en_i      (d_mac_q & (en | ~f_whole)),
+    .d_en_i      ((AllSteps | d_mac_q) & (en | ~f_whole)),
     .d_pass_i    (d_pass_q),
-    .e_en_i      (en & e_mac_q),
-    .f_en_i      (en & f_mac_q),
+    .e_en_i      (en & (AllSteps | e_mac_q)),
+    .f_en_i      (en & (AllSteps | f_mac_q)),
     .g_en_i      (g_work_q),
     .g_sum_i     (g_mac_q),
     .h_en_i      (h_work_q),
