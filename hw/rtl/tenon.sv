@@ -513,16 +513,17 @@ module tenon (
     .berror_i   (m_axi_gmem_bresp[1])
   );
 
-  // The compute half starts every launch from reset, which ends a command that hangs or has failed.
-  logic compute_rst_nq;
+  // The compute half starts every launch from reset, which ends a command that hangs or has failed. The register has
+  // the polarity of an FPGA's resets, so that no gate is on its net.
+  logic compute_reset_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) compute_rst_nq <= 1'b0;
-    else compute_rst_nq <= ~clear;
+    if (!rst_ni) compute_reset_q <= 1'b1;
+    else compute_reset_q <= clear;
   end
 
   compute u_compute (
     .clk_i,
-    .rst_ni       (compute_rst_nq),
+    .rst_ni       (~compute_reset_q),
     .inp_we_i     (ldi_we),
     .inp_unit_i   (ldi_unit),
     .inp_wdata_i  (ldi_data),

@@ -17,16 +17,18 @@ module board_top_sdram (
 );
 
   logic [9:0]  reset_q = 10'd0;  // counts until the upper bit is set
+  logic        in_reset_q = 1'b1;  // as the registers take it, so that no gate is on its net
   logic        dq_oe;
   logic [15:0] dq_out, dq_in;
 
   always_ff @(posedge clk_i) begin
     if (!reset_q[9]) reset_q <= reset_q + 10'd1;
+    in_reset_q <= ~reset_q[9];
   end
 
   serial_top u_serial (
     .clk_i,
-    .rst_ni       (reset_q[9]),
+    .rst_ni       (~in_reset_q),
     .rx_i,
     .tx_o,
     .sdram_cke_o,

@@ -101,10 +101,16 @@ module serial_bridge (
   logic        sends, sent, raw_escape, ready_q;
   logic [7:0]  raw, next_raw;
 
-  assign is_hello     = operation_q == serial_pkg::HELLO;
-  assign is_register  = operation_q == serial_pkg::READ_REGISTER | operation_q == serial_pkg::WRITE_REGISTER;
-  assign is_read      = operation_q == serial_pkg::READ_MEMORY;
-  assign is_write     = operation_q == serial_pkg::WRITE_MEMORY;
+  logic [3:0] operation;  // hello, a register's, read, write
+  assign operation = {operation_q == serial_pkg::HELLO,
+                      operation_q == serial_pkg::READ_REGISTER | operation_q == serial_pkg::WRITE_REGISTER,
+                      operation_q == serial_pkg::READ_MEMORY, operation_q == serial_pkg::WRITE_MEMORY};
+  // A board with an SDRAM has room for these registers, and a clock that asks for them.
+  if (serial_pkg::SDRAM != 0) begin : g_operation
+    always_ff @(posedge clk_i) {is_hello, is_register, is_read, is_write} <= operation;
+  end else begin : g_operation_now
+    assign {is_hello, is_register, is_read, is_write} = operation;
+  end
   // The header and an incremented address are there for some cycles before these are used.
   always_ff @(posedge clk_i) begin
     in_registers_q <= address_q[31:12] == 20'd0 & address_q[1:0] == 2'd0;

@@ -68,6 +68,20 @@ module serial_top (
     logic [1:0]                      s_arid;
     logic [tenon_pkg::AXI_BITS-1:0]  s_wdata;
     logic [tenon_pkg::AXI_BYTES-1:0] s_wstrb;
+    logic                            s_rvalid, s_rlast, s_rerror;
+    logic [1:0]                      s_rid;
+    logic [tenon_pkg::AXI_BITS-1:0]  s_rdata;
+
+    // The accelerator always takes beats of reads: they wait a cycle in a register.
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) m_rvalid <= 1'b0;
+      else m_rvalid <= s_rvalid;
+    end
+    always_ff @(posedge clk_i) begin
+      {m_rdata, m_rid, m_rlast, m_rerror} <= {s_rdata, s_rid, s_rlast, s_rerror};
+    end
+    logic unused_rready;
+    assign unused_rready = m_rready;
 
     stream_register #(
       .Width(72)
@@ -132,12 +146,12 @@ module serial_top (
       .araddr_i   (s_araddr),
       .arid_i     (s_arid),
       .arlen_i    (s_arlen),
-      .rvalid_o   (m_rvalid),
-      .rready_i   (m_rready),
-      .rdata_axi_o(m_rdata),
-      .rid_o      (m_rid),
-      .rlast_o    (m_rlast),
-      .rerror_o   (m_rerror),
+      .rvalid_o   (s_rvalid),
+      .rready_i   (1'b1),
+      .rdata_axi_o(s_rdata),
+      .rid_o      (s_rid),
+      .rlast_o    (s_rlast),
+      .rerror_o   (s_rerror),
       .cke_o      (sdram_cke_o),
       .cs_no      (sdram_cs_no),
       .ras_no     (sdram_ras_no),
