@@ -34,6 +34,7 @@ module load_window #(
   localparam int Window    = UnitBytes + BeatBytes;  // bytes
   localparam int BeatShift = $clog2(BeatBytes);
   localparam int CountWidth = $clog2(Window + 1);
+  localparam int LagBits   = $clog2(UnitBytes);
   localparam int AvailWidth = tenon_pkg::AHEAD_BITS + 1;
 
   logic              next_valid_q, take_next, valid;
@@ -59,11 +60,19 @@ module load_window #(
   logic                  present, have_all, emit, last_vector, last_row, next_row, finish, take;
   logic [CountWidth-1:0] drop, kept, emit_keeps, wait_keeps;
 
-  // Of `count` bytes those from the last `bytes` on.
-  function automatic logic [CountWidth-1:0] keep(logic signed [AvailWidth-1:0] bytes, logic [CountWidth-1:0] count);
+  // Of `count` bytes those from the last `bytes` on, and those before them; `excess` is count - bytes.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic [CountWidth-1:0] keep(logic signed [AvailWidth-1:0] bytes, logic [CountWidth-1:0] count,
+                                                 logic signed [AvailWidth-1:0] excess);
     if (bytes[AvailWidth-1]) keep = '0;
-    else keep = bytes >= $signed(AvailWidth'(count)) ? count : bytes[CountWidth-1:0];
+    else keep = excess[AvailWidth-1] ? count : bytes[CountWidth-1:0];
   endfunction
+  function automatic logic [CountWidth-1:0] leave(logic signed [AvailWidth-1:0] bytes, logic [CountWidth-1:0] count,
+                                                  logic signed [AvailWidth-1:0] excess);
+    if (bytes[AvailWidth-1]) leave = count;
+    else leave = excess[AvailWidth-1] ? '0 : excess[CountWidth-1:0];
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
 
   // verilator lint_off UNUSEDSIGNAL
   function automatic logic signed [AvailWidth-1:0] begins(logic [17:0] left, logic [BeatShift-1:0] offset);
@@ -100,12 +109,21 @@ module load_window #(
     .no_vector_o (),
     .few_vectors_o(last_vector),  // the row ends with it
     .ahead_o   (),
-    .mask_i    (emit & ~whole),
+    .mask_i    (masks),
     .whole_o   (whole),
     .data_o    (data_bytes),
     .in_row_o  (in_row)
   );
   // verilator lint_on PINCONNECTEMPTY
+
+  // In logic every vector has a mask, so that the registers' enable does not wait for `whole`; simulators skip those of
+  // vectors that are whole.
+  logic masks;
+`ifdef SYNTHESIS
+  assign masks = emit;
+`else
+  assign masks = emit & ~whole;
+`endif
 
   // The bytes of the vector have come, or will never come.
   assign emit      = valid & (~present | enough_q | (have_all & over_q));
@@ -125,10 +143,13 @@ module load_window #(
 
   // Drop what no later vector needs, then append.
   localparam logic signed [AvailWidth-1:0] Unit = AvailWidth'(UnitBytes);
-  assign emit_keeps = keep(next_avail_q, count_q);
-  assign wait_keeps = keep(avail_q, count_q);
+  logic signed [AvailWidth-1:0] emit_excess, wait_excess;
+  assign emit_excess = $signed(AvailWidth'(count_q)) - next_avail_q;
+  assign wait_excess = $signed(AvailWidth'(count_q)) - avail_q;
+  assign emit_keeps  = keep(next_avail_q, count_q, emit_excess);
+  assign wait_keeps  = keep(avail_q, count_q, wait_excess);
   assign kept       = emit ? emit_keeps : wait_keeps;
-  assign drop       = emit ? count_q - emit_keeps : count_q - wait_keeps;
+  assign drop       = emit ? leave(next_avail_q, count_q, emit_excess) : leave(avail_q, count_q, wait_excess);
   // While beats are left, a vector is emitted if it has enough bytes, and leaves room for a beat if no more than a unit
   // is kept. One that waits for bytes leaves it; one that waits until the bytes before it are dropped may have more than a
   // unit in a wide beat.
@@ -154,13 +175,22 @@ module load_window #(
   assign row_next_avail  = row_avail - x_step;
   assign avail           = emit ? next_avail_q : avail_q;
   assign avail_fills      = fills(avail_q, cmd.unit_bytes);
-  assign avail_beat_fills = fills(avail_beat, cmd.unit_bytes);
+  assign avail_beat_fills = avail_q >= short_q;
   assign next_fills       = fills(next_avail_q, cmd.unit_bytes);
-  assign next_beat_fills  = fills(next_beat, cmd.unit_bytes);
+  assign next_beat_fills  = next_avail_q >= short_q;
   assign next_fits        = next_avail_q <= Unit;
   assign next_beat_fits   = next_avail_q <= Unit - Beat;
-  assign after_fits       = after <= Unit;
-  assign after_beat_fits  = after <= Unit - Beat;
+  assign after_fits       = next_avail_q <= after_unit_q;
+  assign after_beat_fits  = next_avail_q <= after_beat_unit_q;
+  // The bounds of these comparisons, so that none waits for a sum.
+  logic signed [AvailWidth-1:0] short_q, after_unit_q, after_beat_unit_q;
+  always_ff @(posedge clk_i) begin
+    if (take_next) begin
+      short_q           <= $signed(AvailWidth'(next_q.unit_bytes)) - Beat;
+      after_unit_q      <= Unit + next_x_step;
+      after_beat_unit_q <= Unit - Beat + next_x_step;
+    end
+  end
   always_ff @(posedge clk_i) begin
     if (~(valid | next_valid_q)) begin  // keeps the values of no command
     end else if (take_next | next_row) begin
@@ -199,7 +229,7 @@ module load_window #(
   logic [CountWidth-1:0] move_kept_q, move_drop_q;
   logic [tenon_pkg::AXI_BITS-1:0] move_beat_q;
   logic                  move_whole_q, move_aligned_q, move_empty_q;
-  logic [7:0]            move_lag_q;
+  logic [LagBits-1:0]    move_lag_q;
   logic [UnitBytes-1:0]  move_in_row_q, move_data_q;
   logic [7:0]            move_pad_q;
   logic [2:0]            move_mem_q;
@@ -207,7 +237,7 @@ module load_window #(
   logic [31:0]           move_index_q;
   logic [Window*8-1:0]   window_q;
   logic signed [AvailWidth-1:0] lag;  // byte `lag` of the vector is the window's first one
-  assign lag = emit & ~whole ? avail_q - $signed(AvailWidth'(count_q)) : 'x;
+  assign lag = masks ? avail_q - $signed(AvailWidth'(count_q)) : 'x;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {move_emit_q, move_finish_q} <= 2'b00;
@@ -229,11 +259,11 @@ module load_window #(
       move_error_q  <= error_q;
       move_pad_q    <= cmd.pad_value;
     end
-    if (emit & ~whole) begin
+    if (masks) begin
       // Before the row begins, the window's first byte is a later one of the vector.
       move_aligned_q <= precedes_q;
       move_empty_q   <= ~precedes_q & lag >= $signed(AvailWidth'(UnitBytes));
-      move_lag_q     <= 8'(lag);
+      move_lag_q     <= LagBits'(lag);  // the vector is empty if there are more
       move_data_q    <= data_bytes;
       move_in_row_q  <= in_row;
     end

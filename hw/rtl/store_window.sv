@@ -36,6 +36,7 @@ module store_window #(
   localparam int BeatBytes = tenon_pkg::AXI_BYTES;
   localparam int BeatShift = $clog2(BeatBytes);
   localparam int Window    = UnitBytes + BeatBytes;  // bytes
+  localparam int SkipBits  = $clog2(UnitBytes);
   localparam int UnitSlots = 3;  // units read ahead
   localparam int BeatSlots = 4;  // beats that the write port has not taken
   localparam logic [2:0] AllRoom = 3'(BeatSlots);
@@ -141,7 +142,7 @@ module store_window #(
     .no_vector_o (merged_all),
     .few_vectors_o(),
     .ahead_o   (ahead),
-    .mask_i    (merge & ~no_beats),
+    .mask_i    (merges),
     .whole_o   (),  // a store has strobes instead
     .data_o    (data_bytes),
     .in_row_o  (in_row)
@@ -158,6 +159,13 @@ module store_window #(
   // A vector beyond the window's first beat waits until this one is sent, and one farther beyond until it is the last.
   assign merge         = active_q & ~merged_all & data_valid &
                          (no_beat | ~beyond_q | (room_any_q & (few_beats | ~far_beyond_q)));
+
+  logic merges;
+`ifdef SYNTHESIS
+  assign merges = 1'b1;
+`else
+  assign merges = merge & ~no_beats;
+`endif
 
   // A row's first vector is not beyond its first beat.
   logic merged_beyond, merged_far_beyond, merged_very_far, very_far;
@@ -192,7 +200,7 @@ module store_window #(
   logic [UnitBytes*8-1:0] move_data_q;
   logic [UnitBytes-1:0]   move_placed_q;
   logic                   move_before_q, move_outside_q;  // the row begins inside the vector, or after it
-  logic [7:0]             move_skipped_q;
+  logic [SkipBits-1:0]    move_skipped_q;
   logic [BeatShift-1:0]   move_offset_q;
   logic [Window*8-1:0]    window_q;
   logic [Window-1:0]      strobe_q;
@@ -201,14 +209,15 @@ module store_window #(
     if (!rst_ni) {move_clear_q, move_flush_q, move_merge_q} <= 3'b000;
     else {move_clear_q, move_flush_q, move_merge_q} <= {start_i | next_row, {flush, merge & ~no_beats} & {2{~clear_i}}};
   end
+  // In logic these follow every cycle, and have a meaning with move_merge_q alone.
   always_ff @(posedge clk_i) begin
-    if (merge & ~no_beats) begin
+    if (merges) begin
       move_data_q    <= data;
       move_placed_q  <= data_bytes & in_row;
       // No beat is sent before the vector: `ahead` is what it is after one.
       move_before_q  <= ahead[19];
       move_outside_q <= ahead <= -20'(UnitBytes);
-      move_skipped_q <= ~ahead[7:0] + 8'd1;
+      move_skipped_q <= ~ahead[SkipBits-1:0] + 1'b1;  // outside if there are more
       move_offset_q  <= ahead[BeatShift-1:0];
     end
   end
