@@ -103,16 +103,22 @@ module burst_split #(
     function automatic logic [8:0] page_limit(logic [PageBits-1:0] beats_of_page);
       page_limit = beats_of_page == '0 | 32'(beats_of_page) >= Longest ? 9'(Longest) : 9'(beats_of_page);
     endfunction
-    logic [PageBits-1:0]  after_page;
-    logic [BeatWidth-1:0] after;
+    // Longest is a power of two, so that a burst that another one follows has Longest beats, or those of the page below it.
+    localparam int LongBits = $clog2(Longest);
+    logic [PageBits-1:0]  upper, low, run_low, after_page;
     logic [8:0]           after_limit, run_limit;
     logic                 after_is_last, run_is_last;
-    assign after         = left_q - BeatWidth'(beats);
-    assign after_page    = page_q - PageBits'(beats);
-    assign after_limit   = page_limit(after_page);
-    assign run_limit    = page_limit(run_page_q);
-    assign after_is_last = after <= BeatWidth'(after_limit);
-    assign run_is_last  = run_beats_q <= BeatWidth'(run_limit);
+    assign upper         = page_q >> LongBits;
+    assign low           = page_q & PageBits'(Longest - 1);
+    assign after_page    = upper == '0 & low != '0 ? '0 : page_q - PageBits'(Longest);
+    assign after_limit   = upper == PageBits'(1) & low != '0 ? 9'(low) : 9'(Longest);
+    // The beats left are no more than the limits of this burst and the next one.
+    assign after_is_last = low == '0 | upper > PageBits'(1) ? 34'(left_q) <= 34'(2 * Longest) :
+                           34'(left_q) <= (34'(low) | 34'(Longest));
+    assign run_low       = run_page_q & PageBits'(Longest - 1);
+    assign run_limit     = page_limit(run_page_q);
+    assign run_is_last   = run_low == run_page_q & run_low != '0 ? 34'(run_beats_q) <= 34'(run_low) :
+                           34'(run_beats_q) <= 34'(Longest);
     assign page         = follows ? after_page : run_page_q;
     assign limit        = follows ? after_limit : run_limit;
     assign is_last      = follows ? after_is_last : run_is_last;
