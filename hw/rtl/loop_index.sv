@@ -23,37 +23,61 @@ module loop_index #(
 );
 
   logic [Bits-1:0] at0_q, at1_q, at2_q, at3_q, at4_q;
-  logic [Bits-1:0] from, next;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [13:0]     stride;
-  // verilator lint_on UNUSEDSIGNAL
+  logic [Bits-1:0] next;
 
-  always_comb begin
-    from   = 'x;
-    stride = 'x;
-    next   = 'x;
-    if (free_i) begin
-      next = Bits'(base_i);
-    end else if (|level_i) begin
-      from   = at4_q;
-      stride = stride_i[69:56];
-      if (level_i[3]) begin
-        from   = at3_q;
-        stride = stride_i[55:42];
+`ifdef SYNTHESIS
+  localparam logic Parallel = tenon_pkg::IN_ORDER == 0;
+`else
+  localparam logic Parallel = 1'b0;
+`endif
+  if (Parallel) begin : g_sums
+    // In logic the sums of all levels are computed beside each other, while the level is selected.
+    logic [Bits-1:0] sum0, sum1, sum2, sum3, sum4;
+    assign sum0 = at0_q + Bits'(stride_i[13:0]);
+    assign sum1 = at1_q + Bits'(stride_i[27:14]);
+    assign sum2 = at2_q + Bits'(stride_i[41:28]);
+    assign sum3 = at3_q + Bits'(stride_i[55:42]);
+    assign sum4 = at4_q + Bits'(stride_i[69:56]);
+    always_comb begin
+      if (free_i) next = Bits'(base_i);
+      else if (level_i[0]) next = sum0;
+      else if (level_i[1]) next = sum1;
+      else if (level_i[2]) next = sum2;
+      else if (level_i[3]) next = sum3;
+      else next = sum4;
+    end
+  end else begin : g_sum
+    logic [Bits-1:0] from;
+    // verilator lint_off UNUSEDSIGNAL
+    logic [13:0]     stride;
+    // verilator lint_on UNUSEDSIGNAL
+    always_comb begin
+      from   = 'x;
+      stride = 'x;
+      next   = 'x;
+      if (free_i) begin
+        next = Bits'(base_i);
+      end else if (|level_i) begin
+        from   = at4_q;
+        stride = stride_i[69:56];
+        if (level_i[3]) begin
+          from   = at3_q;
+          stride = stride_i[55:42];
+        end
+        if (level_i[2]) begin
+          from   = at2_q;
+          stride = stride_i[41:28];
+        end
+        if (level_i[1]) begin
+          from   = at1_q;
+          stride = stride_i[27:14];
+        end
+        if (level_i[0]) begin
+          from   = at0_q;
+          stride = stride_i[13:0];
+        end
+        next = from + Bits'(stride);
       end
-      if (level_i[2]) begin
-        from   = at2_q;
-        stride = stride_i[41:28];
-      end
-      if (level_i[1]) begin
-        from   = at1_q;
-        stride = stride_i[27:14];
-      end
-      if (level_i[0]) begin
-        from   = at0_q;
-        stride = stride_i[13:0];
-      end
-      next = from + Bits'(stride);
     end
   end
 

@@ -68,8 +68,14 @@ module rq (
     if (load) cmd_q <= cmd_i;
   end
 
-  assign par_re_o   = load;
-  assign par_addr_o = cmd_i.par_base[tenon_pkg::PAR_AW-1:0];
+  // The parameters are read with the first vector, whose accumulators they meet in d.
+  logic load_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) load_q <= 1'b0;
+    else load_q <= load;
+  end
+  assign par_re_o   = load_q;
+  assign par_addr_o = cmd_q.par_base[tenon_pkg::PAR_AW-1:0];
 
   // c: loops. Indices: acc, out, res.
   logic                    c_valid, c_empty, c_last, c_work, c_read;

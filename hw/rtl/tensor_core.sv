@@ -30,6 +30,7 @@ module tensor_core (
 
   localparam logic Serial = tenon_pkg::SERIAL_PRODUCTS != 0;
   localparam logic Short  = Serial & tenon_pkg::IN_ORDER != 0;
+  localparam logic HasReset = tenon_pkg::HAS_BASE != 0;  // steps without a product
 
   localparam int LaneBits = $clog2(tenon_pkg::BLOCK_OUT);
   localparam int SumWidth = 16 + $clog2(tenon_pkg::BLOCK_IN);
@@ -173,7 +174,7 @@ module tensor_core (
       end
       always_comb begin
         result = 'x;
-        if (h_en_i) result = base + (w_reset_i ? 32'd0 : 32'(addend));
+        if (h_en_i) result = base + (HasReset & w_reset_i ? 32'd0 : 32'(addend));
       end
     end
     assign w_result_o[l*32+:32] = result;
