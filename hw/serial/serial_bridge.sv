@@ -128,7 +128,7 @@ module serial_bridge (
                       state_q == End;
   assign next_raw   = state_q == Sequence ? sequence_q : state_q == Status ? result_q :
                       state_q == Data ? data_q[7:0] : ~crc[7:0];
-  assign tx_valid   = sends & ready_q;
+  assign tx_valid   = ready_q;  // only in a state that sends, which does not end before
   // A byte is in its register for a cycle before it is sent.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) ready_q <= 1'b0;
@@ -262,5 +262,16 @@ module serial_bridge (
   assign mem_re_o     = state_q == Fetch;
   assign mem_addr_o   = address_q[Log2-1:2];
   assign mem_wdata_o  = {rx_byte, data_q[31:8]};
+
+`ifndef SYNTHESIS
+  // Only assertions read the reset synchronously.
+  // verilator lint_off SYNCASYNCNET
+  always_ff @(posedge clk_i) begin
+    if (rst_ni & ready_q) begin
+      AByteIsSentInAStateThatSends: assert (sends);
+    end
+  end
+  // verilator lint_on SYNCASYNCNET
+`endif
 
 endmodule
