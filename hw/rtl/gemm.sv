@@ -233,7 +233,7 @@ module gemm (
     // Only assertions read the reset synchronously.
     // verilator lint_off SYNCASYNCNET
     always_ff @(posedge clk_i) begin
-      if (rst_ni) begin
+      if (rst_ni & f_work_q) begin
         TheStagesAdvanceUnlessAReadIsRefused: assert (en_q == (~f_reads | acc_gnt_i));
       end
     end
