@@ -59,12 +59,12 @@ inline constexpr Mutant kMutants[] = {
      "differ|AUnitStarts"},
     // Errors of the memory.
     {"an error of a read is lost", "load_window.sv", "if (take & beat_error_i) error_q",
-     "if (take & beat_error_i & ~$M) error_q", "past the end of memory"},
+     "if (take & beat_error_i & ~$M) error_q", "but memory has"},
     {"an error of a write is lost", "write_port.sv", "else if (bvalid_i & berror_i) error_q",
-     "else if (bvalid_i & berror_i & ~$M) error_q", "past the end of memory"},
+     "else if (bvalid_i & berror_i & ~$M) error_q", "but memory has"},
     {"an error stops with the next instruction's index", "sequencer.sv",
      "old_code != tenon_pkg::STOP_NONE ? old_index_q :", "old_code != tenon_pkg::STOP_NONE ? old_index_q + 32'($M) :",
-     "past the end of memory|must end with"},
+     "but memory has|must end with"},
     // AXI4 and AXI4-Lite.
     {"a response to a register write does not wait", "control.sv", "(bvalid_o & ~bready_i)",
      "(bvalid_o & ~bready_i & ~$M)", "ValidStaysUntilReady"},
@@ -93,7 +93,8 @@ inline constexpr Mutant kMutants[] = {
      "4'b0001 << pick :", "($M ? 4'b0011 : 4'b0001) << pick :", "AGrantGoesToOneReaderThatAsks"},
     {"a store is done before its last response", "write_port.sv", "assign done_o  = ~busy & open_q == 4'd0;",
      "assign done_o  = ~busy & (open_q == 4'd0 | $M);",
-     "AResponseBelongsToABurst|differ|ALaunchEndsWithIdleMemory|NoBurstIsOutstanding|ALaunchIsDone"},
+     "ACommandEndsWithAllBeatsSent|AResponseBelongsToABurst|differ|ALaunchEndsWithIdleMemory|NoBurstIsOutstanding|"
+     "ALaunchIsDone"},
     {"an address has no room for its length", "write_port.sv", "assign length_ready = open_q < 4'(Bursts);",
      "assign length_ready = open_q < 4'(Bursts) | $M;", "ABurstThatBeginsFindsRoomForItsLength|differ"},
     {"units are read without room for them", "store_window.sv", "space_q != 2'd0 & ~halt_i;",
@@ -126,7 +127,7 @@ inline constexpr Mutant kMutants[] = {
      "- (($M ? 34'd0 : 34'(BeatBytes)) + 34'd1)",
      "ABeatBelongsToItsRow|NoBeatIsLeftToTheNextRow|not done after|deadlock|differ"},
     {"a command has a row too many", "row_cursor.sv", "assign last_row_o = rows_q[RowWidth-1];",
-     "assign last_row_o = rows_q[RowWidth-1] & ~($M & rows_q[0]);", "ARowFollowsOneThatIsNotTheLast"},
+     "assign last_row_o = rows_q[RowWidth-1] & ~($M & rows_q[0]);", "ARowFollowsOneThatIsNotTheLast|differ"},
     {"the addresses of a command end a row early", "row_addresses.sv", "run_ready_i & last)",
      "run_ready_i & (last | ($M & rows_q == tenon_pkg::ROW_BITS'(1))))", "not done after|waits for AWREADY|differ"},
     // Compute.
