@@ -311,6 +311,22 @@ const std::vector<Case> kCases{
      "def @main[N](%x: Tensor[(2*N,), f32]) -> (Tensor[(N,), f32], Tensor[(N,), f32]) { split(%x, sizes=[N, N]) }\n",
      "def @main[N](%x: Tensor[(2*N,), f32]) -> (Tensor[(N,), f32], Tensor[(N,), f32]) { split(%x, sizes=[N, N]) }\n"},
 
+    {"EachContractionWidensItsBytes",
+     "copy_widenings",
+     "const $0: Tensor[(), i32] = [3];\nconst $1: Tensor[(2, 4), i32] = [1, 2, 3, 4, 5, 6, 7, 8];\n"
+     "def @main(%x: Tensor[(3, 4), u8]) -> (Tensor[(3, 2), i32], Tensor[(3, 2), i32]) { "
+     "let %c = cast(%x, dtype=\"i32\") - $0; (dense(%c, $1), dense(%c, $1)) }\n",
+     "const $0: Tensor[(), i32] = [3];\nconst $1: Tensor[(2, 4), i32] = [1, 2, 3, 4, 5, 6, 7, 8];\n"
+     "def @main(%x: Tensor[(3, 4), u8]) -> (Tensor[(3, 2), i32], Tensor[(3, 2), i32]) { "
+     "(dense(cast(%x, dtype=\"i32\") - $0, $1), dense(cast(%x, dtype=\"i32\") - $0, $1)) }\n"},
+    {"WideIntegersHaveOneCast", "copy_widenings",
+     "const $0: Tensor[(2, 4), i32] = [1, 2, 3, 4, 5, 6, 7, 8];\n"
+     "def @main(%x: Tensor[(3, 4), i64]) -> (Tensor[(3, 2), i32], Tensor[(3, 2), i32]) { "
+     "let %c = cast(%x, dtype=\"i32\"); (dense(%c, $0), dense(%c, $0)) }\n",
+     "const $0: Tensor[(2, 4), i32] = [1, 2, 3, 4, 5, 6, 7, 8];\n"
+     "def @main(%x: Tensor[(3, 4), i64]) -> (Tensor[(3, 2), i32], Tensor[(3, 2), i32]) { "
+     "let %c = cast(%x, dtype=\"i32\"); (dense(%c, $0), dense(%c, $0)) }\n"},
+
     // Algebra.
     {"NeutralElements",
      "simplify",
