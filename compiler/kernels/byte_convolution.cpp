@@ -48,11 +48,66 @@ LazyTensor weight_sums(Emitter& emit, const LazyTensor& w) {
                                    .term = [w](const Dims& at) { return loop::convert(DType::kI32, w.at(at)); }});
 }
 
+// Four kernel taps of a row are one dot product: the bytes of x are read in place, for a register of pixels by one load
+// and two shuffles.
+std::optional<LazyTensor> word_depthwise(const OperatorCall& op, const Windows& windows) {
+  constexpr int64_t kWord = 4;
+  Emitter& emit = op.emit;
+  const Machine& machine = emit.machine();
+  const LazyTensor &x = op.arg(0), &w = op.arg(1);
+  if (op.dtype() != DType::kI32 || !machine.dot || !machine.wide() || machine.threads > 0) return std::nullopt;
+  if (windows.dilation.back() != 1 || windows.strides.back() > kWord) return std::nullopt;
+  const auto left = as_bytes(emit, x), right = as_bytes(emit, w);
+  if (!left || !right || !right->bytes.constant) return std::nullopt;
+  const Bytes weights = as_signed(emit, *right);
+  // Bytes of i8 are read as u8 by an exclusive or with 128, which their zero point follows.
+  const bool is_signed = left->bytes.dtype == DType::kI8;
+  const int64_t pad = op.integer("pad_value") + left->zero, least = is_signed ? -128 : 0,
+                zero = left->zero + (is_signed ? 128 : 0);
+  if (weights.zero != 0 || pad < least || pad > least + UINT8_MAX) return std::nullopt;
+
+  // Rows of weights are filled up to whole words by zeros.
+  Windows in_words = windows;
+  const int64_t size = *windows.kernel.back().constant(), padded = (size + kWord - 1) / kWord * kWord;
+  in_words.kernel.back() = op.dim(padded);
+  runtime::Shape shape = weights.bytes.constant->shape();
+  const int64_t rows = weights.bytes.constant->size() / size;
+  shape.back() = padded;
+  Tensor filled(DType::kI8, shape);
+  const std::byte* from = weights.bytes.constant->bytes().data();
+  for (int64_t row = 0; row < rows; ++row) std::copy_n(from + row * size, size, filled.bytes().data() + row * padded);
+  const LazyTensor words = pack_words(emit, emit.constant(filled), shape.size() - 1);
+
+  const std::vector<LazyTensor> args{left->bytes, words};
+  const LazyTensor sums =
+      sliding_window({emit, op.attrs, args, op.results}, "conv",
+                     {.windows = in_words,
+                      .x = left->bytes,
+                      .pad = loop::integer_literal(left->bytes.dtype, pad),
+                      .init = loop::integer_literal(DType::kI32, 0),
+                      .word = kWord,
+                      .step = [words, is_signed, &context = op.context()](const Expr& sum, Expr x, const Dims& at,
+                                                                          const Dims& kernel_index) {
+                        constexpr auto kSigns = static_cast<int32_t>(0x80808080);
+                        if (is_signed)
+                          x = loop::binary(BinaryOp::kBitXor, x, loop::integer_literal(DType::kI32, kSigns));
+                        Dims weight{at[1], context.dim(0)};
+                        weight.insert(weight.end(), kernel_index.begin(), kernel_index.end());
+                        return sum + loop::binary(BinaryOp::kByteDot, x, words.at(weight));
+                      }});
+  if (zero == 0) return sums;
+  const LazyTensor corrections = weight_sums(emit, weights.bytes);
+  return emit.expression(op.dims(), DType::kI32, [=](const Dims& at) {
+    return sums.at(at) - corrections.at({at[1]}) * loop::integer_literal(DType::kI32, zero);
+  });
+}
+
 }  // namespace
 
 // Products of bytes minus their zero points, and sums of a few hundred such products, are integers that f32 represents
 // exactly. A fused multiply-add of floats is one instruction; 32-bit integers need several.
 std::optional<LazyTensor> byte_depthwise(const OperatorCall& op, const Windows& windows) {
+  if (auto sums = word_depthwise(op, windows)) return sums;
   Emitter& emit = op.emit;
   const LazyTensor &x = op.arg(0), &w = op.arg(1);
   if (op.dtype() != DType::kI32) return std::nullopt;

@@ -1,5 +1,5 @@
-// Convolutions of 8-bit integers: general ones multiply packed int8x4 groups of four channels, depthwise ones are
-// computed in floats, which represent their sums exactly.
+// Convolutions of 8-bit integers: general ones multiply packed int8x4 groups of four channels, depthwise ones words of
+// four pixels, or are computed in floats, which represent their sums exactly.
 #pragma once
 
 #include <optional>

@@ -44,7 +44,7 @@ LoweredResults quantize(const OperatorCall& op) {
   return op.expression([=, scales = read_scales(op), x = op.arg(0), dtype = op.dtype()](const Dims& at) {
     const auto [scale, zero] = scales.of_element(at);
     const Expr q = loop::unary(UnaryOp::kRound, x.at(at) / scale) + loop::convert(DType::kF32, zero);
-    const Expr inside = minimum(maximum(q, like(q, lo)), like(q, hi));
+    const Expr inside = loop::binary(BinaryOp::kMin, loop::binary(BinaryOp::kMax, q, like(q, lo)), like(q, hi));
     return loop::convert(dtype, select(is_equal(q, q), inside, like(q, 0)));
   });
 }

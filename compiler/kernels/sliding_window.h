@@ -15,7 +15,11 @@ struct SlidingWindow {
   Windows windows;
   LazyTensor x;    // stored if it is not yet
   Expr pad, init;  // literals
-  // Accumulates an element; `at` is the image and the channel, `kernel_index` the position in the window.
+  // Elements of a row of the window that are accumulated together: 4 bytes are packed into an i32 (bytes.h), and the
+  // windows' last kernel size is a multiple of 4.
+  int64_t word = 1;
+  // Accumulates an element, or a word; `at` is the image and the channel, `kernel_index` the position in the window,
+  // in words along its last dim.
   std::function<Expr(const Expr& sum, const Expr& x, const Dims& at, const Dims& kernel_index)> step;
 };
 

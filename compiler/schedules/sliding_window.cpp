@@ -76,7 +76,7 @@ class WindowTemplate {
 
   // Finds the stage that computes the elements which windows read, if there is one. Windows with a stride read a copy
   // of their channel instead of x in place: it has the columns of each remainder by the stride side by side, so that
-  // adjacent windows read adjacent elements.
+  // adjacent windows read adjacent elements. Registers of 64 bytes take every other element by one shuffle, in place.
   Status find_elements() {
     loop::Function& function = steps_.function();
     const auto path = loop::find_stage(context_, function, windows_.sums);
@@ -89,7 +89,7 @@ class WindowTemplate {
     });
     if (!read) return {};
     std::optional<Symbol> stage = steps_.private_producer(*read);
-    if (!stage && stride_ == 1) return {};
+    if (!stage && (stride_ == 1 || machine_.wide())) return {};
     if (!stage) {
       TENON_TRY_ASSIGN(
           copy, steps_.stage_of_step("cache_read({}, {})", windows_.sums, schedule_.function().buffer(*read).name));
@@ -112,8 +112,10 @@ class WindowTemplate {
       const auto size = static_cast<uint64_t>(columns_);
       lanes_ = static_cast<int64_t>(machine_.wide() ? std::bit_ceil(size) : std::bit_floor(size));
     }
-    // Beside the sums, registers hold the weights of a column of kernel taps, and the elements that they multiply.
-    const int64_t most = std::clamp<int64_t>(machine_.registers - window_rows_ - 3, 1, kMostRows);
+    // Beside the sums, registers hold the weights of a column of kernel taps, and the elements that they multiply; those
+    // of the whole window where there are many registers, since small maps have no loop of columns.
+    const int64_t weights = machine_.wide() && window_size_ + 6 < machine_.registers ? window_size_ : window_rows_;
+    const int64_t most = std::clamp<int64_t>(machine_.registers - weights - 3, 1, kMostRows);
     if (rows_ == 1) {
       // The tile of a single row consists of several vectors instead.
       vectors_ = std::clamp<int64_t>(columns_ / lanes_, 1, most);
@@ -369,8 +371,8 @@ class WindowTemplate {
     const std::vector<Symbol> loops = loops_of(sums);
     const Symbol window_column = loops[loops.size() - num_terms_ - 2];
     const int64_t columns = steps_.extent_of(sums, window_column).constant().value_or(1 << 10);
-    // Masks are computed in each iteration unless the loop is unrolled; in masks of 64 bytes' registers that is cheap.
-    if (!machine_.wide() && columns <= kMostUnrolledEdge && has_condition_on(sums, window_column))
+    // Masks are computed in each iteration unless the loop is unrolled.
+    if (columns <= kMostUnrolledEdge && has_condition_on(sums, window_column))
       TENON_TRY(step("mark({}, {}, unroll)", sums, window_column));
     // Along diagonals, a row of elements is loaded once, for all rows of the tile whose windows contain it.
     if (window_rows_ == 1 || tile_rows_ == 1 || window_rows_ > kMostUnrolledColumn || !shares_diagonals(sums, loops))

@@ -79,7 +79,7 @@ Value* ExprEmitter::form(const loop::ExprNode& node, const loop::Unary& form) {
   return x;
 }
 
-Value* ExprEmitter::form(const loop::ExprNode&, const loop::Binary& form) {
+Value* ExprEmitter::form(const loop::ExprNode& node, const loop::Binary& form) {
   if (form.op == BinaryOp::kAnd || form.op == BinaryOp::kOr) {
     if (!speculatable(form.right)) {  // evaluates the right operand only if the left one does not determine the result
       const bool conjunction = form.op == BinaryOp::kAnd;
@@ -91,6 +91,8 @@ Value* ExprEmitter::form(const loop::ExprNode&, const loop::Binary& form) {
     return fused;
   } else if (Value* dot = dot_sum(form)) {
     return dot;
+  } else if (Value* words = form.op == BinaryOp::kBitOr ? byte_words(node) : nullptr) {
+    return words;
   }
   Value *a = expression(form.left), *b = expression(form.right);
   frames_.match_lanes(a, b);
@@ -175,6 +177,77 @@ Value* ExprEmitter::dot_sum(const loop::Binary& form) {
   return nullptr;
 }
 
+namespace {
+
+// The i32 that four bytes are packed into, the first one in the lowest bits: each is an element of a buffer, or a
+// constant where a condition fails.
+struct PackedByte {
+  const loop::Load* load = nullptr;
+  Expr condition, otherwise;  // nullptr: it is always loaded
+};
+std::optional<PackedByte> packed_byte(const Expr& expr) {
+  const auto* widened = std::get_if<loop::Convert>(&expr->form);
+  if (!widened) return std::nullopt;
+  const Expr* value = &widened->value;
+  if ((*value)->dtype != DType::kU8) return std::nullopt;
+  if (const auto* sign = std::get_if<loop::Convert>(&(*value)->form); sign && sign->value->dtype == DType::kI8)
+    value = &sign->value;
+  PackedByte byte;
+  if (const auto* select = std::get_if<loop::Select>(&(*value)->form)) {
+    if (!std::holds_alternative<loop::Literal>(select->otherwise->form)) return std::nullopt;
+    byte.condition = select->condition, byte.otherwise = select->otherwise;
+    value = &select->then;
+  }
+  byte.load = std::get_if<loop::Load>(&(*value)->form);
+  return byte.load ? std::optional(byte) : std::nullopt;
+}
+std::optional<std::array<PackedByte, 4>> packed_bytes(const loop::ExprNode& node) {
+  std::array<PackedByte, 4> bytes;
+  const loop::ExprNode* sum = &node;
+  for (size_t k = 3; k > 0; --k) {
+    const auto* both = std::get_if<loop::Binary>(&sum->form);
+    const auto* shift = both && both->op == BinaryOp::kBitOr ? std::get_if<loop::Binary>(&both->right->form) : nullptr;
+    const auto* distance =
+        shift && shift->op == BinaryOp::kShiftLeft ? std::get_if<loop::Literal>(&shift->right->form) : nullptr;
+    const auto byte =
+        distance && distance->integer == static_cast<int64_t>(8 * k) ? packed_byte(shift->left) : std::nullopt;
+    if (!byte) return std::nullopt;
+    bytes[k] = *byte;
+    if (k == 1) {
+      const auto first = packed_byte(both->left);
+      if (!first) return std::nullopt;
+      bytes[0] = *first;
+    }
+    sum = both->left.get();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// Words of four bytes that adjacent lanes read near each other. Returns nullptr if the node is none, or if the lanes'
+// bytes are not in one register.
+Value* ExprEmitter::byte_words(const loop::ExprNode& node) {
+  if (frame().lanes == 0) return nullptr;
+  const auto bytes = packed_bytes(node);
+  if (!bytes) return nullptr;
+  std::array<Dims, 4> indices;
+  std::array<llvm::Constant*, 4> inside{};
+  llvm::Constant* otherwise = nullptr;
+  for (size_t k = 0; k < 4; ++k) {
+    const auto& [load, condition, fill] = (*bytes)[k];
+    if (load->buffer != (*bytes)[0].load->buffer) return nullptr;
+    indices[k] = indices_.resolve(load->indices);
+    if (!std::ranges::all_of(indices[k], [&](Dim dim) { return speculatable(dim); })) return nullptr;
+    if (!condition) continue;
+    auto* constant = llvm::dyn_cast<llvm::Constant>(expression(condition));
+    auto* value = llvm::cast<llvm::Constant>(expression(fill));
+    if (!constant || (otherwise && otherwise != value)) return nullptr;
+    inside[k] = constant, otherwise = value;
+  }
+  return memory_.load_words((*bytes)[0].load->buffer, indices, inside, otherwise);
+}
+
 Value* ExprEmitter::divide(BinaryOp op, DType dtype, Value* a, Value* b) {
   const bool quotient = op == BinaryOp::kDivide, sign = is_signed(dtype);
   auto integer = [&](int64_t value) { return llvm::ConstantInt::getSigned(b->getType(), value); };
@@ -232,6 +305,8 @@ Value* ExprEmitter::shift(bool right, DType dtype, Value* value, Value* distance
 // --- Conversions ---
 
 Value* ExprEmitter::form(const loop::ExprNode& node, const loop::Convert& form) {
+  if (const auto byte = unit_.is_gpu() ? std::nullopt : match_quantization(node))
+    return quantization_.emit(*byte, expression(byte->value));
   return convert(form.value->dtype, node.dtype, expression(form.value));
 }
 

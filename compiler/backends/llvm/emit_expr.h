@@ -15,13 +15,18 @@
 #include "compiler/backends/llvm/emit_frame.h"
 #include "compiler/backends/llvm/emit_index.h"
 #include "compiler/backends/llvm/emit_memory.h"
+#include "compiler/backends/llvm/emit_quantize.h"
 
 namespace tenon::compiler::native {
 
 class ExprEmitter : EmitterPart {
  public:
   ExprEmitter(FrameEmitter& frames, IndexEmitter& indices, ControlEmitter& control, MemoryEmitter& memory)
-      : EmitterPart(frames), indices_(indices), control_(control), memory_(memory) {}
+      : EmitterPart(frames),
+        indices_(indices),
+        control_(control),
+        memory_(memory),
+        quantization_(frames.builder(), frames.unit().level) {}
 
   // A whole expression of a statement.
   Value* root_expression(const Expr& expr);
@@ -43,6 +48,7 @@ class ExprEmitter : EmitterPart {
   Value* binary_operation(const loop::Binary& form, Value* a, Value* b);
   Value* fused_multiply_add(const loop::Binary& form);
   Value* dot_sum(const loop::Binary& form);
+  Value* byte_words(const loop::ExprNode& node);
   Value* divide(loop::BinaryOp op, DType dtype, Value* left, Value* right);
   Value* min_or_max(bool max, DType dtype, Value* left, Value* right);
   Value* shift(bool right, DType dtype, Value* value, Value* distance);
@@ -62,6 +68,7 @@ class ExprEmitter : EmitterPart {
   IndexEmitter& indices_;
   ControlEmitter& control_;
   MemoryEmitter& memory_;
+  QuantizationEmitter quantization_;
   // Shared parts of the current expression, in the blocks that they dominate.
   std::unordered_map<Expr, Value*> subexpressions_;
   std::map<std::tuple<loop::BinaryOp, Value*, Value*>, llvm::Constant*> folded_conditions_;  // of constant operands

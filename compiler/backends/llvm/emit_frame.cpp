@@ -266,7 +266,7 @@ FrameEmitter::BlockCache* FrameEmitter::block_cache() {
   auto* const block = b_.GetInsertBlock();
   if (b_.GetInsertPoint() != block->end()) return nullptr;
   if (block_cache_.block != block)
-    block_cache_ = {.block = block, .pointers = {}, .splats = {}, .loads = {}, .stored = {}};
+    block_cache_ = {.block = block, .pointers = {}, .splats = {}, .loads = {}, .words = {}, .stored = {}};
   return &block_cache_;
 }
 

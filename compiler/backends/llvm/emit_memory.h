@@ -1,6 +1,7 @@
 // Addresses of buffers' elements, and loads and stores of scalars and vectors.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -39,6 +40,11 @@ class MemoryEmitter : EmitterPart {
   Value* pointer(const Address& address, Dim offset, llvm::Type* element);
   // `otherwise`: the value of inactive lanes; nullptr: any value.
   Value* load(BufferId id, const Dims& indices, llvm::Constant* otherwise = nullptr);
+  // Words of four bytes, which need not be aligned: byte k of each lane is at indices[k] of the buffer, or `otherwise`
+  // where the constant inside[k] is false for the lane (nullptr: it is true for all). nullptr where this takes more
+  // than one load.
+  Value* load_words(BufferId id, const std::array<Dims, 4>& indices, const std::array<llvm::Constant*, 4>& inside,
+                    llvm::Constant* otherwise);
   void store(BufferId id, const Dims& indices, Value* value);
   void set_alias_metadata(llvm::Instruction* access, BufferId id);
   // The alias scopes of the function's buffers; none: accesses are not annotated.

@@ -94,10 +94,66 @@ bool is_zero(const Function& function, const Padding& padding, const Expr& value
   return is_float(value->dtype) ? left && right : left || right;
 }
 
-Expr within(const Padding& padding, TypeContext& context, Expr value, Expr otherwise) {
-  const Expr inside = binary(BinaryOp::kLess, index_value(context.dim(padding.axis)), index_value(padding.size));
-  return select(inside, std::move(value), std::move(otherwise));
+Expr is_within(const Padding& padding, TypeContext& context) {
+  return binary(BinaryOp::kLess, index_value(context.dim(padding.axis)), index_value(padding.size));
 }
+Expr within(const Padding& padding, TypeContext& context, Expr value, Expr otherwise) {
+  return select(is_within(padding, context), std::move(value), std::move(otherwise));
+}
+
+// Whether the condition has a part that says index < size.
+bool implies_below(const Expr& condition, Dim index, Dim size) {
+  const auto* both = std::get_if<Binary>(&condition->form);
+  if (!both) return false;
+  if (both->op == BinaryOp::kAnd)
+    return implies_below(both->left, index, size) || implies_below(both->right, index, size);
+  const auto *left = std::get_if<IndexValue>(&both->left->form), *right = std::get_if<IndexValue>(&both->right->form);
+  return both->op == BinaryOp::kLess && left && right && left->value == index && right->value == size;
+}
+
+// The loads of a value that the padded points may read.
+class PaddedLoads {
+ public:
+  PaddedLoads(TypeContext& context, const Function& function, const Path& path, const Padding& padding, BufferId to)
+      : context_(context), function_(function), path_(path), padding_(padding), to_(to) {}
+
+  // The value with loads of existing elements alone: a load that may leave its buffer is not executed beyond the size.
+  Expr guarded(const Expr& value) {
+    return rewrite(value, [&](const ExprNode& node) -> Expr {
+      if (const auto* select = std::get_if<Select>(&node.form)) {
+        // The load is a Select by now, since operands are rewritten first.
+        const auto* guard = std::get_if<Select>(&select->then->form);
+        const auto* load = guard ? std::get_if<Load>(&guard->then->form) : nullptr;
+        if (!load || !equal(guard->condition, is_within(padding_, context_))) return nullptr;
+        Expr condition = select->condition;
+        if (!stays_inside_where(condition, *load)) condition = binary(BinaryOp::kAnd, condition, guard->condition);
+        return loop::select(condition, guard->then, select->otherwise);
+      }
+      const auto* load = std::get_if<Load>(&node.form);
+      if (!load || load->buffer == to_ || stays_inside_where({}, *load)) return nullptr;
+      return within(padding_, context_, loop::load(function_, load->buffer, load->indices), literal(node.dtype, 0));
+    });
+  }
+
+ private:
+  bool stays_inside_where(const Expr& condition, const Load& load) {
+    const Access access{.buffer = load.buffer, .writes = false, .indices = load.indices, .sizes = {}};
+    for (size_t i = 0; i < load.indices.size(); ++i) {
+      const bool is_inside =
+          !mentions({&load.indices[i], 1}, padding_.axis) ||
+          stays_inside(context_, function_, path_, padding_, access, i) ||
+          (condition && implies_below(condition, load.indices[i], function_.buffer(load.buffer).axes[i].extent));
+      if (!is_inside) return false;
+    }
+    return true;
+  }
+
+  TypeContext& context_;
+  const Function& function_;
+  const Path& path_;
+  const Padding& padding_;
+  const BufferId to_;
+};
 
 }  // namespace
 
@@ -146,7 +202,7 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
       return error(fmt::format("{} is used by an if, a let or a library", local(context, function, to)));
   }
 
-  // The elements that the new points read must exist; otherwise the points are guarded and read nothing.
+  // The elements that the new points read must exist.
   bool inside = true;
   for_each_access(target, [&](const Access& access) {
     for (size_t i = 0; i < access.indices.size(); ++i) {
@@ -164,16 +220,16 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
       target.body[0] = Stmt{Store{to, store->indices, within(padding, context, store->value, before)}};
     return function;
   }
-  auto guarded = [&](Body& body) {
-    for (Stmt& stmt : body) {
-      auto& assignment = std::get<Store>(stmt.form);
-      assignment.value = within(padding, context, assignment.value, literal(dtype, 0));
-    }
-  };
   const bool copies = target.init.empty();
-  if (!inside || copies) {
-    guarded(target.init);
-    guarded(target.body);
+  if (inside && !copies) return function;
+  PaddedLoads loads(context, function, *path, padding, to);
+  for (Body* body : {&target.init, &target.body}) {
+    for (Stmt& stmt : *body) {
+      auto& assignment = std::get<Store>(stmt.form);
+      // A copy's new elements are zeros, and those of sums any values, which are not read.
+      assignment.value =
+          copies ? within(padding, context, assignment.value, literal(dtype, 0)) : loads.guarded(assignment.value);
+    }
   }
   return function;
 }

@@ -31,7 +31,8 @@
 //   rfactor(S, I)               each iteration of I, a loop of a reduction, computes a partial result in S_rf; S
 //                               combines them.
 //   pad(S, A, 8)                the size of the axis A of S is rounded up to a multiple of 8, which removes guards of
-//                               it. New points write zeros, or do not change a reduction.
+//                               it. New points of copies write zeros, those of sums values that nothing reads; new
+//                               terms do not change a sum.
 //   partition(S, I)             I is split where guards inside begin to fail, or comparisons of indices in selects: S
 //                               and S_tail (and S_head before them). Ranges without iterations are left out.
 //   hfuse(S, I, T, J)           the consecutive loops I and J become one loop I_J that runs I's iterations, then J's.

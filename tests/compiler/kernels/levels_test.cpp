@@ -223,12 +223,53 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
     ASSERT_TRUE(value) << case_name << value.error().str();
     if (pick(0, 1)) value = builder_->apply("relu", {*value});
     check(*value, case_name);
-    // Depthwise convolutions are computed in floats, and convolutions whose pad is not a byte in 16 or 32 bits.
+    // On the last level depthwise convolutions are computed in floats, and convolutions whose pad is not a byte in 16
+    // or 32 bits.
     const int64_t lowest = type == DType::kU8 ? 0 : -128, byte = pad + zero;
     const bool by_channel = in == groups && out == groups, pads_bytes = byte >= lowest && byte <= lowest + 255;
     EXPECT_FALSE(has("byte_dot") && (by_channel || !pads_bytes)) << case_name << text_;
     EXPECT_FALSE(has("int16_dot") && by_channel) << case_name << text_;
     EXPECT_TRUE(has_dots() || by_channel || !pads_bytes) << case_name << text_;
+  }
+  run_on_all_levels();
+}
+
+// On processors with registers of 64 bytes, four kernel taps of a depthwise convolution are one dot product, whatever
+// the stride, the zero point and the boundary; on others they are products of floats.
+TEST_F(Levels, DepthwiseConvolutionsOfBytesAreExact) {
+  for (int round = 0; round < 2 * kLevelRounds; ++round) {
+    begin();
+    const int64_t channels = pick(1, 5), rank = pick(0, 3) == 0 ? 1 : 2;
+    runtime::Shape x{pick(1, 2), channels}, w{channels, 1};
+    std::vector<int64_t> strides, padding(static_cast<size_t>(2 * rank));
+    for (int64_t d = 0; d < rank; ++d) {
+      const int64_t kernel = pick(1, 7);
+      x.push_back(std::max(kernel, pick(1, d + 1 == rank ? 40 : 12)));
+      w.push_back(kernel), strides.push_back(pick(1, 5));
+      padding[static_cast<size_t>(d)] = pick(0, kernel - 1),
+      padding[static_cast<size_t>(rank + d)] = pick(0, kernel - 1);
+    }
+    const DType type = pick(0, 1) ? DType::kU8 : DType::kI8;
+    const int64_t least = type == DType::kU8 ? 0 : -128, zero = pick(0, 2) ? pick(least, least + 255) : 0,
+                  pad = pick(0, 2) ? 0 : std::clamp<int64_t>(pick(least, least + 255) - zero, -128, 127);
+    const bool corners = pick(0, 2) == 0;
+    const std::string case_name = fmt::format("depthwise {} of {} less {} by {}, strides {}, padding {}, pad {}",
+                                              runtime::to_string(x), runtime::name(type), zero, runtime::to_string(w),
+                                              fmt::join(strides, ","), fmt::join(padding, ","), pad);
+    Tensor weights(DType::kI32, w);  // as passes fold the cast of constant bytes
+    for (int32_t& weight : weights.data<int32_t>())
+      weight = static_cast<int32_t>(corners ? 127 - 255 * pick(0, 1) : pick(-128, 127));
+    const Atom a = centered(bytes(x, type, corners), zero, false), b = builder_->constant(weights);
+    auto value =
+        builder_->apply(fmt::format("conv{}d", rank), {a, b},
+                        {{"strides", strides}, {"padding", padding}, {"groups", channels}, {"pad_value", pad}});
+    ASSERT_TRUE(value) << case_name << value.error().str();
+    if (pick(0, 1)) value = builder_->apply("relu", {*value});
+    check(*value, case_name);
+    if (const auto best = kernels_.find("x86-64-v4+vnni"); best != kernels_.end()) {
+      const std::string text = loop::print(context_, best->second.functions.back());
+      EXPECT_EQ(text.find("byte_dot(") != std::string::npos, strides.back() <= 4) << case_name << text;
+    }
   }
   run_on_all_levels();
 }

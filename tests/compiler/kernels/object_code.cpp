@@ -47,8 +47,9 @@ std::vector<std::string> InnerLoop::updates() const {
     const size_t last = store.find_last_of(" \t");  // before the destination
     if (!store.ends_with(')') || last == std::string::npos) continue;
     const std::string source = store.substr(last + 1) + ", ";
-    if (std::ranges::any_of(instructions,
-                            [&](const std::string& text) { return text.find(source) != std::string::npos; }))
+    if (std::ranges::any_of(instructions, [&](const std::string& text) {
+          return !text.starts_with("lea") && text.find(source) != std::string::npos;
+        }))
       found.push_back(store);
   }
   return found;

@@ -102,6 +102,7 @@ const HotLoop kHotLoops[] = {
     {"Depthwise", "conv2d", runtime::DType::kF32, {1, 32, 28, 28}, {{32, 1, 3, 3}}, window(1, 1, 32)},
     {"WideDepthwise", "conv2d", runtime::DType::kF32, {1, 32, 28, 28}, {{32, 1, 5, 5}}, window(1, 2, 32)},
     {"StridedDepthwise", "conv2d", runtime::DType::kF32, {1, 32, 28, 28}, {{32, 1, 3, 3}}, window(2, 1, 32)},
+    {"ByteDepthwise", "conv2d", runtime::DType::kU8, {1, 32, 28, 28}, {{32, 1, 3, 3}}, window(1, 1, 32)},
     {"Recurrent",
      "lstm",
      runtime::DType::kF32,
