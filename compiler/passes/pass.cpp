@@ -42,8 +42,8 @@ const std::vector<Pass>& standard_passes() {
   return kPasses;
 }
 
-// Regions that read one value convert its layout once each: `cse` makes that one. It makes one widening of the bytes that
-// several contractions read, too, of which each wants its own.
+// Regions that read one value convert its layout once each: `cse` makes that one. It makes one widening of the bytes
+// that several contractions read, too, of which each wants its own.
 const std::vector<Pass>& kernel_passes() {
   static const std::vector<Pass> kPasses = by_name({"slice_splits", "cse", "copy_widenings", "fuse"});
   return kPasses;

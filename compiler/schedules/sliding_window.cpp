@@ -112,8 +112,8 @@ class WindowTemplate {
       const auto size = static_cast<uint64_t>(columns_);
       lanes_ = static_cast<int64_t>(machine_.wide() ? std::bit_ceil(size) : std::bit_floor(size));
     }
-    // Beside the sums, registers hold the weights of a column of kernel taps, and the elements that they multiply; those
-    // of the whole window where there are many registers, since small maps have no loop of columns.
+    // Beside the sums, registers hold the weights of a column of kernel taps, and the elements that they multiply;
+    // those of the whole window where there are many registers, since small maps have no loop of columns.
     const int64_t weights = machine_.wide() && window_size_ + 6 < machine_.registers ? window_size_ : window_rows_;
     const int64_t most = std::clamp<int64_t>(machine_.registers - weights - 3, 1, kMostRows);
     if (rows_ == 1) {

@@ -311,8 +311,7 @@ const std::vector<Case> kCases{
      "def @main[N](%x: Tensor[(2*N,), f32]) -> (Tensor[(N,), f32], Tensor[(N,), f32]) { split(%x, sizes=[N, N]) }\n",
      "def @main[N](%x: Tensor[(2*N,), f32]) -> (Tensor[(N,), f32], Tensor[(N,), f32]) { split(%x, sizes=[N, N]) }\n"},
 
-    {"EachContractionWidensItsBytes",
-     "copy_widenings",
+    {"EachContractionWidensItsBytes", "copy_widenings",
      "const $0: Tensor[(), i32] = [3];\nconst $1: Tensor[(2, 4), i32] = [1, 2, 3, 4, 5, 6, 7, 8];\n"
      "def @main(%x: Tensor[(3, 4), u8]) -> (Tensor[(3, 2), i32], Tensor[(3, 2), i32]) { "
      "let %c = cast(%x, dtype=\"i32\") - $0; (dense(%c, $1), dense(%c, $1)) }\n",
