@@ -16,10 +16,10 @@ constexpr int64_t kCacheLine = 64;          // bytes
 constexpr int64_t kShortSum = 64;           // terms of a sum that takes no longer than its store to L3
 constexpr double kStoreReload = 0.5;        // cycles to store a sum and load it again
 constexpr double kPhaseCycles = 0.5;        // to copy an element of the input into its phase
-constexpr double kRolledTerms = 1.1;  // cycles of terms in a loop of few iterations, beside those of an unrolled one
-constexpr double kCopyCycles = 1;     // to copy an element of a pixel beside those of its tile
-constexpr double kLinesOfTile = 1.3;  // cache lines of a channel of a tile of pixels, on average
-constexpr double kL2Bytes = 24;       // of a cycle
+constexpr double kRolledCycles = 0.6;       // of each iteration of a loop of few terms, beside those of an unrolled one
+constexpr double kCopyCycles = 1;           // to copy an element of a pixel beside those of its tile
+constexpr double kSplitLoads = 1.06;        // cycles of tiles whose loads cross cache lines, beside others
+constexpr double kLinesOfTile = 1.3;        // cache lines of a channel of a tile of pixels, on average
 
 // Lanes are either contiguous output pixels, unrolled over output channels, or output channels, unrolled over
 // contiguous pixels of a row. With channels as lanes an element of x is broadcast to all lanes, so strides cost
@@ -81,9 +81,13 @@ class Direct {
     if (vector == kTransposeSide && terms * channel_shape.vectors * kTransposeSide <= elements_in(machine_.l2_bytes) &&
         (groups_.constant() == 1 || outputs_ % kTransposeSide == 0)) {
       const double phase_cycles = has_phases ? kPhaseCycles * static_cast<double>(channels_ * in_[0] * in_[1]) : 0;
-      const double pixel_cycles = std::min(row_cycles, flat_cycles) + phase_cycles;
+      // Registers of 64 bytes that begin at any pixel are in two cache lines.
+      const double splits = machine_.wide() && !pointwise_ ? kSplitLoads : 1;
+      const double pixel_cycles = std::min(row_cycles, flat_cycles) * splits + phase_cycles;
       // Only pixels have unrolled loops over a row of kernel taps (Tiles::unrolls_terms).
-      const double channel_cycles = channel_shape.cycles * (pointwise_ ? 1 : kRolledTerms);
+      const double cycles_of_term =
+          static_cast<double>(channel_shape.rows * channel_shape.vectors) / machine_.multiply_adds;
+      const double channel_cycles = channel_shape.cycles * (pointwise_ ? 1 : 1 + kRolledCycles / cycles_of_term);
       if (op_.emit.choose_option("lanes", {{"pixels", pixel_cycles}, {"channels", channel_cycles}}) == 1)
         return with_channels_as_lanes(x, pad, channel_shape);
     }
@@ -272,7 +276,7 @@ class Direct {
     const double tiles = std::ceil(static_cast<double>(outputs_) / static_cast<double>(outputs_of_tile)),
                  pixel_tiles = std::ceil(static_cast<double>(out_[0] * out_[1]) / static_cast<double>(shape.rows)),
                  lines = kLinesOfTile * pixel_tiles * static_cast<double>(channels_ * kCacheLine);
-    const double in_place = lines > static_cast<double>(machine_.l1_bytes) ? tiles * lines / kL2Bytes : 0,
+    const double in_place = lines > static_cast<double>(machine_.l1_bytes) ? tiles * lines / machine_.l2_loads : 0,
                  copies = kCopyCycles * static_cast<double>(channels_ * out_[0] * out_[1]);
     return op_.emit.choose_option("input", {{"in_place", in_place}, {"packed", copies}}) == 1;
   }

@@ -29,6 +29,7 @@ struct Machine {
   double multiply_adds = 1, loads = 1;  // of vectors, per cycle; without `fma`, multiplications and additions together
   double latency = 4;                   // cycles from one sum to the next
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;  // data caches of a core
+  double l2_loads = 24;                             // bytes that L1 gets from L2, per cycle
   // Of a GPU: its multiprocessors, their shared memory that one block may use, and the most threads of a block. A
   // vector is a half warp's, whose registers are so many that tiles of 32 leave most of them to other warps; `loads`
   // are those of shared memory; a tile's copies that fit l1_bytes fit the shared memory that every block may have.
@@ -48,7 +49,8 @@ struct Machine {
   bool has_equal_schedules(const Machine& other, bool has_dots) const {
     return vector_bytes == other.vector_bytes && registers == other.registers && fma == other.fma &&
            (dot == other.dot || !has_dots) && multiply_adds == other.multiply_adds && loads == other.loads &&
-           latency == other.latency && l1_bytes == other.l1_bytes && l2_bytes == other.l2_bytes;
+           latency == other.latency && l1_bytes == other.l1_bytes && l2_bytes == other.l2_bytes &&
+           l2_loads == other.l2_loads;
   }
 };
 
