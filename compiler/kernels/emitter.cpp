@@ -140,7 +140,11 @@ LazyTensor Emitter::expression(Dims dims, DType dtype, ElementFunction at) {
 
 LazyTensor Emitter::stored(std::string_view name, const LazyTensor& value) {
   if (value.buffer) return value;
-  if (value.constant) return from_buffer(parameter(value.constant), value.dims, value.dtype);
+  if (value.constant) {
+    LazyTensor parameter = from_buffer(this->parameter(value.constant), value.dims, value.dtype);
+    parameter.constant = value.constant;
+    return parameter;
+  }
   flush();
   const BufferId buffer = builder_.compute(unique(name), ranges_of(value.dims), value.at);
   temporaries_.insert(buffer);
