@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kMostRows = 7;            // of a tile, which hide the latency of a sum
 constexpr int64_t kShortRow = 16;           // elements of a row that is copied in few registers
+constexpr int64_t kSmallWindow = 9;         // kernel taps
 constexpr int64_t kMostChannels = 16;       // whose elements are computed together
 constexpr int64_t kMostUnrolledColumn = 7;  // of a window's column
 constexpr int64_t kMostUnrolledEdge = 16;   // columns of a window at the boundary, whose masks are constants then
@@ -76,7 +77,7 @@ class WindowTemplate {
 
   // Finds the stage that computes the elements which windows read, if there is one. Windows with a stride read a copy
   // of their channel instead of x in place: it has the columns of each remainder by the stride side by side, so that
-  // adjacent windows read adjacent elements. Registers of 64 bytes take every other element by one shuffle, in place.
+  // adjacent windows read adjacent elements.
   Status find_elements() {
     loop::Function& function = steps_.function();
     const auto path = loop::find_stage(context_, function, windows_.sums);
@@ -89,7 +90,7 @@ class WindowTemplate {
     });
     if (!read) return {};
     std::optional<Symbol> stage = steps_.private_producer(*read);
-    if (!stage && (stride_ == 1 || machine_.wide())) return {};
+    if (!stage && (stride_ == 1 || selects_columns())) return {};
     if (!stage) {
       TENON_TRY_ASSIGN(
           copy, steps_.stage_of_step("cache_read({}, {})", windows_.sums, schedule_.function().buffer(*read).name));
@@ -100,6 +101,10 @@ class WindowTemplate {
     elements_ = {*stage, std::get<loop::Store>(writer->stage().body.front().form).buffer};
     return {};
   }
+
+  // Whether windows with a stride select the elements of a row by shuffles, in place: one shuffle for a register of 64
+  // bytes, and more for others, which few kernel taps of short rows repay.
+  bool selects_columns() const { return machine_.wide() || (window_size_ <= kSmallWindow && columns_ <= kShortRow); }
 
   // --- Tiles ---
 
