@@ -85,8 +85,10 @@ class Direct {
       const double splits = machine_.wide() && !pointwise_ ? kSplitLoads : 1;
       const double pixel_cycles = std::min(row_cycles, flat_cycles) * splits + phase_cycles;
       // Only pixels have unrolled loops over a row of kernel taps (Tiles::unrolls_terms).
+      const int64_t registers =
+          channel_shape.rows * channel_shape.vectors * schedules::kVectorBytes / machine_.vector_bytes;
       const double cycles_of_term =
-          static_cast<double>(channel_shape.rows * channel_shape.vectors) / machine_.multiply_adds;
+          static_cast<double>(registers * (factors_ == Factors::kInt16s ? 2 : 1)) / machine_.multiply_adds;
       const double channel_cycles = channel_shape.cycles * (pointwise_ ? 1 : 1 + kRolledCycles / cycles_of_term);
       if (op_.emit.choose_option("lanes", {{"pixels", pixel_cycles}, {"channels", channel_cycles}}) == 1)
         return with_channels_as_lanes(x, pad, channel_shape);
