@@ -108,14 +108,15 @@ class WindowTemplate {
 
   // --- Tiles ---
 
-  // A vector is a register, or shorter where the rows are. Masked loads and stores of a part of a register are cheap
-  // with 64 bytes, where they are an operand of every instruction, and not with fewer.
+  // A vector is a register, of which rows that are shorter, but longer than its half, use a part. Masked loads and
+  // stores of any part are cheap with 64 bytes, where masks are an operand of every instruction.
   void choose_tile() {
     const auto bytes = static_cast<int64_t>(runtime::bytes(schedule_.function().buffer(buffer_).dtype));
     lanes_ = std::max<int64_t>(machine_.vector_bytes / bytes, 1);
     if (columns_ < lanes_) {
       const auto size = static_cast<uint64_t>(columns_);
-      lanes_ = static_cast<int64_t>(machine_.wide() ? std::bit_ceil(size) : std::bit_floor(size));
+      lanes_ =
+          static_cast<int64_t>(machine_.wide() || 2 * columns_ > lanes_ ? std::bit_ceil(size) : std::bit_floor(size));
     }
     // Beside the sums, registers hold the weights of a column of kernel taps, and the elements that they multiply;
     // those of the whole window where there are many registers, since small maps have no loop of columns.

@@ -362,7 +362,7 @@ void MemoryEmitter::store(BufferId id, const Dims& indices, Value* value) {
     const LaneAccess access = lane_access(address);
     remember_store(address, access, is_remembered && access.kind == LaneAccess::kContiguous ? value : nullptr);
     if (access.kind == LaneAccess::kContiguous || access.kind == LaneAccess::kReversed) {
-      stored = store_contiguous(address, access, value, align);
+      stored = store_contiguous(id, address, access, value, align);
     } else if (access.kind == LaneAccess::kStrided && store_strided(address, access, value, id)) {
       return;
     } else {  // if several lanes write one element, the last one wins
@@ -373,20 +373,25 @@ void MemoryEmitter::store(BufferId id, const Dims& indices, Value* value) {
   set_alias_metadata(stored, id);
 }
 
-llvm::Instruction* MemoryEmitter::store_contiguous(const Address& address, const LaneAccess& access, Value* value,
-                                                   llvm::Align align) {
+llvm::Instruction* MemoryEmitter::store_contiguous(BufferId id, const Address& address, const LaneAccess& access,
+                                                   Value* value, llvm::Align align) {
   llvm::Type* element = value->getType()->getScalarType();
   Value* mask = frame().mask;
   const bool reversed = access.kind == LaneAccess::kReversed;
   Value* to = pointer(address, access.begin, element);
   if (reversed) value = b_.CreateVectorReverse(value);
-  // Without masked stores, a constant mask with contiguous lanes becomes a store of a shorter vector.
-  if (const auto range = !reversed && mask && !unit_.level.masks ? active_range(mask) : std::nullopt) {
-    std::vector<int> from(range->second);
-    std::iota(from.begin(), from.end(), static_cast<int>(range->first));
-    value = b_.CreateShuffleVector(value, from);
-    to = b_.CreateGEP(element, to, i64(range->first));
-    mask = nullptr;
+  // A constant mask with contiguous lanes becomes stores of shorter vectors, but in registers of 64 bytes: others have
+  // slow masked stores (AMD: as long as a dozen multiplications), or none. Two stores that overlap have any length.
+  if (const auto range = !reversed && mask && !unit_.level.wide() ? active_range(mask) : std::nullopt) {
+    const auto part = [&](unsigned first, unsigned count) {
+      std::vector<int> from(count);
+      std::iota(from.begin(), from.end(), static_cast<int>(first));
+      return b_.CreateAlignedStore(b_.CreateShuffleVector(value, from), b_.CreateGEP(element, to, i64(first)), align);
+    };
+    const auto [first, count] = *range;
+    const unsigned length = std::bit_floor(count);
+    if (length < count) set_alias_metadata(part(first + count - length, length), id);
+    return part(first, length);
   }
   if (!mask) return b_.CreateAlignedStore(value, to, align);
   return b_.CreateMaskedStore(value, to, align, reversed ? b_.CreateVectorReverse(mask) : mask);

@@ -104,7 +104,7 @@ class MemoryEmitter : EmitterPart {
   Value* load_by_registers(llvm::FixedVectorType* type, Value* pointer, llvm::Align align, Value* mask,
                            Value* otherwise, BufferId id);
 
-  llvm::Instruction* store_contiguous(const Address& address, const LaneAccess& access, Value* value,
+  llvm::Instruction* store_contiguous(BufferId id, const Address& address, const LaneAccess& access, Value* value,
                                       llvm::Align align);
   bool store_strided(const Address& address, const LaneAccess& access, Value* value, BufferId id);
 
