@@ -275,7 +275,8 @@ class WindowTemplate {
                    size_of_elements() <= loop::kMaxStack / 2 ? "stack" : "heap"));
     std::vector<Symbol> loops = loops_of(stage);
     if (stride_ == 1) {
-      if (num_terms_ > 1) TENON_TRY(step("fuse({}, {}, {})", stage, loops[loops.size() - 2], loops.back()));
+      // The rows of a channel follow each other; those of a block are those of them that exist.
+      if (num_terms_ > 1 && !by_rows) TENON_TRY(step("fuse({}, {}, {})", stage, loops[loops.size() - 2], loops.back()));
       return step("mark({}, {}, vector)", stage, loops_of(stage).back());
     }
     TENON_TRY(step("split({}, {}, {})", stage, loops.back(), stride_));
