@@ -1,5 +1,7 @@
 // Turns layers on dequantized values, as in models that come quantized, into layers on the integers: the sums are
-// exact, and one dequantization follows them. A bias of the same scale as the sums is added to the integers.
+// exact, and one dequantization follows them. A bias of the same scale as the sums is added to the integers. Maxima of
+// dequantized bytes, and operators that move them, become those of the bytes; where a quantization by the same scale
+// follows, no float is left between two layers.
 #include <algorithm>
 #include <cmath>
 
@@ -30,6 +32,13 @@ std::optional<Quantized> quantized(const Builder& builder, const Atom& atom) {
                    axis < 0 ? axis + type.rank() : axis};
 }
 bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
+
+// Whether each result is one of the operand's elements, the same one whatever increasing function is applied to them.
+bool selects_elements(const Apply& apply) {
+  return apply.args.size() == 1 && apply.computed.empty() &&
+         apply.op->is_one_of({ops::kReshape, ops::kFlatten, ops::kTranspose, ops::kSqueeze, ops::kExpandDims,
+                              ops::kSlice, ops::kMaxPool1d, ops::kMaxPool2d, ops::kMaxPool3d});
+}
 
 // Whether the values are bytes, or bytes minus their zero point: at most 255 in magnitude.
 bool is_small(const Builder& builder, Atom atom) {
@@ -77,8 +86,33 @@ class Integers {
   Integers(Context& context, Builder& builder, Binding& binding)
       : context_(context), builder_(builder), binding_(binding), apply_(std::get<Apply>(binding.value)) {}
 
-  Status run() {
-    if (apply_.op->is(ops::kBiasAdd)) return bias();
+  // Returns what takes the binding's place, where it becomes superfluous.
+  Expected<std::optional<Atom>> run() {
+    if (apply_.op->is(ops::kQuantize)) return same_integers();
+    TENON_TRY(selects_elements(apply_) ? selection() : apply_.op->is(ops::kBiasAdd) ? bias() : layer_of_integers());
+    return std::nullopt;
+  }
+
+ private:
+  // quantize(dequantize(q)) by the same scale is q: the division is within half an ulp of the integer.
+  std::optional<Atom> same_integers() const {
+    const auto from = quantized(builder_, apply_.args[0]);
+    const Floats& scale = floats_attr(apply_.attrs, "scale");
+    const Ints& zeros = ints_attr(apply_.attrs, "zero_point");
+    if (!from || !is_byte(from->type.dtype) || runtime::name(from->type.dtype) != string_attr(apply_.attrs, "dtype") ||
+        from->scale.size() != 1 || scale != from->scale || zeros != Ints{from->zero})
+      return std::nullopt;
+    return from->integers;
+  }
+
+  Status selection() {
+    const auto from = quantized(builder_, apply_.args[0]);
+    if (!from || !is_byte(from->type.dtype) || from->scale.size() != 1 || !(from->scale[0] > 0)) return {};
+    TENON_TRY_ASSIGN(selected, builder_.apply(*apply_.op, {from->integers}, apply_.attrs));
+    return dequantize(*selected, from->scale, 0, from->zero);
+  }
+
+  Status layer_of_integers() {
     if (apply_.args.size() != 2) return {};
     const auto x = quantized(builder_, apply_.args[0]), w = quantized(builder_, apply_.args[1]);
     if (!x || !w || !is_byte(x->type.dtype) || !is_byte(w->type.dtype) || x->scale.size() != 1) return {};
@@ -93,7 +127,6 @@ class Integers {
     return dequantize(*sums, std::move(scale), found->axis);
   }
 
- private:
   Expected<Atom> centered(const Quantized& x, bool wide) {
     if (!wide) return x.integers;
     if (const runtime::Tensor* constant = constant_of(builder_.module(), x.integers)) {  // weights
@@ -110,11 +143,11 @@ class Integers {
     if (x.zero == 0) return *integers;
     return builder_.apply(ops::kSubtract, {*integers, builder_.constant<int32_t>({}, {static_cast<int32_t>(x.zero)})});
   }
-  Status dequantize(Atom sums, Floats scale, int64_t axis) {
+  Status dequantize(Atom integers, Floats scale, int64_t axis, int64_t zero = 0) {
     const Operator* op = &context_.op(ops::kDequantize);
     TENON_TRY_ASSIGN(attrs,
-                     complete_attrs(*op, {{"scale", std::move(scale)}, {"zero_point", Ints{0}}, {"axis", axis}}));
-    binding_.value = Apply{op, std::move(*attrs), {sums}};
+                     complete_attrs(*op, {{"scale", std::move(scale)}, {"zero_point", Ints{zero}}, {"axis", axis}}));
+    binding_.value = Apply{op, std::move(*attrs), {integers}};
     return {};
   }
 
@@ -151,8 +184,7 @@ class Integers {
 Expected<Module> integer_layers(Context& context, Module module) {
   const auto step = [&](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
     if (!std::holds_alternative<Apply>(binding.value)) return std::nullopt;
-    TENON_TRY(Integers(context, builder, binding).run());
-    return std::nullopt;
+    return Integers(context, builder, binding).run();
   };
   TENON_TRY_ASSIGN(integers, rewrite(context, std::move(module), step));
   return dead_code(context, std::move(*integers));

@@ -132,9 +132,28 @@ TEST(WindowTemplate, FewRegistersHoldSmallTiles) {
 
 TEST(WindowTemplate, AStridedWindowReadsElementsByTheirRemainder) {
   TypeContext context;
-  const loop::Function function = check_windows(context, {.rows = 14, .columns = 14, .stride = 2}, "x86-64-v3");
-  EXPECT_NE(loop::print(context, function).find("%x_conv: Tensor[(1, 3, 14, 2, 7), f32] in stack"), std::string::npos)
+  const loop::Function function = check_windows(context, {.rows = 38, .columns = 38, .stride = 2}, "x86-64-v3");
+  EXPECT_NE(loop::print(context, function).find("%x_conv: Tensor[(1, 1, 38, 2, 19), f32] in stack"), std::string::npos)
       << loop::print(context, function);
+}
+
+TEST(WindowTemplate, ASmallStridedWindowOfShortRowsReadsInPlace) {
+  for (const auto& [level, columns] : {std::pair("x86-64-v3", 14), {"x86-64-v4", 14}, {"x86-64-v4", 38}}) {
+    TypeContext context;
+    const loop::Function function = check_windows(context, {.rows = columns, .columns = columns, .stride = 2}, level);
+    EXPECT_EQ(loop::print(context, function).find("%x_conv"), std::string::npos) << loop::print(context, function);
+  }
+}
+
+// A row of seven is a register of eight, whose last lane is stored by nobody.
+TEST(WindowTemplate, ShortRowsAreAPartOfARegister) {
+  for (const auto& [level, columns, lanes] :
+       {std::tuple("x86-64-v3", 7, 8), {"x86-64-v3", 3, 2}, {"x86-64-v4", 14, 16}, {"x86-64-v4", 3, 4}}) {
+    TypeContext context;
+    const loop::Function function = check_windows(context, {.rows = 7, .columns = columns}, level);
+    const std::string text = loop::print(context, function);
+    EXPECT_NE(text.find(fmt::format("in ({}) vector", lanes)), std::string::npos) << text;
+  }
 }
 
 TEST(WindowTemplate, BlocksInsideTheInputHaveNoConditions) {
