@@ -111,6 +111,19 @@ bool implies_below(const Expr& condition, Dim index, Dim size) {
   return both->op == BinaryOp::kLess && left && right && left->value == index && right->value == size;
 }
 
+// Whether the value may be undefined for zeros in the place of loaded elements.
+bool may_fail(const Expr& value) {
+  bool found = false;
+  for_each_node(value, [&](const ExprNode& node) {
+    found |= std::holds_alternative<LetIndex>(node.form);
+    if (const auto* cast = std::get_if<Convert>(&node.form))
+      found |= is_float(cast->value->dtype) && !is_float(node.dtype) && node.dtype != DType::kBool;
+    const auto* both = std::get_if<Binary>(&node.form);
+    if (both && !is_float(node.dtype)) found |= both->op == BinaryOp::kDivide || both->op == BinaryOp::kRemainder;
+  });
+  return found;
+}
+
 // The loads of a value that the padded points may read.
 class PaddedLoads {
  public:
@@ -227,8 +240,9 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
     for (Stmt& stmt : *body) {
       auto& assignment = std::get<Store>(stmt.form);
       // A copy's new elements are zeros, and those of sums any values, which are not read.
-      assignment.value =
-          copies ? within(padding, context, assignment.value, literal(dtype, 0)) : loads.guarded(assignment.value);
+      assignment.value = copies || may_fail(assignment.value)
+                             ? within(padding, context, assignment.value, literal(dtype, 0))
+                             : loads.guarded(assignment.value);
     }
   }
   return function;

@@ -170,6 +170,35 @@ TEST(Primitives, APaddedReductionAddsZeros) {
       << guarded;
 }
 
+// Sums over a window in a private buffer, whose elements a copy stores.
+std::string padded_sums(const std::string& term) {
+  const std::string program =
+      "loop @sums(%x: Tensor[(6,), i32], %w: Tensor[(3,), i32]) -> (%y: Tensor[(6,), i32]) { alloc %t: Tensor[(6,), "
+      "i32] "
+      "{ for i in (6) { for r in (3) { stage sum(i in (6) at (i), reduce r in (3) at (r)) { init { %t[i] = i32(0); } "
+      "%t[i] = %t[i] + " +
+      term + "; } } } for i in (6) { stage copy(i in (6) at (i)) { %y[i] = %t[i]; } } } }";
+  return scheduled(program, {"pad(sum, i, 4)"},
+                   {{filled(DType::kI32, {6}), Tensor::of<int32_t>({3}, std::vector<int32_t>{3, -2, 5})}});
+}
+
+// New sums read only what exists: by a condition that is there already, by that of the size, or by a new one; where a
+// zero in the place of an element may fail, they are not computed.
+TEST(Primitives, PaddedSumsReadExistingElements) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"select(index(i + r) < index(6), %x[i + r], i32(1)) * %w[r]",
+       "%t[i] + select(index(i + r) < index(6), %x[i + r], i32(1)) * %w[r]"},
+      {"select(index(0) <= index(i - r), %x[i - r], i32(1)) * %w[r]",
+       "%t[i] + select(index(0) <= index(i - r) and index(i) < index(6), %x[i - r], i32(1)) * %w[r]"},
+      {"%x[i] * %w[r]", "%t[i] + select(index(i) < index(6), %x[i], i32(0)) * %w[r]"},
+      {"%w[r] / (%x[i] * i32(2) + i32(1))",
+       "select(index(i) < index(6), %t[i] + %w[r] / (%x[i] * i32(2) + i32(1)), i32(0))"}};
+  for (const auto& [term, expected] : cases) {
+    const std::string text = padded_sums(term);
+    EXPECT_NE(text.find("%t[i] = " + expected + ";"), std::string::npos) << text;
+  }
+}
+
 // A doubled input, and sums of three neighbours of it; then the input's squares.
 constexpr std::string_view kWindowLoops =
     R"(loop @window[n](%x: Tensor[(n + 2,), i32]) -> (%y: Tensor[(n,), i32], %z: Tensor[(n,), i32]) {
