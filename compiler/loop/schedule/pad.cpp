@@ -111,7 +111,7 @@ bool implies_below(const Expr& condition, Dim index, Dim size) {
   return both->op == BinaryOp::kLess && left && right && left->value == index && right->value == size;
 }
 
-// Whether the value may be undefined for zeros in the place of loaded elements.
+// Whether the value may be undefined for zeros instead of loaded elements.
 bool may_fail(const Expr& value) {
   bool found = false;
   for_each_node(value, [&](const ExprNode& node) {

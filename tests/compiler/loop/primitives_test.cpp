@@ -183,7 +183,7 @@ std::string padded_sums(const std::string& term) {
 }
 
 // New sums read only what exists: by a condition that is there already, by that of the size, or by a new one; where a
-// zero in the place of an element may fail, they are not computed.
+// division by a zero instead of an element would fail, they are not computed.
 TEST(Primitives, PaddedSumsReadExistingElements) {
   const std::pair<std::string, std::string> cases[] = {
       {"select(index(i + r) < index(6), %x[i + r], i32(1)) * %w[r]",

@@ -145,8 +145,8 @@ TEST(WindowTemplate, ASmallStridedWindowOfShortRowsReadsInPlace) {
   }
 }
 
-// A row of seven is a register of eight, whose last lane is stored by nobody.
-TEST(WindowTemplate, ShortRowsAreAPartOfARegister) {
+// A row of seven is a register of eight, whose last lane is not stored.
+TEST(WindowTemplate, ShortRowsUseARegisterInPart) {
   for (const auto& [level, columns, lanes] :
        {std::tuple("x86-64-v3", 7, 8), {"x86-64-v3", 3, 2}, {"x86-64-v4", 14, 16}, {"x86-64-v4", 3, 4}}) {
     TypeContext context;
