@@ -86,7 +86,7 @@ class Integers {
   Integers(Context& context, Builder& builder, Binding& binding)
       : context_(context), builder_(builder), binding_(binding), apply_(std::get<Apply>(binding.value)) {}
 
-  // Returns what takes the binding's place, where it becomes superfluous.
+  // Returns what replaces the binding, where it becomes superfluous.
   Expected<std::optional<Atom>> run() {
     if (apply_.op->is(ops::kQuantize)) return same_integers();
     TENON_TRY(selects_elements(apply_) ? selection() : apply_.op->is(ops::kBiasAdd) ? bias() : layer_of_integers());
