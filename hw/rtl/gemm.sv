@@ -67,13 +67,8 @@ module gemm (
   localparam logic Forward    = tenon_pkg::IN_ORDER == 0;
   localparam logic Serial     = tenon_pkg::SERIAL_PRODUCTS != 0;
   localparam logic Short      = Serial & ~Forward;  // without stage h
-  // In logic the operands of all steps advance, also of those without products, so that their enable is a register's
-  // output; simulators skip them.
-`ifdef SYNTHESIS
+  // The operands of all steps advance, also of those without products, so that their enable is a register's output.
   localparam logic AllSteps = Forward & ~Serial;
-`else
-  localparam logic AllSteps = 1'b0;
-`endif
 
   logic en;    // stages a to f advance
   logic load;  // a command enters

@@ -109,21 +109,12 @@ module load_window #(
     .no_vector_o (),
     .few_vectors_o(last_vector),  // the row ends with it
     .ahead_o   (),
-    .mask_i    (masks),
+    .mask_i    (emit),  // also of vectors that are whole: their registers do not wait for it
     .whole_o   (whole),
     .data_o    (data_bytes),
     .in_row_o  (in_row)
   );
   // verilator lint_on PINCONNECTEMPTY
-
-  // In logic every vector has a mask, so that the registers' enable does not wait for `whole`; simulators skip those of
-  // vectors that are whole.
-  logic masks;
-`ifdef SYNTHESIS
-  assign masks = emit;
-`else
-  assign masks = emit & ~whole;
-`endif
 
   // The bytes of the vector have come, or will never come.
   assign emit      = valid & (~present | enough_q | (have_all & over_q));
@@ -237,7 +228,7 @@ module load_window #(
   logic [31:0]           move_index_q;
   logic [Window*8-1:0]   window_q;
   logic signed [AvailWidth-1:0] lag;  // byte `lag` of the vector is the window's first one
-  assign lag = masks ? avail_q - $signed(AvailWidth'(count_q)) : 'x;
+  assign lag = emit ? avail_q - $signed(AvailWidth'(count_q)) : 'x;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {move_emit_q, move_finish_q} <= 2'b00;
@@ -258,8 +249,6 @@ module load_window #(
       move_index_q  <= cmd.index;
       move_error_q  <= error_q;
       move_pad_q    <= cmd.pad_value;
-    end
-    if (masks) begin
       // Before the row begins, the window's first byte is a later one of the vector.
       move_aligned_q <= precedes_q;
       move_empty_q   <= ~precedes_q & lag >= $signed(AvailWidth'(UnitBytes));

@@ -25,13 +25,9 @@ module loop_index #(
   logic [Bits-1:0] at0_q, at1_q, at2_q, at3_q, at4_q;
   logic [Bits-1:0] next;
 
-`ifdef SYNTHESIS
   localparam logic Parallel = tenon_pkg::IN_ORDER == 0;
-`else
-  localparam logic Parallel = 1'b0;
-`endif
   if (Parallel) begin : g_sums
-    // In logic the sums of all levels are computed beside each other, while the level is selected.
+    // The sums of all levels are computed beside each other, while the level is selected.
     logic [Bits-1:0] sum0, sum1, sum2, sum3, sum4;
     assign sum0 = at0_q + Bits'(stride_i[13:0]);
     assign sum1 = at1_q + Bits'(stride_i[27:14]);

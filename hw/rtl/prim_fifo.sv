@@ -54,13 +54,9 @@ module prim_fifo #(
     assign pop          = pop_valid_o & pop_ready_i;
     assign next         = read_q + 1'b1;
 
-    // In logic the slot after the last item is written in every cycle in which it is free, so that the RAM's enables do
-    // not wait for the producer; what no push brought is overwritten by the next one.
-`ifdef SYNTHESIS
+    // The slot after the last item is written in every cycle in which it is free, so that the RAM's enables do not wait
+    // for the producer; what no push brought is overwritten by the next one.
     assign write = ~full_q;
-`else
-    assign write = push;
-`endif
 
     if (HeadRegister) begin : g_head
       logic [Width-1:0] head_q;

@@ -142,7 +142,7 @@ module store_window #(
     .no_vector_o (merged_all),
     .few_vectors_o(),
     .ahead_o   (ahead),
-    .mask_i    (merges),
+    .mask_i    (1'b1),
     .whole_o   (),  // a store has strobes instead
     .data_o    (data_bytes),
     .in_row_o  (in_row)
@@ -160,12 +160,6 @@ module store_window #(
   assign merge         = active_q & ~merged_all & data_valid &
                          (no_beat | ~beyond_q | (room_any_q & (few_beats | ~far_beyond_q)));
 
-  logic merges;
-`ifdef SYNTHESIS
-  assign merges = 1'b1;
-`else
-  assign merges = merge & ~no_beats;
-`endif
 
   // A row's first vector is not beyond its first beat.
   logic merged_beyond, merged_far_beyond, merged_very_far, very_far;
@@ -209,17 +203,15 @@ module store_window #(
     if (!rst_ni) {move_clear_q, move_flush_q, move_merge_q} <= 3'b000;
     else {move_clear_q, move_flush_q, move_merge_q} <= {start_i | next_row, {flush, merge & ~no_beats} & {2{~clear_i}}};
   end
-  // In logic these follow every cycle, and have a meaning with move_merge_q alone.
+  // These follow every cycle, and have a meaning with move_merge_q alone.
   always_ff @(posedge clk_i) begin
-    if (merges) begin
-      move_data_q    <= data;
-      move_placed_q  <= data_bytes & in_row;
-      // No beat is sent before the vector: `ahead` is what it is after one.
-      move_before_q  <= ahead[19];
-      move_outside_q <= ahead <= -20'(UnitBytes);
-      move_skipped_q <= ~ahead[SkipBits-1:0] + 1'b1;  // outside if there are more
-      move_offset_q  <= ahead[BeatShift-1:0];
-    end
+    move_data_q    <= data;
+    move_placed_q  <= data_bytes & in_row;
+    // No beat is sent before the vector: `ahead` is what it is after one.
+    move_before_q  <= ahead[19];
+    move_outside_q <= ahead <= -20'(UnitBytes);
+    move_skipped_q <= ~ahead[SkipBits-1:0] + 1'b1;  // outside if there are more
+    move_offset_q  <= ahead[BeatShift-1:0];
   end
 
   // Merging.
