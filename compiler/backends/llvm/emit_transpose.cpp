@@ -86,7 +86,7 @@ std::vector<Value*> TransposeEmitter::transposed(llvm::IRBuilder<>& b, const std
 // void (from, its columns, to, its columns, rows of `from`): a loop over four rows at a time, the last of which may
 // overlap the previous ones, and in it one over the columns of a register.
 llvm::Function* TransposeEmitter::transpose_function() {
-  const std::string name = fmt::format("transpose.{}", unit_.level.name);
+  const std::string name = fmt::format("tn.transpose.{}", unit_.level.name);  // kernels may be called "transpose"
   if (auto* existing = unit_.module.getFunction(name)) return existing;
   llvm::Type *pointer = b_.getPtrTy(), *integer = b_.getInt64Ty(), *element = b_.getFloatTy();
   auto* function = llvm::Function::Create(

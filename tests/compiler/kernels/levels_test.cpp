@@ -57,7 +57,7 @@ class Levels : public ::testing::Test {
 
   // The kernel of the function, whose tiles each level has for itself, gives the results of the reference kernels:
   // evaluated, and on every level.
-  void check(const Atom& result, const std::string& case_name, bool evaluated = true) {
+  void check(const Atom& result, const std::string& case_name, bool evaluated = true, const std::string& name = {}) {
     builder_->finish(result);
     const Expected<std::vector<Tensor>> expected = [&] {
       Module program = clone(module_);
@@ -66,8 +66,9 @@ class Levels : public ::testing::Test {
     }();
     ASSERT_TRUE(expected) << case_name << expected.error().str();
     for (const std::string& level : levels_) {
-      const auto kernel = make_kernel(context_, module_, fmt::format("k{}", kernels_[level].functions.size()),
-                                      function_, *find_machine(level), knobs_);
+      const auto kernel =
+          make_kernel(context_, module_, name.empty() ? fmt::format("k{}", kernels_[level].functions.size()) : name,
+                      function_, *find_machine(level), knobs_);
       ASSERT_TRUE(kernel) << level << case_name << kernel.error().str();
       EXPECT_EQ(kernel->refused, "") << level << case_name;
       loop::Function scheduled = schedule(context_, kernel->function).function;
@@ -231,6 +232,22 @@ TEST_F(Levels, ConvolutionsOfBytesAreExact) {
     EXPECT_FALSE(has("int16_dot") && by_channel) << case_name << text_;
     EXPECT_TRUE(has_dots() || by_channel || !pads_bytes) << case_name << text_;
   }
+  run_on_all_levels();
+}
+
+// Tiles with channels as lanes are transposed by a function of the library, beside a kernel of that name.
+TEST_F(Levels, AKernelIsCalledTranspose) {
+  begin();
+  const auto transposed =
+      builder_->apply("transpose", {argument(floats({40, 33}))}, {{"axes", std::vector<int64_t>{1, 0}}});
+  ASSERT_TRUE(transposed) << transposed.error().str();
+  check(*transposed, "transpose", true, "transpose");
+  begin();
+  const auto value =
+      builder_->apply("conv2d", {argument(floats({1, 64, 7, 7})), builder_->constant(floats({64, 64, 3, 3}))},
+                      {{"padding", std::vector<int64_t>{1, 1, 1, 1}}});
+  ASSERT_TRUE(value) << value.error().str();
+  check(*value, "convolution");
   run_on_all_levels();
 }
 
