@@ -99,6 +99,10 @@ class WindowTemplate {
     loop::Function& now = steps_.function();
     const auto writer = loop::find_stage(context_, now, *stage);
     elements_ = {*stage, std::get<loop::Store>(writer->stage().body.front().form).buffer};
+    // Words of bytes are shuffled out of adjacent ones, whatever the stride.
+    const bool has_words =
+        runtime::bytes(now.buffer(elements_->second).dtype) == 1 && now.buffer(buffer_).dtype == runtime::DType::kI32;
+    if (has_words) stride_ = 1;
     return {};
   }
 

@@ -38,16 +38,21 @@ Value* MemoryEmitter::load_words(BufferId id, const std::array<Dims, 4>& indices
   const int64_t size = (lanes - 1) * step + last + 1, group = 3 * step + last + 1;
   if (size > kRegister || group > kGroup) return nullptr;
 
-  // The bytes that some lane reads.
+  // The bytes that some lane reads. One of them may not be another lane's constant, whose indices leave a row.
   auto* byte = b_.getInt8Ty();
   const auto width = std::bit_ceil(static_cast<uint64_t>(std::max(size, kGroup)));
   std::vector<llvm::Constant*> is_read(width, b_.getFalse());
+  std::vector<bool> is_constant(width);
   for (unsigned lane = 0; lane < lanes; ++lane) {
     if (mask && !is_true(mask, lane)) continue;
     for (size_t k = 0; k < distance.size(); ++k) {
-      if (!inside[k] || is_true(inside[k], lane))
-        is_read[static_cast<size_t>(lane * step + distance[k])] = b_.getTrue();
+      const auto at = static_cast<size_t>(lane * step + distance[k]);
+      if (!inside[k] || is_true(inside[k], lane)) is_read[at] = b_.getTrue();
+      else is_constant[at] = true;
     }
+  }
+  for (size_t i = 0; i < width; ++i) {
+    if (is_constant[i] && is_read[i]->isOneValue()) return nullptr;
   }
   auto* type = llvm::FixedVectorType::get(byte, static_cast<unsigned>(width));
   Value* loaded = nullptr;

@@ -49,7 +49,9 @@ class Levels : public ::testing::Test {
   }
   // An operand of an i32 product: a byte tensor minus a zero point, as an argument or a constant.
   Atom centered(const Tensor& value, int64_t zero, bool constant) {
-    const Atom operand = constant ? builder_->constant(value) : argument(value);
+    return centered(constant ? builder_->constant(value) : argument(value), zero);
+  }
+  Atom centered(const Atom& operand, int64_t zero) {
     const Atom converted = *builder_->apply("cast", {operand}, {{"dtype", std::string("i32")}});
     if (zero == 0) return converted;
     return *builder_->apply("subtract", {converted, builder_->constant<int32_t>({}, {static_cast<int32_t>(zero)})});
@@ -276,7 +278,14 @@ TEST_F(Levels, DepthwiseConvolutionsOfBytesAreExact) {
     Tensor weights(DType::kI32, w);  // as passes fold the cast of constant bytes
     for (int32_t& weight : weights.data<int32_t>())
       weight = static_cast<int32_t>(corners ? 127 - 255 * pick(0, 1) : pick(-128, 127));
-    const Atom a = centered(bytes(x, type, corners), zero, false), b = builder_->constant(weights);
+    // Bytes in memory, or bytes that the kernel computes.
+    Atom elements = argument(bytes(x, type, corners));
+    if (pick(0, 2) == 0) {
+      const auto reversed = builder_->apply("reverse", {elements}, {{"axes", std::vector<int64_t>{1}}});
+      ASSERT_TRUE(reversed) << case_name << reversed.error().str();
+      elements = *reversed;
+    }
+    const Atom a = centered(elements, zero), b = builder_->constant(weights);
     auto value =
         builder_->apply(fmt::format("conv{}d", rank), {a, b},
                         {{"strides", strides}, {"padding", padding}, {"groups", channels}, {"pad_value", pad}});
