@@ -240,12 +240,16 @@ Value* MemoryEmitter::load_strided(const Address& address, const LaneAccess& acc
   const auto* stack = begin && *begin >= 0 ? llvm::dyn_cast<llvm::AllocaInst>(address.base) : nullptr;
   const StridedLoad load{address, access, type->getElementType(),          active, otherwise->getSplatValue(),
                          id,      stack,  stack ? *begin % access.step : 0};
+  // Registers of stack memory are loaded without a mask.
+  const auto filled = [&](Value* loaded) {
+    return active && stack ? b_.CreateSelect(frame().mask, loaded, otherwise) : loaded;
+  };
   const auto lanes = static_cast<int64_t>(frame().lanes);
   Value* result = nullptr;
   for (int64_t first = 0; first < lanes; first += kRegisterLanes) {
     const int64_t count = std::min(kRegisterLanes, lanes - first);
     Value* group = load_strided_lanes(load, first, count);
-    if (lanes <= kRegisterLanes) return group;
+    if (lanes <= kRegisterLanes) return filled(group);
     std::vector<int> spread, joined;
     for (int64_t lane = 0; lane < lanes; ++lane) {
       const bool in_group = lane >= first && lane < first + count;
@@ -255,7 +259,7 @@ Value* MemoryEmitter::load_strided(const Address& address, const LaneAccess& acc
     group = b_.CreateShuffleVector(group, spread);
     result = result ? b_.CreateShuffleVector(result, group, joined) : group;
   }
-  return result;
+  return filled(result);
 }
 
 // `count` lanes of a strided load, starting with `first`. If all of their elements are in one register, it is loaded

@@ -38,16 +38,21 @@ Value* MemoryEmitter::load_words(BufferId id, const std::array<Dims, 4>& indices
   const int64_t size = (lanes - 1) * step + last + 1, group = 3 * step + last + 1;
   if (size > kRegister || group > kGroup) return nullptr;
 
-  // The bytes that some lane reads. One of them may not be another lane's constant, whose indices leave a row.
+  // The bytes that some lane reads. One of them may not be the constant of another lane, whose index leaves a row,
+  // unless all bytes of that lane are constants.
   auto* byte = b_.getInt8Ty();
   const auto width = std::bit_ceil(static_cast<uint64_t>(std::max(size, kGroup)));
   std::vector<llvm::Constant*> is_read(width, b_.getFalse());
   std::vector<bool> is_constant(width);
+  std::vector<llvm::Constant*> has_bytes;  // of lanes: whether one of its bytes is read
   for (unsigned lane = 0; lane < lanes; ++lane) {
-    if (mask && !is_true(mask, lane)) continue;
-    for (size_t k = 0; k < distance.size(); ++k) {
+    const bool is_active = !mask || is_true(mask, lane);
+    const auto is_inside = [&](size_t k) { return !inside[k] || is_true(inside[k], lane); };
+    const bool any = is_inside(0) || is_inside(1) || is_inside(2) || is_inside(3);
+    has_bytes.push_back(b_.getInt1(any || !is_active));
+    for (size_t k = 0; k < distance.size() && is_active && any; ++k) {
       const auto at = static_cast<size_t>(lane * step + distance[k]);
-      if (!inside[k] || is_true(inside[k], lane)) is_read[at] = b_.getTrue();
+      if (is_inside(k)) is_read[at] = b_.getTrue();
       else is_constant[at] = true;
     }
   }
@@ -60,7 +65,8 @@ Value* MemoryEmitter::load_words(BufferId id, const std::array<Dims, 4>& indices
                                               otherwise ? otherwise : llvm::Constant::getNullValue(byte));
   auto* load_mask = llvm::ConstantVector::get(is_read);
   Value* const from = pointer(address, access.begin, byte);
-  const std::tuple key(from, static_cast<Value*>(load_mask), static_cast<Value*>(fill));
+  auto* lane_mask = llvm::ConstantVector::get(has_bytes);
+  const std::tuple key(from, static_cast<Value*>(load_mask), static_cast<Value*>(fill), static_cast<Value*>(lane_mask));
   BlockCache* const cache = frames_.block_cache();
   const bool is_read_only = std::ranges::find(function().params, id) != function().params.end();
   if (cache && is_read_only) {
@@ -87,6 +93,11 @@ Value* MemoryEmitter::load_words(BufferId id, const std::array<Dims, 4>& indices
   loaded = b_.CreateBitCast(loaded, llvm::FixedVectorType::get(byte, static_cast<unsigned>(lanes * kWord)));
   loaded = b_.CreateShuffleVector(loaded, byte_of);
   loaded = b_.CreateBitCast(loaded, llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(lanes)));
+  if (otherwise) {
+    const uint64_t value = llvm::cast<llvm::ConstantInt>(otherwise)->getZExtValue();
+    auto* constants = llvm::ConstantInt::get(loaded->getType(), value * 0x01010101);
+    loaded = b_.CreateSelect(lane_mask, loaded, constants);
+  }
   if (cache && is_read_only) cache->words.emplace(key, loaded);
   return loaded;
 }

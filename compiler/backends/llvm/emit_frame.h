@@ -112,8 +112,9 @@ class FrameEmitter {
     std::map<std::tuple<Value*, llvm::Type*, int64_t>, Value*> pointers;           // by base and offset
     std::map<std::pair<Value*, unsigned>, Value*> splats;                          // of scalars, by number of lanes
     std::map<std::tuple<BufferId, Dims, Value*, Value*, unsigned>, Value*> loads;  // of buffers that are never written
-    std::map<std::tuple<Value*, Value*, Value*>, Value*> words;  // of bytes: by pointer, mask, and the other bytes
-    std::map<Value*, std::map<int64_t, Value*>> stored;          // contents of small buffers, by offset
+    // Of bytes: by pointer, mask, the other bytes, and the lanes with bytes.
+    std::map<std::tuple<Value*, Value*, Value*, Value*>, Value*> words;
+    std::map<Value*, std::map<int64_t, Value*>> stored;  // contents of small buffers, by offset
   };
 
   FrameEmitter(Unit& unit, const loop::Function& function, std::string symbol);
