@@ -66,17 +66,10 @@ std::optional<LazyTensor> word_depthwise(const OperatorCall& op, const Windows& 
                 zero = left->zero + (is_signed ? 128 : 0);
   if (weights.zero != 0 || pad < least || pad > least + UINT8_MAX) return std::nullopt;
 
-  // Rows of weights are filled up to whole words by zeros.
+  // The last word of a row of weights is padded with zeros.
   Windows in_words = windows;
-  const int64_t size = *windows.kernel.back().constant(), padded = (size + kWord - 1) / kWord * kWord;
-  in_words.kernel.back() = op.dim(padded);
-  runtime::Shape shape = weights.bytes.constant->shape();
-  const int64_t rows = weights.bytes.constant->size() / size;
-  shape.back() = padded;
-  Tensor filled(DType::kI8, shape);
-  const std::byte* from = weights.bytes.constant->bytes().data();
-  for (int64_t row = 0; row < rows; ++row) std::copy_n(from + row * size, size, filled.bytes().data() + row * padded);
-  const LazyTensor words = pack_words(emit, emit.constant(filled), shape.size() - 1);
+  in_words.kernel.back() = op.dim((*windows.kernel.back().constant() + kWord - 1) / kWord * kWord);
+  const LazyTensor words = pack_words(emit, weights.bytes, w.rank() - 1);
 
   const std::vector<LazyTensor> args{left->bytes, words};
   const LazyTensor sums =

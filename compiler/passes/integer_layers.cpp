@@ -88,23 +88,12 @@ class Integers {
 
   // Returns what replaces the binding, where it becomes superfluous.
   Expected<std::optional<Atom>> run() {
-    if (apply_.op->is(ops::kQuantize)) return same_integers();
+    if (apply_.op->is(ops::kQuantize)) return requantized_integers(builder_, apply_);
     TENON_TRY(selects_elements(apply_) ? selection() : apply_.op->is(ops::kBiasAdd) ? bias() : layer_of_integers());
     return std::nullopt;
   }
 
  private:
-  // quantize(dequantize(q)) by the same scale is q: the division is within half an ulp of the integer.
-  std::optional<Atom> same_integers() const {
-    const auto from = quantized(builder_, apply_.args[0]);
-    const Floats& scale = floats_attr(apply_.attrs, "scale");
-    const Ints& zeros = ints_attr(apply_.attrs, "zero_point");
-    if (!from || !is_byte(from->type.dtype) || runtime::name(from->type.dtype) != string_attr(apply_.attrs, "dtype") ||
-        from->scale.size() != 1 || scale != from->scale || zeros != Ints{from->zero})
-      return std::nullopt;
-    return from->integers;
-  }
-
   Status selection() {
     const auto from = quantized(builder_, apply_.args[0]);
     if (!from || !is_byte(from->type.dtype) || from->scale.size() != 1 || !(from->scale[0] > 0)) return {};

@@ -14,6 +14,9 @@ Expected<Module> fold_constants(Context& context, Module module);
 // where the kernel fails, which must happen at run time, and where the result has more bytes than `max_bytes`, or four
 // times as many as the operands if this is more.
 std::optional<Atom> fold(Builder& builder, const Value& value, int64_t max_bytes);
+// The q of quantize(dequantize(q)) by the same scale, which it is: the division is within half an ulp of the integer.
+// std::nullopt for other applications of `quantize`.
+std::optional<Atom> requantized_integers(const Builder& builder, const Apply& quantize);
 Expected<Module> fold_scales(Context& context, Module module);
 Expected<Module> fold_bias(Context& context, Module module);
 Expected<Module> dead_code(Context& context, Module module);

@@ -37,7 +37,7 @@ class Simplifier {
     if (op.is(ops::kRelu) || op.is(ops::kClip)) return clamps(*apply);
     if (op.is(ops::kConv2d)) return padding(*apply);
     if (op.is(ops::kMatmul)) return product(*apply);
-    if (op.is(ops::kQuantize)) return requantized(*apply);
+    if (op.is(ops::kQuantize)) return requantized_integers(builder_, *apply);
     if (op.is(ops::kLayoutTransform)) return layouts(*apply);
     if (op.is(ops::kAdd) || op.is(ops::kSubtract) || op.is(ops::kMultiply) || op.is(ops::kDivide))
       return neutral(*apply);
@@ -188,18 +188,6 @@ class Simplifier {
     return std::nullopt;
   }
 
-  // quantize(dequantize(q)) by the same scale is q: the division is within half an ulp of the integer.
-  Outcome requantized(const Apply& apply) const {
-    const Apply* inner = operand_of(apply, ops::kDequantize);
-    if (!inner) return std::nullopt;
-    for (const char* attr : {"scale", "zero_point", "axis"}) {
-      if (inner->attrs.find(attr)->second != apply.attrs.find(attr)->second) return std::nullopt;
-    }
-    const TensorType* type = builder_.tensor_type(inner->args[0]);
-    if (runtime::name(type->dtype) != string_attr(apply.attrs, "dtype")) return std::nullopt;
-    return inner->args[0];
-  }
-
   // Whether the transform drops no lane of its argument, whatever is in it.
   bool keeps_all_lanes(const Apply& apply) const {
     const int64_t channels = int_attr(apply.attrs, "channels");
@@ -238,6 +226,19 @@ class Simplifier {
 };
 
 }  // namespace
+
+std::optional<Atom> requantized_integers(const Builder& builder, const Apply& quantize) {
+  const Apply* inner = builder.application(quantize.args[0], ops::kDequantize);
+  if (!inner) return std::nullopt;
+  const auto is_same = [&](const char* attr) {
+    return inner->attrs.find(attr)->second == quantize.attrs.find(attr)->second;
+  };
+  const bool has_axis = floats_attr(quantize.attrs, "scale").size() > 1;  // one scale is every axis's
+  if (!is_same("scale") || !is_same("zero_point") || (has_axis && !is_same("axis"))) return std::nullopt;
+  const TensorType* type = builder.tensor_type(inner->args[0]);
+  if (runtime::name(type->dtype) != string_attr(quantize.attrs, "dtype")) return std::nullopt;
+  return inner->args[0];
+}
 
 Expected<Module> simplify(Context& context, Module module) {
   ConstantUses uses(module);

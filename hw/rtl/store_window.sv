@@ -160,7 +160,6 @@ module store_window #(
   assign merge         = active_q & ~merged_all & data_valid &
                          (no_beat | ~beyond_q | (room_any_q & (few_beats | ~far_beyond_q)));
 
-
   // A row's first vector is not beyond its first beat.
   logic merged_beyond, merged_far_beyond, merged_very_far, very_far;
   assign merged_beyond     = merged >= Beat;
