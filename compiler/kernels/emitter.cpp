@@ -556,10 +556,13 @@ Status Emitter::schedule_by(const schedules::UserSchedule& own, KernelFunction& 
 }
 
 void Emitter::schedule_patterns(KernelFunction& kernel) {
+  std::map<size_t, size_t> patterns_of;  // of each operator, so far
   for (const OperatorPattern& pattern : patterns_) {
     loop::Schedule schedule(context_, kernel.function, constants_of(kernel));
+    const size_t number = ++patterns_of[pattern.op];
     const auto choose = [&](std::string_view knob, std::vector<Option> options) {
-      return choose_option(pattern.op, knob, std::move(options));
+      return choose_option(pattern.op, number == 1 ? std::string(knob) : fmt::format("{}_{}", knob, number),
+                           std::move(options));
     };
     KernelFunction scheduled = kernel;
     Status status;

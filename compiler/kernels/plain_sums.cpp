@@ -30,6 +30,8 @@ PlainStages emit_plain_sums(Emitter& emit, const PlainSums& sums, const std::vec
     indices.push_back(context.dim(var));
   };
   for (const PlainSums::Range& range : sums.axes) add(range, AxisKind::kSpatial, at), sizes.push_back(range.second);
+  const std::vector<Axis> steps = emit.builder().step_axes();
+  axes.insert(axes.begin(), steps.begin(), steps.end());
   const std::vector<For> outer = loops;
   const std::vector<Axis> points = axes;
   for (const PlainSums::Range& range : sums.terms) add(range, AxisKind::kReduce, terms);

@@ -2,6 +2,8 @@
 //
 //   for the axes: for the terms: sums[axes] = step(sums[axes], terms)     a stage, which starts with `init`
 //   for the axes: results[result_index(axes)] = epilogue of sums[axes]    a stage
+//
+// Inside a scan they belong to one step.
 #pragma once
 
 #include <functional>

@@ -9,9 +9,11 @@ namespace {
 
 constexpr int64_t kRowsToRepayPacking = 64;  // rows that read the panels
 
-loop::Body plain_product(Emitter& emit, const std::string& name, const Product& product, DType dtype, size_t op,
-                         const std::vector<TileResult>& results) {
-  PlainSums sums{.name = name, .init = loop::literal(dtype, 0), .axes = {}, .terms = {}, .step = nullptr};
+}  // namespace
+
+loop::Body product_loops(Emitter& emit, std::string_view name, const Product& product, DType dtype,
+                         size_t operator_index, const std::vector<TileResult>& results) {
+  PlainSums sums{.name = std::string(name), .init = loop::literal(dtype, 0), .axes = {}, .terms = {}, .step = nullptr};
   for (const Dim size : product.batch) sums.axes.emplace_back("b", size);
   sums.axes.emplace_back("i", product.rows), sums.axes.emplace_back("j", product.columns);
   for (const Dim size : product.terms) sums.terms.emplace_back("k", size);
@@ -22,11 +24,9 @@ loop::Body plain_product(Emitter& emit, const std::string& name, const Product& 
   PlainStages plain = emit_plain_sums(emit, sums, results);
   schedules::ProductStages stages{.sums = plain.sums, .results = plain.results};
   if (product.panels) stages.panels = emit.builder().function().buffer(*product.panels->buffer).name;
-  emit.add_template(stages, op);
+  emit.add_template(stages, operator_index);
   return std::move(plain.body);
 }
-
-}  // namespace
 
 LazyTensor multiply(const OperatorCall& op, std::string_view name, const Product& product) {
   const Dims dims = product.result_index ? product.dims : op.dims();
@@ -35,7 +35,7 @@ LazyTensor multiply(const OperatorCall& op, std::string_view name, const Product
   return op.emit.contract(name, dims, op.dtype(),
                           [&emit = op.emit, name = std::string(name), product, dtype = op.dtype(),
                            index = op.emit.operator_index()](const std::vector<TileResult>& results) {
-                            return plain_product(emit, name, product, dtype, index, results);
+                            return product_loops(emit, name, product, dtype, index, results);
                           });
 }
 

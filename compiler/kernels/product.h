@@ -26,6 +26,9 @@ struct Product {
 };
 // Plain loops; a template (compiler/schedules/product.h) turns them into register tiles.
 LazyTensor multiply(const OperatorCall& op, std::string_view name, const Product& product);
+// The loops alone, which store `results`; there is an element, and a term.
+loop::Body product_loops(Emitter& emit, std::string_view name, const Product& product, DType dtype,
+                         size_t operator_index, const std::vector<TileResult>& results);
 
 // The operand, in a buffer where its columns are packed into panels first: always where it is a constant, or its
 // columns are not contiguous whole vectors, else by the knob "weights".

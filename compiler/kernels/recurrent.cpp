@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "compiler/kernels/lowerings.h"
-#include "compiler/kernels/pack.h"
+#include "compiler/kernels/product.h"
 #include "runtime/reference/recurrent.h"
 #include "support/try.h"
 
@@ -92,12 +92,11 @@ class Direction {
   Expr last_cell(Dim n, Dim i) const { return c_.at({steps_, n, i}); }
 
  private:
-  // A matrix of recurrent weights, packed before the scan for the product of each step.
+  // A matrix of recurrent weights: rows from `from` on.
   struct Weights {
     std::string name;
-    int64_t from = 0, rows = 0, panel = 0;  // panel: elements of a panel
-    TileShape shape;
-    LazyTensor packed;
+    int64_t from = 0, rows = 0;
+    LazyTensor w;
   };
 
   void plain() {
@@ -192,27 +191,25 @@ class Direction {
     return select(less(loop::index_value(row), loop::index_value(context_.dim(2 * hidden_))), sum, bias(row, false));
   }
 
-  // x w + b of all steps: [T, N, rows].
+  // x w of all steps: [T, N, rows].
   LazyTensor product_of_inputs() const {
-    const int64_t rows = gates_of(cell_) * hidden_, vector = lanes_of(op_.dtype());
-    const TileShape shape =
-        choose_tile(op_.emit.machine(), steps_.constant().value_or(0), rows, vector, {.strided_rows = true});
-    const LazyTensor w = pack(op_.emit, rows_of(op_, op_.arg(1), direction_, 0, rows), 0, vector);
-    Tiles tiles{.axes = {{TileAxis::Role::kOuter, batch_, 1},
-                         {TileAxis::Role::kLanes, op_.dim(rows), shape.vectors * vector},
-                         {TileAxis::Role::kRows, steps_, shape.rows}},
-                .over = {op_.arg(0).dims[2]},
-                .term =
-                    [w, x = op_.arg(0)](const std::vector<TileIndex>& at, const Dims& k) {
-                      return x.at({at[2].index, at[0].index, k[0]}) * w.at({at[1].block, k[0], at[1].inner});
-                    },
-                .result_index =
-                    [](const Dims& at) {
-                      return Dims{at[2], at[0], at[1]};
-                    },
-                .unrolls_terms = true};
-    const Dims dims{steps_, batch_, op_.dim(rows)};
-    return op_.emit.contract("inputs", dims, op_.dtype(), std::move(tiles));
+    const Dim rows = op_.dim(gates_of(cell_) * hidden_);
+    const LazyTensor w = op_.emit.stored("w", rows_of(op_, op_.arg(1), direction_, 0, *rows.constant()));
+    return multiply(op_, "inputs",
+                    {.batch = {batch_},
+                     .rows = steps_,
+                     .columns = rows,
+                     .terms = {op_.arg(0).dims[2]},
+                     .term =
+                         [w, x = op_.arg(0)](const Dims& sequence, Dim t, const Dims& k, Dim row) {
+                           return x.at({t, sequence[0], k[0]}) * w.at({row, k[0]});
+                         },
+                     .panels = w,
+                     .dims = {steps_, batch_, rows},
+                     .result_index =
+                         [](const Dims& at) {
+                           return Dims{at[1], at[0], at[2]};
+                         }});
   }
 
   LazyTensor states(std::string_view name, const LazyTensor& first) const {
@@ -226,20 +223,11 @@ class Direction {
     return op_.emit.from_buffer(buffer, dims, op_.dtype());
   }
 
-  // The recurrent weights of `count` gates. A batch of one sequence has one row, so that the tile needs enough vectors
-  // to hide the latency of a sum.
+  // The recurrent weights of `count` gates.
   Weights gates(std::string_view name, int64_t from, int64_t count) const {
-    const int64_t rows = count * hidden_, vector = lanes_of(op_.dtype());
-    TileShape shape =
-        choose_tile(op_.emit.machine(), batch_.constant().value_or(0), rows, vector, {.strided_rows = true});
-    if (batch_.constant() == 1) shape = {.rows = 1, .vectors = 4};
-    const int64_t panel = batch_.constant() == 1 ? shape.vectors * vector : vector;
-    return {std::string(name),
-            from * hidden_,
-            rows,
-            panel,
-            shape,
-            pack(op_.emit, rows_of(op_, op_.arg(2), direction_, from * hidden_, rows), 0, panel)};
+    const int64_t rows = count * hidden_;
+    return {std::string(name), from * hidden_, rows,
+            op_.emit.stored("weights", rows_of(op_, op_.arg(2), direction_, from * hidden_, rows))};
   }
 
   void steps(const std::function<void(Dim t)>& body) const {
@@ -252,25 +240,23 @@ class Direction {
   LazyTensor product(Dim t, const Weights& weights, const ElementFunction& state) const {
     const Dims dims{batch_, op_.dim(weights.rows)};
     const BufferId to = builder().temporary(op_.emit.unique(weights.name), {{"", dims[0]}, {"", dims[1]}}, op_.dtype());
-    const int64_t size = weights.shape.vectors * lanes_of(op_.dtype());
-    const Tiles tiles{.axes = {{TileAxis::Role::kLanes, dims[1], size, weights.panel},
-                               {TileAxis::Role::kRows, batch_, weights.shape.rows}},
-                      .over = {op_.dim(hidden_)},
-                      .term =
-                          [&](const std::vector<TileIndex>& at, const Dims& k) {
-                            return state({at[1].index, k[0]}) * weights.packed.at({at[0].block, k[0], at[0].inner});
-                          },
-                      .result_index =
-                          [](const Dims& at) {
-                            return Dims{at[1], at[0]};
-                          }};
+    const Product product{.batch = {},
+                          .rows = batch_,
+                          .columns = dims[1],
+                          .terms = {op_.dim(hidden_)},
+                          .term =
+                              [&](const Dims&, Dim n, const Dims& k, Dim row) {
+                                return state({n, k[0]}) * weights.w.at({row, k[0]});
+                              },
+                          .panels = weights.w};
     const bool excludes_inputs = reset_after() && weights.from > 0;
     const TileResult result{to, [&](const Dims& at, const Expr& sum) {
                               if (excludes_inputs) return sum;
                               const Dim row = context_.add(context_.dim(weights.from), at[1]);
                               return inputs_.at({row_of_x(t), at[0], row}) + biases(row) + sum;
                             }};
-    for (Stmt& nest : emit_tiles(context_, builder(), op_.emit.unique("step"), tiles, op_.dtype(), {result}))
+    for (Stmt& nest :
+         product_loops(op_.emit, op_.emit.unique("step"), product, op_.dtype(), op_.emit.operator_index(), {result}))
       builder().add(std::move(nest));
     return op_.emit.from_buffer(to, dims, op_.dtype());
   }

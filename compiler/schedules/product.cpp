@@ -65,6 +65,7 @@ class ProductTemplate {
     for (const loop::Axis& axis : axes->terms) terms_ = context_.multiply(terms_, axis.extent);
     num_terms_ = axes->terms.size();
     buffer_ = axes->buffer;
+    is_step_ = axes->is_step;
     vector_ = lanes_of(schedule_.function().buffer(buffer_).dtype);
     shape_ = select_tile(axes->factors);
     return {};
@@ -176,7 +177,8 @@ class ProductTemplate {
     const size_t first = loops.size() - 2;  // the batch is before it
     double sums = count(terms_);
     for (const Symbol loop : loops) sums *= count(extent_of(product_.results, loop));
-    bool parallel = sums >= kParallelTerms;
+    // The steps of a scan are too short for threads, which would mostly wait for each other.
+    bool parallel = sums >= kParallelTerms && !is_step_;
     for (size_t i = 0; i < first && parallel; ++i) {
       const Dim images = extent_of(product_.results, loops[i]);
       // An unknown batch is one image more often than not: rows of which there may be many keep the threads busy.
@@ -278,6 +280,7 @@ class ProductTemplate {
   Dim rows_, columns_, terms_ = context_.dim(1);
   size_t num_terms_ = 0;
   BufferId buffer_{};
+  bool is_step_ = false;  // of a scan
   int64_t vector_ = 1;
   TileShape shape_;
   std::vector<Symbol> blocks_;  // copies of the results' stage, one for each kind of block

@@ -96,6 +96,7 @@ Expected<ProductAxes> ProductSteps::axes_of(Symbol sums) {
   loop::for_each_access(stage, [&](const loop::Access& access) {
     if (access.writes) axes.buffer = access.buffer;
   });
+  axes.is_step = axes.batch.size() + 2 > function_.buffer(axes.buffer).rank();
   return axes;
 }
 

@@ -15,11 +15,12 @@
 
 namespace tenon::compiler::schedules {
 
-// The axes of a stage of sums: the batch, rows and columns of the buffer, and the terms.
+// The axes of a stage of sums: the batch with the loops around, rows and columns of the buffer, and the terms.
 struct ProductAxes {
   loop::BufferId buffer{};  // of the sums
   std::vector<loop::Axis> batch, terms;
   loop::Axis rows, columns;
+  bool is_step = false;  // of a scan, whose loop does not index the sums
   Factors factors = Factors::kElements;
 };
 

@@ -12,7 +12,6 @@
 #include <set>
 
 #include "compiler/backends/llvm/emit.h"
-#include "compiler/backends/llvm/fit_tiles.h"
 #include "compiler/backends/llvm/link.h"
 #include "compiler/backends/llvm/object.h"
 #include "compiler/loop/bindings.h"
@@ -150,8 +149,8 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
       if (const auto of_level = options.overrides.find(std::string(level.name)); of_level != options.overrides.end()) {
         if (const auto found = of_level->second.find(i); found != of_level->second.end()) function = found->second;
       }
-      const loop::Function fitted = fit_tiles(context, loop::unbound(*function), level);
-      row.push_back(FunctionEmitter(unit, fitted, signature, fmt::format("{}.{}", name, level.name)).run());
+      const loop::Function unbound = loop::unbound(*function);
+      row.push_back(FunctionEmitter(unit, unbound, signature, fmt::format("{}.{}", name, level.name)).run());
     }
   }
   LibraryTable(module).make(code.kernels, levels, kernels, sites, called);

@@ -214,9 +214,10 @@ Expected<Box> box_read(TypeContext& context, Function& function, const ProducerA
   return box;
 }
 
-// The producer in new loops over the box, inside the loops `around`, with guards where the box exceeds an axis.
+// The producer in new loops over the box, inside the loops `around`, with guards where the box exceeds an axis. The
+// first `shared` of these loops were around the producer before: an axis of theirs keeps its value.
 Stmt cut_to(TypeContext& context, const Function& function, Stage producer, const Box& box,
-            const std::vector<const For*>& around) {
+            const std::vector<const For*>& around, size_t shared) {
   const Access* write = nullptr;
   std::vector<Access> writes;
   for_each_access(producer, [&](const Access& access) {
@@ -226,8 +227,21 @@ Stmt cut_to(TypeContext& context, const Function& function, Stage producer, cons
   producer.where.clear();
   std::vector<For> loops;
   std::map<Symbol, Dim> values;
+  const auto is_shared = [&](Dim value) {
+    bool any = false, all = true;
+    for_each_variable(value, [&](Symbol var) {
+      any = true;
+      all &= std::any_of(around.begin(), around.begin() + static_cast<ptrdiff_t>(shared),
+                         [&](const For* loop) { return loop->var == var; });
+    });
+    return any && all;
+  };
   for (Axis& axis : producer.axes) {
     const Dim extent = context.substitute(axis.extent, values);
+    if (is_shared(axis.value)) {
+      values[axis.var] = axis.value;
+      continue;
+    }
     For loop{.var = fresh(context, function, fmt::format("{}_{}", context.name(producer.name), context.name(axis.var))),
              .extent = extent,
              .kind = LoopKind::kSerial,
@@ -263,9 +277,13 @@ Expected<Function> compute_at(TypeContext& context, Function function, Symbol st
   TENON_TRY(movable(context, function, *pair));
   TENON_TRY_ASSIGN(box, box_read(context, function, *pair, stage));
   std::vector<const For*> around;
-  for (size_t step = 0; step <= pair->loop; ++step)
-    if (pair->to.is_loop(step)) around.push_back(&pair->to.loop_at(step));
-  Stmt nest = cut_to(context, function, pair->from.stage(), *box, around);
+  size_t shared = 0;
+  for (size_t step = 0; step <= pair->loop; ++step) {
+    if (!pair->to.is_loop(step)) continue;
+    around.push_back(&pair->to.loop_at(step));
+    if (step < pair->common) shared = around.size();
+  }
+  Stmt nest = cut_to(context, function, pair->from.stage(), *box, around, shared);
   Body& body = pair->to.loop_at(pair->loop).body;
   body.insert(body.begin(), std::move(nest));
   // The old nest precedes the reader's statement, so its index is still valid.

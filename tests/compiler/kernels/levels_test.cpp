@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "compiler/backends/llvm/compile.h"
-#include "compiler/backends/llvm/fit_tiles.h"
 #include "compiler/ir/builder.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/text.h"
+#include "compiler/loop/tree.h"
 #include "compiler/loop/verify.h"
 #include "runtime/native/native.h"
 #include "tests/compiler/ir/operators/cases.h"
@@ -330,42 +330,6 @@ TEST_F(Levels, WeightsThatFitSaturateNowhere) {
   run_on_all_levels();
 }
 
-// The loop over the parts of a tile, and its index in stages, have names that differ from all surrounding ones.
-TEST_F(Levels, SplitTilesHaveUniqueNames) {
-  const auto function =
-      loop::parse(context_, R"(loop @k(%x: Tensor[(2, 2, 4, 64), f32]) -> (%y: Tensor[(2, 2, 4, 64), f32]) {
-  for c in (2) {
-    for g in (2) {
-      alloc %acc: Tensor[(4, 64), f32] in registers {
-        for r in (4) unroll {
-          for j in (64) vector {
-            stage sum(c in (2) at (c), g in (2) at (g), r in (4) at (r), j in (64) at (j)) {
-              %acc[r, j] = %x[c, g, r, j] + %x[c, g, r, j];
-            }
-          }
-        }
-        for r in (4) unroll {
-          for j in (64) vector {
-            stage store(c in (2) at (c), g in (2) at (g), r in (4) at (r), j in (64) at (j)) {
-              %y[c, g, r, j] = %acc[r, j];
-            }
-          }
-        }
-      }
-    }
-  }
-})",
-                  "test");
-  ASSERT_TRUE(function) << function.error().str();
-  const loop::Function split = native::fit_tiles(context_, *function, *find_machine("x86-64-v3"));
-  EXPECT_FALSE(loop::equal(split, *function));
-  Tensor x(DType::kF32, {2, 2, 4, 64}), expected(DType::kF32, {2, 2, 4, 64});
-  for (int i = 0; i < 1024; ++i) x.data<float>()[i] = static_cast<float>(i), expected.data<float>()[i] = 2.0F * i;
-  const auto found = loop::evaluate(context_, split, {&x, 1});
-  ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
-  expect_near((*found)[0], expected, loop::print(context_, split));
-}
-
 // Products have a schedule for each level.
 TEST_F(Levels, ProductsAreScheduledForEachLevel) {
   for (const std::string_view op : {"matmul", "dense"}) {
@@ -384,70 +348,51 @@ TEST_F(Levels, ProductsAreScheduledForEachLevel) {
   run_on_all_levels();
 }
 
-// The elements of the largest buffer of accumulators.
-int64_t accumulators(const Context& context, const loop::Function& function) {
+// The elements of the largest buffer in registers.
+int64_t accumulators(const loop::Function& function) {
   int64_t most = 0;
-  for (const loop::Buffer& buffer : function.buffers) {
-    if (context.name(buffer.name).find("_acc") == std::string::npos) continue;
+  loop::for_each_statement(function.body, [&](const loop::Stmt& stmt) {
+    const auto* alloc = std::get_if<loop::Alloc>(&stmt.form);
+    if (!alloc || alloc->scope != loop::Scope::kRegisters) return;
     int64_t elements = 1;
-    for (const auto& axis : buffer.axes) elements *= *axis.extent.constant();
+    for (const auto& axis : function.buffer(alloc->buffer).axes) elements *= *axis.extent.constant();
     most = std::max(most, elements);
-  }
+  });
   return most;
 }
 
-// Tiles are split to fit the register file: from 16 registers of 16 bytes up to AVX-512, for which they are emitted.
-TEST_F(Levels, TilesAreSplitToFitTheRegisters) {
-  for (const int64_t m : {1, 15}) {
-    begin();
-    const auto value =
-        builder_->apply("conv2d", {argument(floats({1, 2, 5, m + 3})), builder_->constant(floats({m, 2, 3, 3}))},
-                        {{"padding", std::vector<int64_t>{1, 1, 0, 1}}});
-    ASSERT_TRUE(value) << value.error().str();
-    const auto result = builder_->apply("relu", {*value});
-    ASSERT_TRUE(result) << result.error().str();
-    check(*result, fmt::format("conv2d of {}", m), false);
-    const auto& [functions, params] = kernels_[levels_.front()];
-    const loop::Function& function = functions.back();
-    for (const auto& [count, size] : {std::pair(16, 16), {32, 16}, {32, 64}}) {
-      Machine machine;
-      machine.vector_bytes = size, machine.registers = count, machine.fma = true;
-      const loop::Function split = native::fit_tiles(context_, function, machine);
-      const Status verified = loop::verify(context_, split);
-      ASSERT_TRUE(verified) << verified.error().str() << loop::print(context_, split);
-      const auto found = loop::evaluate(context_, split, params.back());
-      ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
-      expect_near((*found)[0], expected_.back(), cases_.back());
-      EXPECT_LT(accumulators(context_, split), count * size / 4) << loop::print(context_, split);
-      // The best level of this processor may have tiles of few registers already.
-      const bool is_too_large = accumulators(context_, function) >= count * size / 4;
-      EXPECT_FALSE(size == 64 && is_too_large) << loop::print(context_, function);
-      EXPECT_FALSE(is_too_large && loop::equal(split, function)) << loop::print(context_, split);
-      EXPECT_TRUE(size != 64 || loop::equal(split, function)) << loop::print(context_, split);
+// Tiles fit the registers of each level, beside the operands of a term: from 16 registers of 16 bytes up to AVX-512.
+TEST_F(Levels, TilesFitTheRegisters) {
+  for (const std::string_view lanes : {"pixels", "channels"}) {
+    knobs_ = [=](const std::string&) { return parse_knob_settings(fmt::format("lanes={}", lanes)); };
+    for (const int64_t m : {1, 15, 48}) {
+      for (const int64_t stride : {1, 2}) {
+        begin();
+        const auto value = builder_->apply(
+            "conv2d", {argument(floats({1, 2, 14, m + 3})), builder_->constant(floats({m, 2, 3, 3}))},
+            {{"padding", std::vector<int64_t>{1, 1, 0, 1}}, {"strides", std::vector<int64_t>{stride, stride}}});
+        ASSERT_TRUE(value) << value.error().str();
+        check(*builder_->apply("relu", {*value}), fmt::format("conv2d of {}, {}, stride {}", m, lanes, stride), false);
+      }
     }
   }
-  run_on_all_levels();
-}
-
-// Tiles with channels as lanes are transposed before they are stored; on narrow maps they cross rows.
-TEST_F(Levels, TransposedTilesAreSplitToFitTheRegisters) {
-  knobs_ = [](const std::string&) { return parse_knob_settings("lanes=channels"); };
-  for (const int64_t stride : {1, 2}) {
+  for (const int64_t batch : {1, 7}) {
     begin();
+    const std::vector<Atom> states{builder_->constant(floats({1, batch, 48})),
+                                   builder_->constant(floats({1, batch, 48}))};
     const auto value = builder_->apply(
-        "conv2d", {argument(floats({1, 2, 14, 14})), builder_->constant(floats({24, 2, 3, 3}))},
-        {{"padding", std::vector<int64_t>{1, 1, 1, 1}}, {"strides", std::vector<int64_t>{stride, stride}}});
+        "lstm", {argument(floats({5, batch, 6})), builder_->constant(floats({1, 192, 6})),
+                 builder_->constant(floats({1, 192, 48})), builder_->constant(floats({1, 384})), states[0], states[1]});
     ASSERT_TRUE(value) << value.error().str();
-    check(*builder_->apply("relu", {*value}), fmt::format("conv2d of stride {}", stride), false);
-    ASSERT_NE(text_.find("conv_tile"), std::string::npos) << text_;
-    const auto& [functions, params] = kernels_[levels_.front()];
-    Machine machine;
-    machine.vector_bytes = 32, machine.registers = 8, machine.fma = true;
-    const loop::Function split = native::fit_tiles(context_, functions.back(), machine);
-    EXPECT_FALSE(loop::equal(split, functions.back())) << loop::print(context_, split);
-    const auto found = loop::evaluate(context_, split, params.back());
-    ASSERT_TRUE(found) << found.error().str() << loop::print(context_, split);
-    expect_near((*found)[0], expected_.back(), cases_.back());
+    check(*builder_->apply("relu", {*builder_->project(*value, 0)}), fmt::format("lstm of {}", batch), false);
+  }
+  for (const std::string& level : levels_) {
+    const Machine& machine = *find_machine(level);
+    for (const loop::Function& function : kernels_[level].functions) {
+      const int64_t tile = accumulators(function);
+      EXPECT_GT(tile, 0) << level << loop::print(context_, function);
+      EXPECT_LT(tile * 4, machine.registers * machine.vector_bytes) << level << loop::print(context_, function);
+    }
   }
   run_on_all_levels();
 }

@@ -141,6 +141,37 @@ TEST(Schedule, ComputeAtComputesTheElementsThatOneIterationReads) {
   EXPECT_NE(text.find("for twice_i in (6)"), std::string::npos) << text;
 }
 
+// Loops around both stages, as those of a scan's steps, stay as they are.
+TEST(Schedule, ComputeAtKeepsCommonLoops) {
+  constexpr std::string_view kSteps = R"(loop @steps(%x: Tensor[(5, 4), i32]) -> (%y: Tensor[(5, 4), i32]) {
+  for t in (5) {
+    alloc %s: Tensor[(4), i32] {
+      for j in (4) {
+        stage s(t in (5) at (t), j in (4) at (j)) { %s[j] = %x[t, j] + i32(1); }
+      }
+      for j in (4) {
+        stage y(t in (5) at (t), j in (4) at (j)) { %y[t, j] = %s[j] * i32(3); }
+      }
+    }
+  }
+}
+)";
+  TypeContext context;
+  const Function before = must_parse(context, kSteps);
+  Schedule schedule(context, before);
+  for (const std::string_view step : {"split(y, j, 2)", "compute_at(s, y, j0)", "store_at(y, s, j0, registers)"}) {
+    const Status status = schedule.apply(step);
+    ASSERT_TRUE(status) << step << status.error().str();
+  }
+  const std::string text = print(context, schedule.function());
+  EXPECT_NE(text.find("alloc %s: Tensor[(2,), i32] in registers"), std::string::npos) << text;
+  EXPECT_EQ(text.find("s_t"), std::string::npos) << text;
+  Tensor x(DType::kI32, {5, 4});
+  std::iota(x.data<int32_t>().begin(), x.data<int32_t>().end(), 0);
+  EXPECT_EQ(*evaluate(context, schedule.function(), std::vector{x}), *evaluate(context, before, std::vector{x}))
+      << text;
+}
+
 TEST(Schedule, RefusesWithTheReason) {
   struct Case {
     std::string_view program, before, step, message;
