@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "compiler/kernels/pack.h"
+#include "compiler/kernels/product.h"
 #include "compiler/kernels/windows.h"
 
 namespace tenon::compiler::kernels {
@@ -84,7 +84,7 @@ class Direct {
       // Registers of 64 bytes that begin at any pixel are in two cache lines.
       const double splits = machine_.wide() && !pointwise_ ? kSplitLoads : 1;
       const double pixel_cycles = std::min(row_cycles, flat_cycles) * splits + phase_cycles;
-      // Only pixels have unrolled loops over a row of kernel taps (Tiles::unrolls_terms).
+      // Only pixels have unrolled loops over a row of kernel taps.
       const int64_t registers =
           channel_shape.rows * channel_shape.vectors * schedules::kVectorBytes / machine_.vector_bytes;
       const double cycles_of_term =
@@ -100,11 +100,6 @@ class Direct {
   }
 
  private:
-  // The indices of tiles.axes of the output row, and of the lanes and the unrolled channels.
-  struct AxisIds {
-    size_t row = 0, lane = 0, channel = 0;
-  };
-
   void read_sizes() {
     for (size_t d = 0; d < 2; ++d) {
       // A convolution over one dim is one row of a convolution over two dims.
@@ -134,33 +129,29 @@ class Direct {
     const int64_t pixels = flat_ ? flat_pixels() : out_[1];
     const LazyTensor input =
         pointwise_ ? x : pad_by_phase(x, pad, flat_ ? round_up(pixels, vector) + halo_[0] * width_ + halo_[1] : 0);
+    const LazyTensor weights = op_.emit.stored("weights", grouped(op_.arg(1)));
 
-    // Axes: batch, group, row unless flat, then pixels and output channels in the order that reloads less.
-    using Role = TileAxis::Role;
-    Tiles tiles;
-    tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups_, 1}};
-    const TileAxis lanes{Role::kLanes, context_.dim(pixels), shape.vectors * vector},
-        unrolled{Role::kRows, context_.dim(outputs_), shape.rows};
-    tiles.unrolls_terms = true;
-    AxisIds ids;
-    const bool weights_outer = has_outer_weights(1, 1, strided);
-    if (weights_outer) ids.channel = tiles.axes.size(), tiles.axes.push_back(unrolled);
-    if (!flat_) ids.row = tiles.axes.size(), tiles.axes.push_back({Role::kOuter, context_.dim(out_[0]), 1});
-    ids.lane = tiles.axes.size(), tiles.axes.push_back(lanes);
-    if (!weights_outer) ids.channel = tiles.axes.size(), tiles.axes.push_back(unrolled);
-    tiles.over = reduction_extents();
-    const LazyTensor weights = pack(op_.emit, grouped(op_.arg(1)), 1, shape.rows);
-    tiles.term = [=, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
-      return self.term(input, weights, at, k, ids);
-    };
+    // The batch: image, group, and row unless vectors cross rows.
+    const bool rows_outer = has_outer_weights(1, 1, strided);
+    Product product{.batch = {x.dims[0], groups_},
+                    .rows = context_.dim(outputs_),
+                    .columns = context_.dim(pixels),
+                    .terms = reduction_extents(),
+                    .term = [=, self = *this](const Dims& batch, Dim output, const Dims& k,
+                                              Dim pixel) { return self.term(input, weights, batch, output, k, pixel); },
+                    .row_panels = weights,
+                    .dims = op_.dims()};
+    const bool has_lines = !flat_ && windows_.rank() == 2;
+    if (has_lines) product.batch.push_back(context_.dim(out_[0]));
+    product.order = {.tile = shape, .rows_outer = rows_outer, .lines = rows_outer && has_lines ? 1U : 0U};
     if (!flat_ || pointwise_) {
-      tiles.result_index = [=, self = *this](const Dims& at) { return self.result_index(at, ids); };
-      return op_.emit.contract("conv", op_.dims(), op_.dtype(), std::move(tiles));
+      product.result_index = [=, self = *this](const Dims& at) { return self.result_index(at); };
+      return multiply(op_, "conv", product);
     }
     // The sums keep the row pitch of the padded input; the expression below drops the pixels between rows.
-    tiles.result_index = [=, self = *this](const Dims& at) { return Dims{at[0], self.output(at, ids), at[ids.lane]}; };
-    const Dims dims{x.dims[0], op_.dims()[1], context_.dim(pixels)};
-    const LazyTensor sums = op_.emit.contract("conv", dims, op_.dtype(), std::move(tiles));
+    product.result_index = [=, self = *this](const Dims& at) { return Dims{at[0], self.output(at[1], at[2]), at[3]}; };
+    product.dims = {x.dims[0], op_.dims()[1], context_.dim(pixels)};
+    const LazyTensor sums = multiply(op_, "conv", product);
     return op_.emit.expression(op_.dims(), op_.dtype(), [=, self = *this](const Dims& at) {
       Dim pixel = at.back();
       if (self.windows_.rank() == 2)
@@ -216,47 +207,41 @@ class Direct {
   }
 
   LazyTensor with_channels_as_lanes(const LazyTensor& x, const Expr& pad, const TileShape& shape) const {
-    using Role = TileAxis::Role;
     Context& context = context_;
-    Tiles tiles;
-    tiles.transposed = true;
-    tiles.unrolls_terms = pointwise_;
-    tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups_, 1}};
-    const TileAxis outputs{Role::kLanes, context.dim(outputs_), shape.vectors * kTransposeSide},
-        pixels{Role::kRows, context.dim(across_rows_ ? out_[0] * out_[1] : out_[1]), shape.rows};
     // Weights that exceed L1 are loaded again for each tile.
+    const int64_t lanes = shape.vectors * kTransposeSide;
     const bool exceeds_l1 = outputs_ * channels_ * kernel_[0] * kernel_[1] > elements_in(machine_.l1_bytes);
-    const bool weights_outer =
-        exceeds_l1 ? has_outer_weights(out_[0] * out_[1] / shape.rows, (outputs_ + outputs.size - 1) / outputs.size)
-                   : has_outer_weights();
-    const size_t pixel_axis = (weights_outer ? 3U : 2U) + (across_rows_ ? 0U : 1U),
-                 lane_axis = weights_outer ? 2 : pixel_axis + 1;
-    if (weights_outer) tiles.axes.push_back(outputs);
-    const size_t row_axis = tiles.axes.size();  // of the output row, unless tiles cross rows
-    if (!across_rows_) tiles.axes.push_back({Role::kOuter, context.dim(out_[0]), 1});
-    tiles.axes.push_back(pixels);
-    if (!weights_outer) tiles.axes.push_back(outputs);
-    tiles.over = reduction_extents();
-    const LazyTensor weights = pack(op_.emit, grouped(op_.arg(1)), 1, kTransposeSide);
-    const bool packed = pointwise_ && across_rows_ && packs_pixels(shape, outputs.size);
-    const LazyTensor input = packed ? packed_pixels(x, shape.rows) : pointwise_ ? x : pad_input(x, pad);
-    // The row and column of an output pixel.
+    const bool weights_outer = exceeds_l1
+                                   ? has_outer_weights(out_[0] * out_[1] / shape.rows, (outputs_ + lanes - 1) / lanes)
+                                   : has_outer_weights();
+    const LazyTensor weights = op_.emit.stored("weights", grouped(op_.arg(1)));
+    const bool packed = pointwise_ && across_rows_ && packs_pixels(shape, lanes);
+    const LazyTensor input = packed ? pixels_of(x) : pointwise_ ? x : pad_input(x, pad);
+    // The row and column of an output pixel; `line`: the indices of the batch after image and group.
     const auto pixel_of = [&context, rank = windows_.rank(), across_rows = across_rows_, width = context.dim(out_[1])](
-                              Dim pixel, Dim row) {
+                              Dim pixel, const Dims& batch) {
       if (rank == 1) return Dims{pixel};
-      if (!across_rows) return Dims{row, pixel};
+      if (!across_rows) return Dims{batch[2], pixel};
       return Dims{context.floor_divide(pixel, width), context.modulo(pixel, width)};
     };
-    tiles.term = [=, &context, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
-      Dims from{at[0].index, context.add(context.multiply(at[1].index, context.dim(self.channels_)), k[0])};
-      Dims weight{at[lane_axis].block, at[1].index};
+    Product product{.batch = {x.dims[0], groups_},
+                    .rows = context.dim(across_rows_ ? out_[0] * out_[1] : out_[1]),
+                    .columns = context.dim(outputs_),
+                    .terms = reduction_extents(),
+                    .term = nullptr,
+                    .panels = weights,
+                    .dims = op_.dims()};
+    const bool has_lines = !across_rows_ && windows_.rank() == 2;
+    if (has_lines) product.batch.push_back(context.dim(out_[0]));
+    if (packed) product.row_panels = input;
+    product.order = {
+        .tile = shape, .rows_outer = !weights_outer, .lines = weights_outer && has_lines ? 1U : 0U, .transposed = true};
+    product.term = [=, &context, self = *this](const Dims& batch, Dim pixel, const Dims& k, Dim output) {
+      Dims from{batch[0], context.add(context.multiply(batch[1], context.dim(self.channels_)), k[0])};
+      Dims weight{batch[1], output};
       weight.insert(weight.end(), k.begin(), k.end());
-      weight.push_back(at[lane_axis].inner);
-      if (packed) {
-        const TileIndex& pixel = at[pixel_axis];
-        return self.times_(weights.at(weight), input.at({from[0], pixel.block, from[1], pixel.inner}));
-      }
-      const Dims to = pixel_of(at[pixel_axis].index, at[row_axis].index);
+      if (packed) return self.times_(weights.at(weight), input.at({from[0], pixel, from[1]}));
+      const Dims to = pixel_of(pixel, batch);
       for (size_t d = 0; d < to.size(); ++d) {
         const size_t axis = 2 - to.size() + d;
         from.push_back(context.add(context.multiply(to[d], context.dim(self.stride_[axis])),
@@ -264,12 +249,12 @@ class Direct {
       }
       return self.times_(weights.at(weight), input.at(from));
     };
-    tiles.result_index = [=, &context, outputs = context.dim(outputs_)](const Dims& at) {
-      Dims to{at[0], context.add(context.multiply(at[1], outputs), at[lane_axis])};
-      for (const Dim coordinate : pixel_of(at[pixel_axis], at[row_axis])) to.push_back(coordinate);
+    product.result_index = [=, self = *this](const Dims& at) {
+      Dims to{at[0], self.output(at[1], at.back())};
+      for (const Dim coordinate : pixel_of(at[at.size() - 2], at)) to.push_back(coordinate);
       return to;
     };
-    return op_.emit.contract("conv", op_.dims(), op_.dtype(), std::move(tiles));
+    return multiply(op_, "conv", product);
   }
 
   // Whether the pixels of a tile are copied side by side. In place, each channel of a tile is in a cache line of its
@@ -283,20 +268,16 @@ class Direct {
     return op_.emit.choose_option("input", {{"in_place", in_place}, {"packed", copies}}) == 1;
   }
 
-  // x as [N, tiles, channels, pixels of a tile]; zeros follow the last pixel.
-  LazyTensor packed_pixels(const LazyTensor& x, int64_t rows) const {
+  // x as [N, pixels, channels].
+  LazyTensor pixels_of(const LazyTensor& x) const {
     Context& context = context_;
-    const int64_t pixels = out_[0] * out_[1], tiles = (pixels + rows - 1) / rows;
-    const Dims dims{x.dims[0], context.dim(tiles), x.dims[1], context.dim(rows)};
+    const Dims dims{x.dims[0], context.dim(out_[0] * out_[1]), x.dims[1]};
     return op_.emit.stored("pixels", op_.emit.expression(dims, x.dtype, [=, self = *this, &context](const Dims& at) {
-      const Dim pixel = context.add(context.multiply(at[1], context.dim(rows)), at[3]),
-                width = context.dim(self.out_[1]);
+      const Dim width = context.dim(self.out_[1]);
       Dims from{at[0], at[2]};
-      if (self.windows_.rank() == 2) from.push_back(context.floor_divide(pixel, width));
-      from.push_back(self.windows_.rank() == 2 ? context.modulo(pixel, width) : pixel);
-      const Expr element = x.at(from);
-      if (pixels % rows == 0) return element;
-      return select(less(loop::index_value(pixel), loop::index_value(context.dim(pixels))), element, like(element, 0));
+      if (self.windows_.rank() == 2) from.push_back(context.floor_divide(at[1], width));
+      from.push_back(self.windows_.rank() == 2 ? context.modulo(at[1], width) : at[1]);
+      return x.at(from);
     }));
   }
 
@@ -353,14 +334,16 @@ class Direct {
     });
   }
 
-  // The padded input split into phases: [N, C, row phases, column phases, rows, columns], as far as tiles read. It is
-  // filled with padding first and then overwritten with x, phase by phase, so that no element needs a bounds check.
+  // The padded input split into phases: [N, C, row phases, column phases, rows, columns], as far as tiles read; where
+  // vectors cross rows, at least `elements` pixels instead of rows and columns. It is filled with padding first and
+  // then overwritten with x, phase by phase, so that no element needs a bounds check.
   LazyTensor pad_by_phase(const LazyTensor& x, const Expr& pad, int64_t elements) const {
     Emitter& emit = op_.emit;
     Context& context = context_;
     const int64_t rows = elements > 0 ? (elements + width_ - 1) / width_ : out_[0] + halo_[0];
-    const Dims dims{x.dims[0],         x.dims[1],          context.dim(phases_[0]), context.dim(phases_[1]),
-                    context.dim(rows), context.dim(width_)};
+    Dims dims{x.dims[0], x.dims[1], context.dim(phases_[0]), context.dim(phases_[1])};
+    if (!flat_) dims.push_back(context.dim(rows));
+    dims.push_back(context.dim(flat_ ? rows * width_ : width_));
     const LazyTensor padded = emit.overwritten("padded_input", dims, pad);
     for (int64_t row_phase = 0; row_phase < phases_[0]; ++row_phase) {
       for (int64_t column_phase = 0; column_phase < phases_[1]; ++column_phase) {
@@ -383,6 +366,11 @@ class Direct {
             from.push_back(context.add(context.multiply(to.back(), context.dim(self.stride_[d])),
                                        context.dim(phase[d] - self.before_[d])));
           }
+          if (self.flat_) {
+            const Dim column = to.back();
+            to.pop_back();
+            to.back() = context.add(context.multiply(to.back(), context.dim(self.width_)), column);
+          }
           return std::pair(to, x.at(from));
         });
       }
@@ -390,11 +378,12 @@ class Direct {
     return padded;
   }
 
-  Expr term(const LazyTensor& input, const LazyTensor& weights, const std::vector<TileIndex>& at, const Dims& k,
-            const AxisIds& ids) const {
+  // A term of a pixel: the index in a row, or across rows. `batch`: image, group, and row unless vectors cross rows.
+  Expr term(const LazyTensor& input, const LazyTensor& weights, const Dims& batch, Dim output, const Dims& k,
+            Dim at) const {
     Context& context = context_;
     const Dim zero = context.dim(0);
-    const Dim channel = context.add(context.multiply(at[1].index, context.dim(channels_)), k[0]);
+    const Dim channel = context.add(context.multiply(batch[1], context.dim(channels_)), k[0]);
     const Dim kernel_index[2] = {windows_.rank() == 2 ? k[1] : zero, k.back()};
     Dim pixel[2], phase[2];
     for (size_t d = 0; d < 2; ++d) {
@@ -402,37 +391,31 @@ class Direct {
       pixel[d] = context.floor_divide(shift, stride);
       phase[d] = phases_[d] == 1 ? zero : context.modulo(shift, stride);
     }
-    if (flat_) {
-      const Dim width = context.dim(width_);
-      const Dim flat = context.add(at[ids.lane].index, context.add(context.multiply(pixel[0], width), pixel[1]));
-      pixel[0] = context.floor_divide(flat, width), pixel[1] = context.modulo(flat, width);
-    } else {
-      pixel[0] = context.add(pixel[0], at[ids.row].index), pixel[1] = context.add(pixel[1], at[ids.lane].index);
-    }
-    Dims from{at[0].index, channel};
+    const Dim width = context.dim(width_);
+    Dims from{batch[0], channel};
     if (!pointwise_) from.insert(from.end(), phase, phase + 2);
-    if (!pointwise_ || windows_.rank() == 2) from.push_back(pixel[0]);
-    from.push_back(pointwise_ && windows_.rank() == 1 ? at[ids.lane].index : pixel[1]);
-    // Packed weights: [panels of outputs, groups, channels, kernel taps, outputs of a panel].
-    Dims weight{at[ids.channel].block, at[1].index};
-    weight.insert(weight.end(), k.begin(), k.end());
-    weight.push_back(at[ids.channel].inner);
-    Expr element = input.at(from);
-    if (pointwise_ && at[ids.lane].guarded) {
-      const Dim end = context.dim(out_[0] * out_[1]);
-      element = select(less(loop::index_value(at[ids.lane].index), loop::index_value(end)), element, like(element, 0));
+    if (!flat_) {
+      from.push_back(context.add(pixel[0], windows_.rank() == 2 ? batch[2] : zero));
+      from.push_back(context.add(pixel[1], at));
+    } else if (pointwise_ && windows_.rank() == 2) {
+      from.push_back(context.floor_divide(at, width)), from.push_back(context.modulo(at, width));
+    } else {
+      from.push_back(context.add(at, context.add(context.multiply(pixel[0], width), pixel[1])));
     }
-    return times_(weights.at(weight), element);
+    Dims weight{batch[1], output};
+    weight.insert(weight.end(), k.begin(), k.end());
+    return times_(weights.at(weight), input.at(from));
   }
 
-  // The output channel, from the indices along tiles.axes.
-  Dim output(const Dims& at, const AxisIds& ids) const {
-    return context_.add(context_.multiply(at[1], context_.dim(outputs_)), at[ids.channel]);
+  // The output channel.
+  Dim output(Dim group, Dim index) const {
+    return context_.add(context_.multiply(group, context_.dim(outputs_)), index);
   }
-  Dims result_index(const Dims& at, const AxisIds& ids) const {
-    Dims index{at[0], output(at, ids)};
-    const Dim width = context_.dim(width_), pixel = at[ids.lane];
-    if (windows_.rank() == 2) index.push_back(flat_ ? context_.floor_divide(pixel, width) : at[ids.row]);
+  // Of the result, from those of the batch, of the output channel in its group and of the pixel.
+  Dims result_index(const Dims& at) const {
+    Dims index{at[0], output(at[1], at[at.size() - 2])};
+    const Dim width = context_.dim(width_), pixel = at.back();
+    if (windows_.rank() == 2) index.push_back(flat_ ? context_.floor_divide(pixel, width) : at[2]);
     index.push_back(flat_ && windows_.rank() == 2 ? context_.modulo(pixel, width) : pixel);
     return index;
   }

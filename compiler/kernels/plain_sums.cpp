@@ -7,9 +7,9 @@ namespace tenon::compiler::kernels {
 namespace {
 
 // A sum without terms, which no point initializes, is its initial value.
-Expr defined(Context& context, const PlainSums& sums, const Expr& sum) {
+Expr defined(Context& context, const PlainSums& sums, const Dims& extents, const Expr& sum) {
   Expr result = sum;
-  for (const auto& [name, size] : sums.terms) {
+  for (const Dim size : extents) {
     if (DimProver(context).less(context.dim(0), size) == Answer::kYes) continue;
     result = select(less(loop::index_value(context.dim(0)), loop::index_value(size)), result, sums.init);
   }
@@ -34,7 +34,12 @@ PlainStages emit_plain_sums(Emitter& emit, const PlainSums& sums, const std::vec
   axes.insert(axes.begin(), steps.begin(), steps.end());
   const std::vector<For> outer = loops;
   const std::vector<Axis> points = axes;
-  for (const PlainSums::Range& range : sums.terms) add(range, AxisKind::kReduce, terms);
+  Dims extents;
+  if (sums.extents_of_terms) extents = sums.extents_of_terms(at);
+  for (const PlainSums::Range& range : sums.terms) {
+    if (!sums.extents_of_terms) extents.push_back(range.second);
+    add({range.first, extents[terms.size()]}, AxisKind::kReduce, terms);
+  }
 
   const BufferId buffer = emit.local(sums.name + "_sums", sizes, sums.init->dtype);
   const Expr sum = emit.builder().load(buffer, at);
@@ -47,7 +52,8 @@ PlainStages emit_plain_sums(Emitter& emit, const PlainSums& sums, const std::vec
   for (const TileResult& result : results) {
     if (store.body.empty())
       store.name = emit.builder().stage_name(context.name(emit.builder().function().buffer(result.buffer).name));
-    store.body.push_back({loop::Store{result.buffer, result_at, result.value(result_at, defined(context, sums, sum))}});
+    store.body.push_back(
+        {loop::Store{result.buffer, result_at, result.value(result_at, defined(context, sums, extents, sum))}});
   }
   PlainStages stages{.body = {}, .sums = add_terms.name, .results = store.name};
   loop::Body body;

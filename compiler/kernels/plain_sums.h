@@ -21,6 +21,7 @@ struct PlainSums {
   std::string name;
   Expr init;
   std::vector<Range> axes, terms;
+  std::function<Dims(const Dims& at)> extents_of_terms = nullptr;  // where they depend on the axes
   std::function<Expr(const Expr& sum, const Dims& at, const Dims& terms)> step;
   std::function<Dims(const Dims& at)> result_index = nullptr;  // nullptr: the axes
 };

@@ -20,10 +20,16 @@ loop::Body product_loops(Emitter& emit, std::string_view name, const Product& pr
   sums.step = [&](const Expr& sum, const Dims& at, const Dims& terms) {
     return sum + product.term(Dims(at.begin(), at.end() - 2), at[at.size() - 2], terms, at.back());
   };
+  if (product.terms_of) {
+    sums.extents_of_terms = [&](const Dims& at) { return product.terms_of(Dims(at.begin(), at.end() - 2)); };
+  }
   sums.result_index = product.result_index;
   PlainStages plain = emit_plain_sums(emit, sums, results);
   schedules::ProductStages stages{.sums = plain.sums, .results = plain.results};
-  if (product.panels) stages.panels = emit.builder().function().buffer(*product.panels->buffer).name;
+  const auto name_of = [&](const LazyTensor& value) { return emit.builder().function().buffer(*value.buffer).name; };
+  if (product.panels) stages.panels = name_of(*product.panels);
+  if (product.row_panels) stages.row_panels = name_of(*product.row_panels);
+  stages.order = product.order;
   emit.add_template(stages, operator_index);
   return std::move(plain.body);
 }

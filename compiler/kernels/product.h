@@ -17,9 +17,12 @@ struct Product {
   Dims batch;
   Dim rows, columns;
   Dims terms;
+  std::function<Dims(const Dims& batch)> terms_of =
+      nullptr;  // where they depend on the batch; `terms` are the most then
   std::function<Expr(const Dims& batch, Dim i, const Dims& k, Dim j)> term;
-  // The operand whose columns are packed into panels; it must have a buffer.
-  std::optional<LazyTensor> panels = {};
+  // The operand whose columns are packed into panels, and the one whose rows are; they must have buffers.
+  std::optional<LazyTensor> panels = {}, row_panels = {};
+  std::optional<schedules::TileOrder> order = {};  // where the operands are stored for its tiles
   // Where the result is not [batch, rows, columns]: its dims, and its indices from [batch, row, column].
   Dims dims = {};
   std::function<Dims(const Dims& at)> result_index = nullptr;

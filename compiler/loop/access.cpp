@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 
 #include "compiler/loop/expr.h"
 
@@ -115,9 +116,11 @@ std::optional<std::vector<RadixDigit>> radix_digits(const std::vector<DimTerm>& 
     }
     if (!constant) return std::nullopt;
   }
-  std::ranges::sort(result, [](const RadixDigit& a, const RadixDigit& b) {
-    return std::pair(a.symbols.size(), a.factor) < std::pair(b.symbols.size(), b.factor);
-  });
+  // Of equal weights, an axis of one point is first: it adds nothing.
+  const auto weight = [](const RadixDigit& digit) {
+    return std::tuple(digit.symbols.size(), digit.factor, digit.axis->extent.constant() != 1);
+  };
+  std::ranges::sort(result, [&](const RadixDigit& a, const RadixDigit& b) { return weight(a) < weight(b); });
   return result;
 }
 

@@ -24,8 +24,9 @@ namespace {
 using loop::AxisKind;
 using loop::BufferId;
 
-constexpr int64_t kMostCopies = 9;    // of a tile's code, where every remainder of the rows has one
-constexpr double kCacheMisses = 1.5;  // estimated slowdown where the inner operand exceeds L2
+constexpr int64_t kMostCopies = 9;       // of a tile's code, where every remainder of the rows has one
+constexpr int64_t kShortestTileRow = 4;  // of a tile that is transposed
+constexpr double kCacheMisses = 1.5;     // estimated slowdown where the inner operand exceeds L2
 
 class ProductTemplate {
  public:
@@ -40,9 +41,9 @@ class ProductTemplate {
 
   Status run() {
     TENON_TRY(read_sizes());
-    TENON_TRY(pack_panels());
-    const bool whole = DimProver(context_).divides(context_.dim(vector_), columns_) == Answer::kYes;
-    if (!whole && product_.panels) TENON_TRY(step("pad({}, {}, {})", product_.sums, column_axis_, vector_));
+    if (product_.panels) TENON_TRY(pack(*product_.panels, column_axis_, vector_));
+    if (product_.row_panels && shape_.rows > 1) TENON_TRY(pack(*product_.row_panels, row_axis_, shape_.rows));
+    TENON_TRY(pad_columns());
     TENON_TRY(make_blocks());
     for (size_t i = 0; i < blocks_.size(); ++i) TENON_TRY(compute_in_registers(blocks_[i], i + 1 == blocks_.size()));
     return {};
@@ -67,7 +68,7 @@ class ProductTemplate {
     buffer_ = axes->buffer;
     is_step_ = axes->is_step;
     vector_ = lanes_of(schedule_.function().buffer(buffer_).dtype);
-    shape_ = select_tile(axes->factors);
+    shape_ = product_.order ? product_.order->tile : select_tile(axes->factors);
     return {};
   }
 
@@ -83,46 +84,55 @@ class ProductTemplate {
 
   // --- Panels ---
 
-  // Panels of 16 columns, the terms inside: all levels of an executable share one copy of constants.
-  Status pack_panels() {
-    if (!product_.panels) return {};
+  // Panels of the axis of a buffer that the sums read at that axis, the terms inside. Those of columns have 16
+  // elements: all levels of an executable share one copy of constants.
+  Status pack(Symbol operand, Symbol along, int64_t size) {
     function_ = schedule_.function();
     std::optional<BufferId> from;
     size_t position = 0;
     TENON_TRY_ASSIGN(path, loop::find_stage(context_, function_, product_.sums));
     loop::for_each_access(path->stage(), [&](const loop::Access& access) {
-      if (access.writes || function_.buffer(access.buffer).name != *product_.panels) return;
-      const auto at = std::ranges::find(access.indices, context_.dim(column_axis_));
+      if (access.writes || function_.buffer(access.buffer).name != operand) return;
+      const auto at = std::ranges::find(access.indices, context_.dim(along));
       if (at == access.indices.end()) return;
       from = access.buffer, position = static_cast<size_t>(at - access.indices.begin());
     });
-    if (!from) return error(fmt::format("%{} is not read at its columns", context_.name(*product_.panels)));
+    if (!from) return error(fmt::format("%{} is not read at '{}'", context_.name(operand), context_.name(along)));
     const bool is_constant = schedule_.constants().contains(*from);
     std::optional<Symbol> stage = steps_.private_producer(*from);
     if (!stage) {
-      TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_read({}, {})", product_.sums, *product_.panels));
+      TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_read({}, {})", product_.sums, operand));
       stage = *copy;
     }
     function_ = schedule_.function();
     TENON_TRY_ASSIGN(writer, loop::find_stage(context_, function_, *stage));
     const auto& store = std::get<loop::Store>(writer->stage().body[0].form);
     const Symbol buffer = function_.buffer(store.buffer).name, axis = *store.indices[position].variable();
-    const Dim size = function_.buffer(store.buffer).axes[position].extent;
-    if (DimProver(context_).divides(context_.dim(vector_), size) != Answer::kYes)
-      TENON_TRY(step("pad({}, {}, {})", *stage, axis, vector_));
+    const Dim extent = function_.buffer(store.buffer).axes[position].extent;
+    if (DimProver(context_).divides(context_.dim(size), extent) != Answer::kYes)
+      TENON_TRY(step("pad({}, {}, {})", *stage, axis, size));
     const std::vector<Symbol> loops = loops_of(*stage);
-    TENON_TRY(step("split({}, {}, {})", *stage, loops[position], vector_));
+    TENON_TRY(step("split({}, {}, {})", *stage, loops[position], size));
     std::vector<Symbol> order = loops_of(*stage);
     std::rotate(order.begin() + static_cast<ptrdiff_t>(position) + 1,
                 order.begin() + static_cast<ptrdiff_t>(position) + 2, order.end());
     std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(position),
                 order.begin() + static_cast<ptrdiff_t>(position) + 1);
     TENON_TRY(step("reorder({}, {})", *stage, joined(order)));
-    std::string panels = fmt::format("a{}/{}", position, vector_);
+    std::string panels = fmt::format("a{}/{}", position, size);
     for (size_t i = 0; i < loops.size(); ++i)
       if (i != position) panels += " " + ProductSteps::axis(i);
-    TENON_TRY(step("layout({}, {} -> {} a{}%{})", buffer, ProductSteps::axes(loops.size()), panels, position, vector_));
+    TENON_TRY(step("layout({}, {} -> {} a{}%{})", buffer, ProductSteps::axes(loops.size()), panels, position, size));
     return is_constant ? step("at_load({})", *stage) : Status();
+  }
+
+  // Lanes past the end are computed too: vectors are whole registers. They read the zeros of panels, or what follows in
+  // memory where that is sure to exist.
+  Status pad_columns() {
+    if (!product_.panels && !product_.order) return {};
+    const int64_t unit = product_.panels || !columns_.constant() ? vector_ : shortest_vector(machine_, vector_);
+    if (DimProver(context_).divides(context_.dim(unit), columns_) == Answer::kYes) return {};
+    return step("pad({}, {}, {})", product_.sums, column_axis_, unit);
   }
 
   // --- Blocks ---
@@ -187,44 +197,65 @@ class ProductTemplate {
       TENON_TRY(step("mark({}, {}, parallel)", product_.results, loops[i]));
       parallel = false;
     }
+    const bool rows_first = selects_rows_outer();
+    // The loops over lines of the batch are inside of the outer blocks.
+    const size_t lines = product_.order ? product_.order->lines : 0, outermost = first - lines;
+    std::vector<Symbol> order(loops.begin() + static_cast<ptrdiff_t>(outermost), loops.end());
+    if (!rows_first) std::swap(order[lines], order[lines + 1]);
+    std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(lines), order.end() - 1);
+    if (lines > 0 || !rows_first) TENON_TRY(step("reorder({}, {})", product_.results, joined(order)));
+    loops = loops_of(product_.results);
+    TENON_TRY_ASSIGN(outer, split(product_.results, loops[outermost], rows_first ? row_blocks() : column_blocks()));
+    for (size_t i = 0; i < outer->size(); ++i) {
+      const Symbol stage = (*outer)[i];
+      std::vector<Symbol> inside = loops_of(stage);
+      bool inner_parallel = parallel;
+      const Dim blocks = extent_of(stage, inside[outermost]),
+                inner_blocks = rows_first ? columns_in_blocks() : rows_in_blocks();
+      std::vector<Dim> of_lines;
+      for (size_t line = 0; line < lines; ++line) of_lines.push_back(extent_of(stage, inside[outermost + 2 + line]));
+      std::vector<Dim> within = of_lines;
+      within.push_back(inner_blocks);
+      if (parallel && (i == 0 || blocks.constant()) && has_enough(blocks, within)) {
+        TENON_TRY(step("mark({}, {}, parallel)", stage, inside[outermost]));
+        inner_parallel = false;
+      }
+      for (size_t line = 0; line < lines && inner_parallel; ++line) {
+        within.erase(within.begin());
+        if (!has_enough(of_lines[line], within)) continue;
+        TENON_TRY(step("mark({}, {}, parallel)", stage, inside[outermost + 2 + line]));
+        inner_parallel = false;
+      }
+      order.assign(inside.begin() + static_cast<ptrdiff_t>(outermost), inside.end());
+      std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+      TENON_TRY(step("reorder({}, {})", stage, joined(order)));
+      const size_t at = first + 1;  // of the inner blocks
+      TENON_TRY_ASSIGN(inner, split(stage, loops_of(stage)[at], rows_first ? column_blocks() : row_blocks()));
+      for (size_t k = 0; k < inner->size(); ++k) {
+        const std::vector<Symbol> tile = loops_of((*inner)[k]);
+        const Dim count_of_blocks = extent_of((*inner)[k], tile[at]);
+        if (inner_parallel && (k == 0 || count_of_blocks.constant()) && has_enough(count_of_blocks, {}))
+          TENON_TRY(step("mark({}, {}, parallel)", (*inner)[k], tile[at]));
+        if (rows_first) TENON_TRY(step("reorder({}, {}, {})", (*inner)[k], tile[at + 2], tile[at + 1]));
+        blocks_.push_back((*inner)[k]);
+      }
+    }
+    return {};
+  }
+  bool selects_rows_outer() {
+    if (product_.order) return product_.order->rows_outer;
     const int64_t l2_elements = elements_in(machine_.l2_bytes);
     const auto elements = [&](Dim size) {
       return size.constant().value_or(l2_elements) * terms_.constant().value_or(1);
     };
     // Each iteration of the outer loop reads the inner operand again: the columns are inner only where L2 holds them.
     const bool tall = elements(columns_) <= l2_elements && elements(rows_) > l2_elements;
-    const bool rows_first =
-        choose_("outer", {{"columns", tall ? kCacheMisses : 1}, {"rows", tall ? 1 : kCacheMisses}}) == 1;
-    if (!rows_first) TENON_TRY(step("reorder({}, {}, {})", product_.results, loops[first + 1], loops[first]));
-    loops = loops_of(product_.results);
-    TENON_TRY_ASSIGN(outer, split(product_.results, loops[first], rows_first ? row_blocks() : column_blocks()));
-    for (size_t i = 0; i < outer->size(); ++i) {
-      const Symbol stage = (*outer)[i];
-      std::vector<Symbol> inside = loops_of(stage);
-      bool inner_parallel = parallel;
-      const Dim blocks = extent_of(stage, inside[first]);
-      if (parallel && (i == 0 || blocks.constant()) &&
-          has_enough(blocks, {rows_first ? columns_in_blocks() : rows_in_blocks()})) {
-        TENON_TRY(step("mark({}, {}, parallel)", stage, inside[first]));
-        inner_parallel = false;
-      }
-      TENON_TRY(step("reorder({}, {}, {}, {})", stage, inside[first], inside[first + 2], inside[first + 1]));
-      TENON_TRY_ASSIGN(inner, split(stage, inside[first + 2], rows_first ? column_blocks() : row_blocks()));
-      for (size_t k = 0; k < inner->size(); ++k) {
-        const std::vector<Symbol> tile = loops_of((*inner)[k]);
-        const Dim inner_blocks = extent_of((*inner)[k], tile[first + 1]);
-        if (inner_parallel && (k == 0 || inner_blocks.constant()) && has_enough(inner_blocks, {}))
-          TENON_TRY(step("mark({}, {}, parallel)", (*inner)[k], tile[first + 1]));
-        if (rows_first) TENON_TRY(step("reorder({}, {}, {})", (*inner)[k], tile[first + 3], tile[first + 2]));
-        blocks_.push_back((*inner)[k]);
-      }
-    }
-    return {};
+    return choose_("outer", {{"columns", tall ? kCacheMisses : 1}, {"rows", tall ? 1 : kCacheMisses}}) == 1;
   }
   Dim rows_in_blocks() const { return context_.ceil_divide(rows_, shape_.rows); }
   Dim columns_in_blocks() const { return context_.ceil_divide(columns_, shape_.vectors * vector_); }
   // Whether the iterations of a loop keep many threads busy, or are more than those of the loops inside.
-  static bool has_enough(Dim count, std::initializer_list<Dim> inner) {
+  static bool has_enough(Dim count, const std::vector<Dim>& inner) {
     const int64_t iterations = count.constant().value_or(kTasks);
     return iterations > 1 && (iterations >= kTasks || std::ranges::all_of(inner, [&](Dim other) {
                                 return other.constant().value_or(kTasks) <= iterations;
@@ -241,9 +272,14 @@ class ProductTemplate {
       TENON_TRY_ASSIGN(copy, steps_.stage_of_step("clone({}, {})", product_.sums, block));
       sums = *copy;
     }
-    TENON_TRY(step("compute_at({}, {}, {})", sums, block, around));
     const Symbol buffer = last ? schedule_.function().buffer(buffer_).name : sums;
-    TENON_TRY(step("store_at({}, {}, {}, registers)", block, buffer, around));
+    Symbol reader = block;
+    if (is_transposed()) {
+      TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_read({}, {}, {}, stack)", block, buffer, around));
+      reader = *copy;
+    }
+    TENON_TRY(step("compute_at({}, {}, {})", sums, reader, around));
+    TENON_TRY(step("store_at({}, {}, {}, registers)", reader, buffer, around));
     std::vector<Symbol> own = loops_of(sums);
     const auto terms = own.end() - static_cast<ptrdiff_t>(num_terms_), tile = terms - 2;
     const Symbol row = tile[0], column = tile[1], term = terms[0];
@@ -255,18 +291,81 @@ class ProductTemplate {
     TENON_TRY(step("mark({}, {}, vector)", *init, column));
     TENON_TRY(step("mark({}, {}, unroll)", sums, row));
     TENON_TRY(step("mark({}, {}, vector)", sums, column));
+    TENON_TRY(unroll_terms(sums, {order.begin(), order.begin() + static_cast<ptrdiff_t>(num_terms_)}));
+    TENON_TRY(drop_condition(sums, block));
+    if (is_transposed()) return transpose(block, reader);
     TENON_TRY(step("mark({}, {}, unroll)", block, rows));
-    TENON_TRY(step("mark({}, {}, vector)", block, columns));
-    return unroll_terms(sums, order[num_terms_ - 1]);
+    return step("mark({}, {}, vector)", block, columns);
   }
 
-  // Unrolls the loop over the terms where their count is known: a term has few instructions beside those of the loop.
-  Status unroll_terms(Symbol sums, Symbol loop) {
-    const int64_t count = extent_of(sums, loop).constant().value_or(0), unrolled = unrolled_terms(count);
-    if (unrolled == 1) return {};
-    TENON_TRY(step("split({}, {}, {})", sums, loop, unrolled));
-    const std::vector<Symbol> loops = loops_of(sums);
-    return step("mark({}, {}, unroll)", sums, loops[loops.size() - 3]);
+  // The condition of lanes past the end, if pad() gave the sums one, holds in all blocks without a guard.
+  Status drop_condition(Symbol sums, Symbol block) {
+    function_ = schedule_.function();
+    TENON_TRY_ASSIGN(results, loop::find_stage(context_, function_, block));
+    if (!results->stage().where.empty() || product_.panels || !product_.order) return {};
+    TENON_TRY_ASSIGN(path, loop::find_stage(context_, function_, sums));
+    bool has_condition = false;
+    loop::for_each_expr(path->stage(), [&](const loop::Expr& expr) {
+      loop::for_each_node(expr, [&](const loop::ExprNode& node) {
+        const auto* index = std::get_if<loop::IndexValue>(&node.form);
+        has_condition |= index && loop::mentions({&index->value, 1}, column_axis_);
+      });
+    });
+    if (!has_condition) return {};
+    // The loops end with: blocks of the outer axis, lines, blocks of the inner axis, and the tile.
+    const std::vector<Symbol> loops = loops_of(block);
+    return step("partition({}, {})", sums,
+                loops[loops.size() - 3 - (product_.order->rows_outer ? 0 : 1 + product_.order->lines)]);
+  }
+
+  bool is_transposed() const { return product_.order && product_.order->transposed; }
+
+  // The tile's copy in memory, transposed, so that results are stored in vectors of adjacent rows.
+  Status transpose(Symbol block, Symbol copy) {
+    std::vector<Symbol> loops = loops_of(block);
+    const Symbol rows = loops[loops.size() - 2], columns = loops.back();
+    const int64_t count = extent_of(block, rows).constant().value_or(1);
+    const auto lanes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(count, kShortestTileRow))));
+    function_ = schedule_.function();
+    TENON_TRY_ASSIGN(writer, loop::find_stage(context_, function_, copy));
+    const loop::Buffer& tile = function_.buffer(std::get<loop::Store>(writer->stage().body[0].form).buffer);
+    const Symbol name = tile.name;
+    const size_t rank = tile.rank();
+    const std::string last = ProductSteps::axis(rank - 1), other = ProductSteps::axis(rank - 2),
+                      batch = rank > 2 ? ProductSteps::axes(rank - 2) + " " : "";
+    TENON_TRY(step("layout({}, {} -> {}{} {})", name, ProductSteps::axes(rank), batch, last, other));
+    if (count != lanes) TENON_TRY(step("align_storage({}, {}, {})", name, rank - 1, lanes));
+    const std::vector<Symbol> own = loops_of(copy);
+    TENON_TRY(step("mark({}, {}, unroll)", copy, own[own.size() - 2]));
+    TENON_TRY(step("mark({}, {}, vector)", copy, own.back()));
+    // Vectors are whole registers; a guard masks the last lanes of the store.
+    if (count != lanes) {
+      TENON_TRY(step("split({}, {}, {})", block, rows, lanes));
+      loops = loops_of(block);
+      TENON_TRY(step("mark({}, {}, unroll)", block, loops[loops.size() - 3]));
+    }
+    const Symbol row = loops[loops.size() - 2];
+    TENON_TRY(step("reorder({}, {}, {})", block, columns, row));
+    return step("mark({}, {}, vector)", block, row);
+  }
+
+  // Unrolls the innermost loop over the terms where their count is known: a term has few instructions beside those of
+  // the loop. Kernel taps whose rows are pixels share broadcast elements, which would be kept in registers for all of
+  // them.
+  Status unroll_terms(Symbol sums, const std::vector<Symbol>& loops) {
+    std::vector<size_t> longer;  // than one term
+    for (size_t i = 0; i < loops.size(); ++i)
+      if (extent_of(sums, loops[i]).constant() != 1) longer.push_back(i);
+    if (longer.empty() || (is_transposed() && longer.size() > 1)) return {};
+    const size_t last = longer.back();
+    const int64_t count = extent_of(sums, loops[last]).constant().value_or(0), unrolled = unrolled_terms(count);
+    if (unrolled == 1) {
+      const bool whole = last > 0 && count > 1 && count <= kFewTerms;
+      return whole ? step("mark({}, {}, unroll)", sums, loops[last]) : Status();
+    }
+    TENON_TRY(step("split({}, {}, {})", sums, loops[last], unrolled));
+    const std::vector<Symbol> now = loops_of(sums);
+    return step("mark({}, {}, unroll)", sums, now[now.size() - 2 - (loops.size() - last)]);
   }
 
   TypeContext& context_;

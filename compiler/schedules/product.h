@@ -1,10 +1,14 @@
-// The template of matrix products: a list of checked steps that turns a plain sum of products, and the stage that
-// computes results from the sums, into register tiles for a machine.
+// The template of matrix products and convolutions: a list of checked steps that turns a plain sum of products, and the
+// stage that computes results from the sums, into register tiles for a machine.
 //
-//   cache_read, pad, split, reorder, layout, at_load    the panels of the operand whose columns are lanes
+//   cache_read, pad, split, reorder, layout, at_load    the panels of the operand whose columns are lanes, or of the
+//   one
+//                                                       whose rows are those of a tile
 //   pad, reorder, split                                 blocks of rows and columns, with smaller ones for the tails
 //   clone, compute_at, store_at                         the sums of each block, in registers
 //   reorder, split_init                                 the micro-kernel: rows unrolled, columns a vector
+//   partition                                           whole blocks of columns, which need no condition
+//   cache_read, layout, align_storage, split, reorder   tiles that are transposed before they are stored
 //
 // A user's own steps replace it (user_schedule.h).
 #pragma once
@@ -17,12 +21,23 @@
 
 namespace tenon::compiler::schedules {
 
+// The tiles and the order of their loops, where the algorithm has chosen them: the operands of a convolution are stored
+// for its tiles.
+struct TileOrder {
+  TileShape tile;
+  bool rows_outer = false;  // blocks of columns are inside of those of rows
+  size_t lines = 0;         // the last axes of the batch, whose loops are inside of the outer blocks
+  bool transposed = false;  // rows, not columns, are adjacent in the results: tiles of at most 16 rows are transposed
+};
+
 // Two stages of a function. `sums` adds products into a buffer whose last two axes are rows and columns, the preceding
 // ones a batch; its loops are those of the buffer's axes and of the terms, in this order. `results`, in loops over the
 // same axes, computes results from the sums.
 struct ProductStages {
   Symbol sums{}, results{};
-  std::optional<Symbol> panels = {};  // the buffer, read by `sums`, that is packed into panels of columns
+  std::optional<Symbol> panels = {};      // the buffer, read by `sums`, that is packed into panels of columns
+  std::optional<Symbol> row_panels = {};  // the one that is packed into panels of a tile's rows
+  std::optional<TileOrder> order = {};
 };
 
 // Applies the steps; stops at the first one that is refused.

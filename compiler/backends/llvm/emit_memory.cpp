@@ -183,15 +183,15 @@ MemoryEmitter::LaneAccess MemoryEmitter::lane_access(const Address& address) {
 }
 
 // The first elements of the panels that the lanes are in, as in x[lane / 16, k, lane % 16]: within a panel, lanes are
-// contiguous.
+// contiguous. Other numbers of lanes are one panel.
 std::optional<Dims> MemoryEmitter::panels_of(Dim offset) {
-  if (frame().lanes % kPanelLanes != 0) return std::nullopt;
+  const unsigned size = frame().lanes % kPanelLanes == 0 ? kPanelLanes : frame().lanes;
   const auto at = [&](unsigned lane) { return context_.substitute(offset, {{frame().lane, context_.dim(lane)}}); };
   Dims panels;
   for (unsigned lane = 0; lane < frame().lanes; ++lane) {
     const Dim element = at(lane);
-    if (lane % kPanelLanes == 0) panels.push_back(element);
-    if (indices_.varies(element) || context_.subtract(element, panels.back()).constant() != lane % kPanelLanes)
+    if (lane % size == 0) panels.push_back(element);
+    if (indices_.varies(element) || context_.subtract(element, panels.back()).constant() != lane % size)
       return std::nullopt;
   }
   return panels;

@@ -24,15 +24,22 @@ std::optional<TransposeEmitter::Tile> TransposeEmitter::find_tile(const loop::Fo
   if (!stage || !stage->where.empty() || !stage->init.empty() || stage->body.size() != 1) return std::nullopt;
   const auto* store = std::get_if<loop::Store>(&stage->body[0].form);
   const auto* load = store ? std::get_if<loop::Load>(&store->value->form) : nullptr;
-  if (!load || store->indices.size() != 2 || load->indices.size() != 2) return std::nullopt;
-  const Dims to = loop::over_loops(context_, *stage, store->indices),
-             from = loop::over_loops(context_, *stage, load->indices);
+  if (!load) return std::nullopt;
+  // The last two indices; the axes before them have one element.
+  const auto tile_index = [&](BufferId buffer, const Dims& indices) {
+    const Dims& extents = indices_.extents().at(buffer);
+    const bool is_tile = indices.size() >= 2 && std::all_of(extents.begin(), extents.end() - 2,
+                                                            [](Dim extent) { return extent.constant() == 1; });
+    return is_tile ? loop::over_loops(context_, *stage, Dims(indices.end() - 2, indices.end())) : Dims();
+  };
+  const Dims to = tile_index(store->buffer, store->indices), from = tile_index(load->buffer, load->indices);
+  if (to.empty() || from.empty()) return std::nullopt;
   if (from[0].variable() != outer.var || from[1].variable() != inner->var) return std::nullopt;
   const auto column = context_.linear_in(inner->var, to[0]), row = context_.linear_in(outer.var, to[1]);
   if (!column || !row || column->first.constant() != 1 || row->first.constant() != 1) return std::nullopt;
   const auto rows = outer.extent.constant(), columns = inner->extent.constant(),
-             from_width = indices_.extents().at(load->buffer)[1].constant(),
-             width = indices_.extents().at(store->buffer)[1].constant();
+             from_width = indices_.extents().at(load->buffer).back().constant(),
+             width = indices_.extents().at(store->buffer).back().constant();
   const auto on_stack = [&](BufferId id) { return llvm::isa<llvm::AllocaInst>(frame().bases.at(id).value); };
   if (!rows || !columns || !width || from_width != columns || *columns % lanes() != 0 || !on_stack(store->buffer) ||
       !on_stack(load->buffer) || runtime::bytes(store->value->dtype) != 4)

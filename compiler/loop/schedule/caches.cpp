@@ -54,6 +54,14 @@ Expected<std::optional<size_t>> find_placement_loop(const TypeContext& context, 
   return *step;
 }
 
+// The loops up to the one in which the copy is placed.
+std::vector<const For*> around(const Path& path, std::optional<size_t> loop) {
+  std::vector<const For*> loops;
+  for (size_t step = 0; loop && step <= *loop; ++step)
+    if (path.is_loop(step)) loops.push_back(&path.loop_at(step));
+  return loops;
+}
+
 Expected<Function> placed(TypeContext& context, Function function, BufferId cache, Symbol stage,
                           std::optional<CachePlacement> placement) {
   if (!placement) return function;
@@ -148,7 +156,7 @@ Expected<Function> cache_read(TypeContext& context, Function function, Symbol st
   const Symbol name = fresh(context, function, fmt::format("{}_{}", context.name(buffer), context.name(stage)));
   const BufferId cache = add_buffer(function, name, *from);
   redirect(path->stage(), *from, cache);
-  Stmt copy = copy_nest(context, function, name, *from, cache, box, std::move(*guards));
+  Stmt copy = copy_nest(context, function, name, *from, cache, box, std::move(*guards), around(*path, *loop));
   Body& body = body_for_copy(*path, *loop, cache, true);
   body.insert(body.begin(), std::move(copy));
   return placed(context, std::move(function), cache, stage, placement);
@@ -171,7 +179,7 @@ Expected<Function> cache_write(TypeContext& context, Function function, Symbol s
   const Symbol name = fresh(context, function, fmt::format("{}_cache", context.name(stage)));
   const BufferId cache = add_buffer(function, name, to);
   redirect(path->stage(), to, cache);
-  Stmt copy = copy_nest(context, function, name, cache, to, box, std::move(*guards));
+  Stmt copy = copy_nest(context, function, name, cache, to, box, std::move(*guards), around(*path, *loop));
   body_for_copy(*path, *loop, cache, false).push_back(std::move(copy));
   return placed(context, std::move(function), cache, stage, placement);
 }

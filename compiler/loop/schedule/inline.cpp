@@ -36,15 +36,22 @@ Status inputs_stay_available(const TypeContext& context, Function& function, con
                                  local(context, function, access.buffer)));
   });
   TENON_TRY(status);
+  // A folded buffer is written at remainders of an axis. Who reads others at remainders selects elements.
+  std::set<BufferId> folded;
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* writer = std::get_if<Stage>(&stmt.form);
+    if (!writer) return;
+    for_each_access(*writer, [&](const Access& access) {
+      for (const Axis& axis : writer->axes) {
+        const auto index = access.writes ? offset_index(access.indices, axis.var) : std::nullopt;
+        if (index && index->fold != 0) folded.insert(access.buffer);
+      }
+    });
+  });
   for_each_access(stage, [&](const Access& access) {
-    // A parameter has all its elements all the time, whatever its indices.
-    if (access.writes || std::ranges::find(function.params, access.buffer) != function.params.end()) return;
-    for (const Axis& axis : stage.axes) {
-      const auto index = offset_index(access.indices, axis.var);
-      if (index && index->fold != 0)
-        status = error(fmt::format("the stage '{}' reads {}, which is folded", context.name(stage.name),
-                                   local(context, function, access.buffer)));
-    }
+    if (!access.writes && folded.contains(access.buffer))
+      status = error(fmt::format("the stage '{}' reads {}, which is folded", context.name(stage.name),
+                                 local(context, function, access.buffer)));
   });
   return status;
 }

@@ -235,7 +235,7 @@ Status writes_exclusively(TypeContext& context, Function& function, const Path& 
 }
 
 Stmt copy_nest(TypeContext& context, const Function& function, Symbol name, BufferId from, BufferId to, const Box& box,
-               std::vector<Guard> guards) {
+               std::vector<Guard> guards, const std::vector<const For*>& around) {
   Stage stage;
   stage.name = name;
   stage.where = std::move(guards);
@@ -256,9 +256,13 @@ Stmt copy_nest(TypeContext& context, const Function& function, Symbol name, Buff
                           .kind = AxisKind::kSpatial,
                           .value = value});
     if (box[i]) {
-      if (prover.less_equal(context.dim(0), box[i]->lo) != Answer::kYes)
-        stage.where.push_back({context.dim(-1), value});
-      if (prover.less(box[i]->hi, extent) != Answer::kYes) stage.where.push_back({value, extent});
+      std::vector<const For*> within = around;
+      for (const For& other : loops) within.push_back(&other);
+      const auto require = [&](const Guard& guard) {
+        if (!always_below(context, guard.left, guard.right, within)) stage.where.push_back(guard);
+      };
+      if (prover.less_equal(context.dim(0), box[i]->lo) != Answer::kYes) require({context.dim(-1), value});
+      if (prover.less(box[i]->hi, extent) != Answer::kYes) require({value, extent});
     }
     indices.push_back(context.dim(axis));
     over_axes[buffer.axes[i].var] = context.dim(axis);

@@ -48,6 +48,6 @@ Status writes_exclusively(TypeContext& context, Function& function, const Path& 
 // A stage that copies a box, with its loops; the box's ends are over the outer loops. Elements outside of the buffer
 // are not copied, and nothing is copied if a guard, over the outer loops, fails.
 Stmt copy_nest(TypeContext& context, const Function& function, Symbol name, BufferId from, BufferId to, const Box& box,
-               std::vector<Guard> guards);
+               std::vector<Guard> guards, const std::vector<const For*>& around);
 
 }  // namespace tenon::compiler::loop
