@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/kernels/pack.h"
 #include "compiler/kernels/product.h"
 #include "compiler/kernels/windows.h"
 
@@ -51,48 +50,59 @@ class Transposed {
     const TileShape shape = channels_as_lanes_ ? channel_shape
                             : row_pixels > 0   ? choose_tile(op_.emit, outputs_, row_pixels, vector, {})
                                                : tile_of(op_, dim(outputs_), axes_.back().count);
-    const TileAxis pixel_axis{role(!channels_as_lanes_), axes_.back().count,
-                              channels_as_lanes_ ? shape.rows : shape.vectors * vector},
-        channel_axis{role(channels_as_lanes_), dim(outputs_), channels_as_lanes_ ? shape.vectors * vector : shape.rows};
-    // The costs are the elements that the inner loop reloads for each block of the outer one.
-    const auto weights = static_cast<double>(outputs_ * all_terms), elements = static_cast<double>(channels_) * pixels;
-    const bool weights_outer = op_.emit.choose_option("outer", {{"pixels", weights}, {"weights", elements}}) == 1;
+    // The costs are the weights, or the elements, that the inner loop reloads for each block of the outer one.
+    const bool weights_outer =
+        op_.emit.choose_option("outer", {{"pixels", static_cast<double>(outputs_ * all_terms)},
+                                         {"weights", static_cast<double>(channels_) * pixels}}) == 1;
 
-    Tiles tiles;
-    tiles.transposed = channels_as_lanes_;
-    tiles.axes = {{TileAxis::Role::kOuter, x.dims[0], 1}, {TileAxis::Role::kOuter, dim(groups_), 1}};
-    if (weights_outer) output_ = tiles.axes.size(), tiles.axes.push_back(channel_axis);
-    for (size_t d = 0; d < rank_; ++d) {
+    const LazyTensor input = pad_input(x), weights = op_.emit.stored("weights", w);
+    Product product{.batch = {x.dims[0], dim(groups_)},
+                    .rows = dim(outputs_),
+                    .columns = axes_.back().count,
+                    .terms = {dim(channels_)},
+                    .term = nullptr};
+    for (SpatialAxis& axis : axes_) {
       // The phases of a row are adjacent loops: they write the same cache lines.
-      axes_[d].phase = tiles.axes.size(), tiles.axes.push_back({TileAxis::Role::kOuter, dim(axes_[d].stride), 1});
-      axes_[d].pixel = tiles.axes.size();
-      tiles.axes.push_back(d + 1 < rank_ ? TileAxis{TileAxis::Role::kOuter, axes_[d].count, 1} : pixel_axis);
+      axis.phase = product.batch.size(), product.batch.push_back(dim(axis.stride));
+      axis.pixel = product.batch.size();
+      if (&axis != &axes_.back()) product.batch.push_back(axis.count);
+      product.terms.push_back(dim(axis.max_taps));
     }
-    if (!weights_outer) output_ = tiles.axes.size(), tiles.axes.push_back(channel_axis);
-    tiles.over = {dim(channels_)};
-    for (const SpatialAxis& axis : axes_) tiles.over.push_back(dim(axis.max_taps));
+    product.order = {.tile = shape,
+                     .rows_outer = weights_outer != channels_as_lanes_,
+                     .lines = weights_outer ? product.batch.size() - 2 : 0,
+                     .transposed = channels_as_lanes_};
     if (!is_uniform) {
-      tiles.over_of = [self = *this](const std::vector<TileIndex>& at) {
-        Dims over{self.dim(self.channels_)};
-        for (const SpatialAxis& axis : self.axes_) over.push_back(self.num_taps(axis, at[axis.phase].index));
-        return over;
+      product.terms_of = [self = *this](const Dims& batch) {
+        Dims terms{self.dim(self.channels_)};
+        for (const SpatialAxis& axis : self.axes_) terms.push_back(self.num_taps(axis, batch[axis.phase]));
+        return terms;
       };
     }
-    const LazyTensor input = pad_input(x);
-    const LazyTensor panels = pack(op_.emit, w, 1, channels_as_lanes_ ? vector : channel_axis.size);
-    tiles.term = [=, self = *this](const std::vector<TileIndex>& at, const Dims& k) {
-      return self.term(input, panels, at, k);
+    product.term = [=, self = *this](const Dims& batch, Dim i, const Dims& k, Dim j) {
+      return self.channels_as_lanes_ ? self.term(input, weights, batch, j, k, i)
+                                     : self.term(input, weights, batch, i, k, j);
     };
-    Dims dims{x.dims[0], op_.dims()[1]};
+    if (channels_as_lanes_) {
+      std::swap(product.rows, product.columns);
+      product.panels = weights;
+    } else {
+      product.row_panels = weights;
+    }
+    Dims& dims = product.dims = {x.dims[0], op_.dims()[1]};
     for (const SpatialAxis& axis : axes_) dims.push_back(context_.multiply(axis.count, dim(axis.stride)));
-    tiles.result_index = [self = *this](const Dims& at) {
+    product.result_index = [self = *this](const Dims& at) {
       Context& context = self.context_;
-      Dims to{at[0], context.add(context.multiply(at[1], self.dim(self.outputs_)), at[self.output_])};
+      const Dims batch(at.begin(), at.end() - 2);
+      const auto [output, pixel] =
+          self.channels_as_lanes_ ? std::pair(at.back(), at[at.size() - 2]) : std::pair(at[at.size() - 2], at.back());
+      Dims to{at[0], context.add(context.multiply(at[1], self.dim(self.outputs_)), output)};
       for (const SpatialAxis& axis : self.axes_)
-        to.push_back(context.add(context.multiply(at[axis.pixel], self.dim(axis.stride)), at[axis.phase]));
+        to.push_back(
+            context.add(context.multiply(self.pixel_of(axis, batch, pixel), self.dim(axis.stride)), at[axis.phase]));
       return to;
     };
-    const LazyTensor sums = op_.emit.contract("conv", dims, op_.dtype(), std::move(tiles));
+    const LazyTensor sums = multiply(op_, "conv", product);
     // Some phases of the last pixels are not part of the result.
     return is_exact ? sums : op_.emit.expression(op_.dims(), op_.dtype(), sums.at);
   }
@@ -111,11 +121,13 @@ class Transposed {
     bool is_uniform = true;       // all phases have max_taps
     int64_t offset = 0;           // of x in the padded input,
     Dim size;                     // whose size this is
-    size_t phase = 0, pixel = 0;  // indices of Tiles::axes
+    size_t phase = 0, pixel = 0;  // axes of the product's batch; the last pixel is a row or column instead
   };
 
   Dim dim(int64_t value) const { return context_.dim(value); }
-  static TileAxis::Role role(bool lanes) { return lanes ? TileAxis::Role::kLanes : TileAxis::Role::kRows; }
+  static Dim pixel_of(const SpatialAxis& axis, const Dims& batch, Dim last) {
+    return axis.pixel < batch.size() ? batch[axis.pixel] : last;
+  }
 
   SpatialAxis spatial_axis(size_t d) const {
     SpatialAxis axis{.in = windows_.in[d],
@@ -174,9 +186,9 @@ class Transposed {
   LazyTensor pad_input(const LazyTensor& x) {
     Dims dims{x.dims[0], x.dims[1]};
     SpatialAxis& last = axes_.back();
-    is_padded_ = !last.count.constant();
-    for (const SpatialAxis& axis : axes_) is_padded_ |= axis.size != axis.in;
-    if (!is_padded_) return op_.emit.stored("x", x);
+    bool is_padded = !last.count.constant();
+    for (const SpatialAxis& axis : axes_) is_padded |= axis.size != axis.in;
+    if (!is_padded) return op_.emit.stored("x", x);
     // Vectors of pixels are read to their end.
     const int64_t vector = lanes_of(op_.dtype());
     if (!channels_as_lanes_) {
@@ -193,24 +205,20 @@ class Transposed {
     return input;
   }
 
-  Expr term(const LazyTensor& input, const LazyTensor& weights, const std::vector<TileIndex>& at, const Dims& k) const {
-    const Dim channel = context_.add(context_.multiply(at[1].index, dim(channels_)), k[0]);
-    Dims from{at[0].index, channel}, weight{at[output_].block, channel};
+  // `output`: the channel in its group; `pixel`: the index along the last dim.
+  Expr term(const LazyTensor& input, const LazyTensor& weights, const Dims& batch, Dim output, const Dims& k,
+            Dim pixel) const {
+    const Dim channel = context_.add(context_.multiply(batch[1], dim(channels_)), k[0]);
+    Dims from{batch[0], channel}, weight{channel, output};
     for (size_t d = 0; d < rank_; ++d) {
       const SpatialAxis& axis = axes_[d];
-      const Dim phase = at[axis.phase].index, m = k[1 + d];
-      const Dim first = context_.add(context_.add(at[axis.pixel].index, first_source(axis, phase)), dim(axis.offset));
+      const Dim phase = batch[axis.phase], m = k[1 + d];
+      const Dim first =
+          context_.add(context_.add(pixel_of(axis, batch, pixel), first_source(axis, phase)), dim(axis.offset));
       from.push_back(context_.subtract(first, context_.multiply(m, dim(axis.source_step))));
       weight.push_back(context_.add(first_tap(axis, phase), context_.multiply(m, dim(axis.tap_step))));
     }
-    weight.push_back(at[output_].inner);
-    Expr element = input.at(from);
-    const TileIndex& last = at[axes_.back().pixel];
-    if (!is_padded_ && !channels_as_lanes_ && last.guarded) {
-      const Expr inside = less(loop::index_value(last.index), loop::index_value(axes_.back().count));
-      element = select(inside, element, like(element, 0));
-    }
-    return weights.at(weight) * element;
+    return weights.at(weight) * input.at(from);
   }
 
   OperatorCall op_;
@@ -219,8 +227,7 @@ class Transposed {
   size_t rank_;
   int64_t groups_, channels_ = 0, outputs_ = 0;  // channels_, outputs_: of a group
   std::vector<SpatialAxis> axes_;
-  size_t output_ = 0;  // index of the output channels in Tiles::axes
-  bool channels_as_lanes_ = false, is_padded_ = false;
+  bool channels_as_lanes_ = false;
 };
 
 }  // namespace

@@ -123,6 +123,35 @@ void substitute(TypeContext& context, Function& function, Stmt& stmt, const std:
   });
 }
 
+namespace {
+
+void remove_single_iterations(TypeContext& context, Function& function, Body& body) {
+  Body result;
+  for (Stmt& stmt : body) {
+    for_each_body(stmt, [&](Body& inner) { remove_single_iterations(context, function, inner); });
+    auto* loop = std::get_if<For>(&stmt.form);
+    const bool is_plain = loop && (loop->kind == LoopKind::kSerial || loop->kind == LoopKind::kParallel ||
+                                   loop->kind == LoopKind::kUnrolled);
+    if (!is_plain || loop->extent.constant() != 1) {
+      result.push_back(std::move(stmt));
+      continue;
+    }
+    for (Stmt& inner : loop->body) {
+      substitute(context, function, inner, {{loop->var, context.dim(0)}});
+      result.push_back(std::move(inner));
+    }
+  }
+  body = std::move(result);
+}
+
+}  // namespace
+
+void remove_single_iterations(TypeContext& context, Function& function) {
+  Body body = std::move(function.body);
+  remove_single_iterations(context, function, body);
+  function.body = std::move(body);
+}
+
 void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, Dim>& values) {
   auto replace = [&](Dim& dim) { dim = context.substitute(dim, values); };
   auto visit = [&](Stmt& stmt) {

@@ -42,6 +42,9 @@ std::set<BufferId> buffers_written(const Stmt& stmt);
 // the values of its axes and in its guards.
 void substitute(TypeContext& context, Function& function, Stmt& stmt, const std::map<Symbol, Dim>& values);
 
+// Replaces serial, parallel and unrolled loops of one iteration by their bodies, where their variables are 0.
+void remove_single_iterations(TypeContext& context, Function& function);
+
 // Replaces axes of a stage in its statements.
 void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, Dim>& values);
 

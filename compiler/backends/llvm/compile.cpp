@@ -149,7 +149,8 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
       if (const auto of_level = options.overrides.find(std::string(level.name)); of_level != options.overrides.end()) {
         if (const auto found = of_level->second.find(i); found != of_level->second.end()) function = found->second;
       }
-      const loop::Function unbound = loop::unbound(*function);
+      loop::Function unbound = loop::unbound(*function);
+      loop::remove_single_iterations(context, unbound);
       row.push_back(FunctionEmitter(unit, unbound, signature, fmt::format("{}.{}", name, level.name)).run());
     }
   }
