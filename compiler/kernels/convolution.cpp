@@ -12,18 +12,17 @@ namespace {
 // The general convolution, for any rank and sizes that need not be constant: vectors are output pixels along the last
 // dim, unrolled over output channels. The input is padded as far as the last vector reads.
 LazyTensor row_convolution(const OperatorCall& op, const Windows& windows, Dim groups, const Expr& pad) {
-  using Role = TileAxis::Role;
   Context& context = op.context();
   const LazyTensor& x = op.arg(0);
   const LazyTensor w = op.emit.stored("w", op.arg(1));
-  const size_t rank = windows.rank(), lane = 1 + rank, row = 2 + rank;
+  const size_t rank = windows.rank();
   const Dim group_out = context.floor_divide(op.dims()[1], groups), group_in = w.dims[1];
   const TileShape shape = tile_of(op, group_out, windows.out.back());
-  const int64_t tile = shape.vectors * lanes_of(op.dtype());
+  const int64_t vector = lanes_of(op.dtype());
   Dims padded_dims(x.dims.begin(), x.dims.begin() + 2);
   for (size_t d = 0; d < rank; ++d) {
     Dim count = windows.out[d];
-    if (d + 1 == rank) count = context.multiply(context.ceil_divide(count, tile), context.dim(tile));
+    if (d + 1 == rank) count = context.multiply(context.ceil_divide(count, vector), context.dim(vector));
     const auto last = [&](Dim size) { return context.subtract(size, context.dim(1)); };
     padded_dims.push_back(context.maximum(
         {context.add(windows.input_index(context, d, last(count), last(windows.kernel[d])), context.dim(1)),
@@ -40,29 +39,33 @@ LazyTensor row_convolution(const OperatorCall& op, const Windows& windows, Dim g
         }
         return select(inside, x.at(from), pad);
       }));
-  Tiles tiles;
-  tiles.axes = {{Role::kOuter, x.dims[0], 1}, {Role::kOuter, groups, 1}};
-  for (size_t d = 0; d + 1 < rank; ++d) tiles.axes.push_back({Role::kOuter, windows.out[d], 1});
-  tiles.axes.push_back({Role::kLanes, windows.out.back(), tile});
-  tiles.axes.push_back({Role::kRows, group_out, shape.rows});
-  tiles.over = {group_in};
-  tiles.over.insert(tiles.over.end(), windows.kernel.begin(), windows.kernel.end());
-  tiles.term = [=, &context](const std::vector<TileIndex>& at, const Dims& k) {
-    const Dim group = at[1].index;
-    Dims from{at[0].index, context.add(context.multiply(group, group_in), k[0])};
-    Dims weight{context.add(context.multiply(group, group_out), at[row].index), k[0]};
-    for (size_t d = 0; d < rank; ++d) {
-      from.push_back(windows.input_index(context, d, at[2 + d].index, k[1 + d]));
-      weight.push_back(k[1 + d]);
-    }
-    return factor(padded_input.at(from)) * factor(w.at(weight));
-  };
-  tiles.result_index = [=, &context](const Dims& at) {
-    Dims index{at[0], context.add(context.multiply(at[1], group_out), at[row])};
-    index.insert(index.end(), at.begin() + 2, at.begin() + static_cast<ptrdiff_t>(lane) + 1);
-    return index;
-  };
-  return op.emit.contract("conv", op.dims(), op.dtype(), std::move(tiles));
+  Product product{.batch = {x.dims[0], groups},
+                  .rows = group_out,
+                  .columns = windows.out.back(),
+                  .terms = {group_in},
+                  .term =
+                      [=, &context](const Dims& batch, Dim output, const Dims& k, Dim pixel) {
+                        Dims from{batch[0], context.add(context.multiply(batch[1], group_in), k[0])};
+                        Dims weight{context.add(context.multiply(batch[1], group_out), output), k[0]};
+                        for (size_t d = 0; d < rank; ++d) {
+                          const Dim at = d + 1 < rank ? batch[2 + d] : pixel;
+                          from.push_back(windows.input_index(context, d, at, k[1 + d]));
+                          weight.push_back(k[1 + d]);
+                        }
+                        return factor(padded_input.at(from)) * factor(w.at(weight));
+                      },
+                  .order = schedules::TileOrder{.tile = shape, .rolled = true},
+                  .dims = op.dims(),
+                  .result_index =
+                      [=, &context](const Dims& at) {
+                        Dims index{at[0], context.add(context.multiply(at[1], group_out), at[at.size() - 2])};
+                        index.insert(index.end(), at.begin() + 2, at.end() - 2);
+                        index.push_back(at.back());
+                        return index;
+                      }};
+  product.batch.insert(product.batch.end(), windows.out.begin(), windows.out.end() - 1);
+  product.terms.insert(product.terms.end(), windows.kernel.begin(), windows.kernel.end());
+  return multiply(op, "conv", product);
 }
 
 // A sum for each output pixel, which a GPU's thread computes: its neighbours read the same cache lines. The terms are

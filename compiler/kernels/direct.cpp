@@ -1,4 +1,4 @@
-// Convolutions over one or two spatial dims of constant sizes in register tiles.
+// Pixels or channels as lanes, by the cost of their tiles, and the padded copies that these read.
 #include "compiler/kernels/direct.h"
 
 #include <algorithm>
@@ -195,9 +195,9 @@ class Direct {
   // may have too few registers for a whole row.
   TileShape channel_tile() {
     const bool whole_rows = across_rows_ && kernel_[0] * kernel_[1] > 1;
-    TileShape best = choose_transposed_tile(machine_, across_rows_ ? out_[0] * out_[1] : out_[1], outputs_,
-                                            channels_ * kernel_[0] * kernel_[1], factors_,
-                                            [&](int64_t count) { return !whole_rows || count % out_[1] == 0; });
+    TileShape best = schedules::choose_transposed_tile(
+        machine_, across_rows_ ? out_[0] * out_[1] : out_[1], outputs_, channels_ * kernel_[0] * kernel_[1], factors_,
+        [&](int64_t count) { return !whole_rows || count % out_[1] == 0; });
     if (best.cycles == 0) {
       across_rows_ = false;
       return channel_tile();

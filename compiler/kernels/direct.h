@@ -1,5 +1,5 @@
-// Convolutions over one or two spatial dims of constant sizes in register tiles (tiles.h), for sums of many terms,
-// which repay a padded copy of x.
+// Convolutions over one or two spatial dims of constant sizes as products (product.h), for sums of many terms, which
+// repay a padded copy of x.
 #pragma once
 
 #include <functional>

@@ -291,14 +291,6 @@ LazyTensor Emitter::reduce_in_lanes(std::string_view name, const Sum& sum, int64
   return result;
 }
 
-LazyTensor Emitter::contract(std::string_view name, Dims dims, DType dtype, Tiles tiles) {
-  tiles.shortest_vector = shortest_vector(machine_, lanes_of(dtype));
-  return contract(name, std::move(dims), dtype,
-                  [this, name = std::string(name), tiles = std::move(tiles), dtype](const auto& results) {
-                    return emit_tiles(context_, builder_, name, tiles, dtype, results);
-                  });
-}
-
 LazyTensor Emitter::contract(std::string_view name, Dims dims, DType dtype, Nests nests) {
   flush();
   const BufferId to = temporary(name, dims, dtype);

@@ -17,7 +17,6 @@
 #include "compiler/ir/module.h"
 #include "compiler/kernels/arithmetic.h"
 #include "compiler/kernels/knob.h"
-#include "compiler/kernels/tiles.h"
 #include "compiler/loop/builder.h"
 #include "compiler/schedules/product.h"
 #include "compiler/schedules/sliding_window.h"
@@ -25,8 +24,21 @@
 
 namespace tenon::compiler::kernels {
 
+using loop::Axis;
+using loop::AxisKind;
 using loop::BufferId;
+using loop::For;
+using loop::LoopKind;
+using loop::Stmt;
 using runtime::Tensor;
+using schedules::choose_tile;
+using schedules::elements_in;
+using schedules::Factors;
+using schedules::kParallelTerms;
+using schedules::kTransposeSide;
+using schedules::lanes_of;
+using schedules::Terms;
+using schedules::TileShape;
 
 // Whether one of these sizes is the constant 0.
 inline bool is_empty(const Dims& dims) {
@@ -35,6 +47,12 @@ inline bool is_empty(const Dims& dims) {
 
 // The element at these indices, one for each dim.
 using ElementFunction = std::function<Expr(const Dims& at)>;
+
+// A stored result: its element as a function of its indices and of the sum.
+struct TileResult {
+  BufferId buffer{};
+  std::function<Expr(const Dims& at, const Expr& sum)> value;
+};
 
 struct TransposedView;
 
@@ -118,9 +136,8 @@ class Emitter {
     bool across = false;   // vectorizes the results, though the terms are contiguous as well
   };
   LazyTensor reduce(std::string_view name, Sum sum);
-  // A contraction in register tiles. An elementwise epilogue is fused into it where this is its only reader.
-  LazyTensor contract(std::string_view name, Dims dims, DType dtype, Tiles tiles);
-  // A contraction whose loops `nests` emits; they store the results computed from the sums.
+  // A contraction whose loops `nests` emits; they store the results computed from the sums. An elementwise epilogue is
+  // fused into it where this is its only reader.
   using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
   LazyTensor contract(std::string_view name, Dims dims, DType dtype, Nests nests);
   // Stages that a template schedules, with the knobs of the operator.

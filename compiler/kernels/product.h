@@ -17,8 +17,8 @@ struct Product {
   Dims batch;
   Dim rows, columns;
   Dims terms;
-  std::function<Dims(const Dims& batch)> terms_of =
-      nullptr;  // where they depend on the batch; `terms` are the most then
+  // Where they depend on the batch; `terms` are the most then.
+  std::function<Dims(const Dims& batch)> terms_of = nullptr;
   std::function<Expr(const Dims& batch, Dim i, const Dims& k, Dim j)> term;
   // The operand whose columns are packed into panels, and the one whose rows are; they must have buffers.
   std::optional<LazyTensor> panels = {}, row_panels = {};
@@ -41,7 +41,9 @@ struct Columns {
 };
 Columns columns_of(const OperatorCall& op, const LazyTensor& operand, Dim rows, Dim columns, bool contiguous);
 
-// The tile for sums of the operator's result type, by the knob "tile", where loops are emitted in tiles.
+// The tile selected by the knob "tile", whose options are tile_shapes().
+TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
+// The tile for sums of the operator's result type, for any sizes.
 TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns);
 
 }  // namespace tenon::compiler::kernels

@@ -1,5 +1,5 @@
 // The default schedule of a kernel, without a search: plain loops are vectorized, and parallel where there is enough
-// work for threads. Contractions are emitted with their schedules (tiles.h).
+// work for threads. Contractions are scheduled by templates before it.
 #pragma once
 
 #include <string>

@@ -42,7 +42,8 @@ class Transposed {
     const int64_t vector = lanes_of(op_.dtype()), row_pixels = axes_.back().count.constant().value_or(0);
     TileShape channel_shape;
     if (is_constant && vector == kTransposeSide && (groups_ == 1 || outputs_ % kTransposeSide == 0)) {
-      channel_shape = choose_transposed_tile(op_.emit.machine(), row_pixels, outputs_, terms, Factors::kElements);
+      channel_shape =
+          schedules::choose_transposed_tile(op_.emit.machine(), row_pixels, outputs_, terms, Factors::kElements);
       const double row =
           choose_tile(op_.emit.machine(), outputs_, row_pixels, vector, {}).cycles * static_cast<double>(terms);
       channels_as_lanes_ = op_.emit.choose_option("lanes", {{"pixels", row}, {"channels", channel_shape.cycles}}) == 1;
@@ -71,7 +72,8 @@ class Transposed {
     product.order = {.tile = shape,
                      .rows_outer = weights_outer != channels_as_lanes_,
                      .lines = weights_outer ? product.batch.size() - 2 : 0,
-                     .transposed = channels_as_lanes_};
+                     .transposed = channels_as_lanes_,
+                     .rolled = true};
     if (!is_uniform) {
       product.terms_of = [self = *this](const Dims& batch) {
         Dims terms{self.dim(self.channels_)};

@@ -1,8 +1,8 @@
-// Transposed convolutions in register tiles (tiles.h).
+// Transposed convolutions as products (product.h).
 //
 // The output pixels whose coordinates have the same remainders by the strides form a phase: a convolution with stride 1
-// of the kernel taps that contribute to them. Phases are loops around the tiles, so that one nest serves all of them,
-// and no multiplications are wasted on kernel taps that do not contribute. Elements beyond the boundary of x are
+// of the kernel taps that contribute to them. Phases are axes of the batch, so that one nest serves all of them, and no
+// multiplications are wasted on kernel taps that do not contribute. Elements beyond the boundary of x are
 // multiplied as zeros, whatever the weight.
 #pragma once
 

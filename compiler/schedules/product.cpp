@@ -163,15 +163,16 @@ class ProductTemplate {
       }
       return sizes;
     }
-    for (int64_t size = tile / 2; size >= vector_; size /= 2) sizes.push_back(size);
-    if (DimProver(context_).divides(context_.dim(vector_), columns_) != Answer::kYes) sizes.push_back(vector_);
+    // The last columns, rounded up to whole vectors: few vectors in one tile hide the latency of a sum.
+    for (int64_t size = tile; size >= vector_; size /= 2) sizes.push_back(size);
     return sizes;
   }
 
   // Blocks of the loop, in copies of the stage, which are returned.
-  Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, const std::vector<int64_t>& sizes) {
+  Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, const std::vector<int64_t>& sizes, bool rounded) {
     std::set<Symbol> before = stage_names();
-    TENON_TRY(step("split({}, {}, {})", stage, loop, fmt::format("{}", fmt::join(sizes, ", "))));
+    TENON_TRY(
+        step("split({}, {}, {}{})", stage, loop, fmt::format("{}", fmt::join(sizes, ", ")), rounded ? ", round" : ""));
     std::vector<Symbol> stages{stage};
     for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
       const auto* copy = std::get_if<loop::Stage>(&stmt.form);
@@ -193,7 +194,8 @@ class ProductTemplate {
       const Dim images = extent_of(product_.results, loops[i]);
       // An unknown batch is one image more often than not: rows of which there may be many keep the threads busy.
       const bool has_rows = i + 1 < first || rows_in_blocks().constant().value_or(kTasks) >= kTasks;
-      if ((!images.constant() && has_rows) || !has_enough(images, {rows_in_blocks(), columns_in_blocks()})) continue;
+      if ((i == 0 && !images.constant() && has_rows) || !has_enough(images, {rows_in_blocks(), columns_in_blocks()}))
+        continue;
       TENON_TRY(step("mark({}, {}, parallel)", product_.results, loops[i]));
       parallel = false;
     }
@@ -205,7 +207,8 @@ class ProductTemplate {
     std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(lines), order.end() - 1);
     if (lines > 0 || !rows_first) TENON_TRY(step("reorder({}, {})", product_.results, joined(order)));
     loops = loops_of(product_.results);
-    TENON_TRY_ASSIGN(outer, split(product_.results, loops[outermost], rows_first ? row_blocks() : column_blocks()));
+    TENON_TRY_ASSIGN(outer, split(product_.results, loops[outermost], rows_first ? row_blocks() : column_blocks(),
+                                  !rows_first && !columns_.constant()));
     for (size_t i = 0; i < outer->size(); ++i) {
       const Symbol stage = (*outer)[i];
       std::vector<Symbol> inside = loops_of(stage);
@@ -230,7 +233,8 @@ class ProductTemplate {
       std::rotate(order.begin() + 1, order.begin() + 2, order.end());
       TENON_TRY(step("reorder({}, {})", stage, joined(order)));
       const size_t at = first + 1;  // of the inner blocks
-      TENON_TRY_ASSIGN(inner, split(stage, loops_of(stage)[at], rows_first ? column_blocks() : row_blocks()));
+      TENON_TRY_ASSIGN(inner, split(stage, loops_of(stage)[at], rows_first ? column_blocks() : row_blocks(),
+                                    rows_first && !columns_.constant()));
       for (size_t k = 0; k < inner->size(); ++k) {
         const std::vector<Symbol> tile = loops_of((*inner)[k]);
         const Dim count_of_blocks = extent_of((*inner)[k], tile[at]);
@@ -356,7 +360,8 @@ class ProductTemplate {
     std::vector<size_t> longer;  // than one term
     for (size_t i = 0; i < loops.size(); ++i)
       if (extent_of(sums, loops[i]).constant() != 1) longer.push_back(i);
-    if (longer.empty() || (is_transposed() && longer.size() > 1)) return {};
+    const bool rolled = product_.order && product_.order->rolled;
+    if (longer.empty() || rolled || (is_transposed() && longer.size() > 1)) return {};
     const size_t last = longer.back();
     const int64_t count = extent_of(sums, loops[last]).constant().value_or(0), unrolled = unrolled_terms(count);
     if (unrolled == 1) {

@@ -28,6 +28,7 @@ struct TileOrder {
   bool rows_outer = false;  // blocks of columns are inside of those of rows
   size_t lines = 0;         // the last axes of the batch, whose loops are inside of the outer blocks
   bool transposed = false;  // rows, not columns, are adjacent in the results: tiles of at most 16 rows are transposed
+  bool rolled = false;      // no loop over terms is unrolled
 };
 
 // Two stages of a function. `sums` adds products into a buffer whose last two axes are rows and columns, the preceding

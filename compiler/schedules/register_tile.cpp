@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace tenon::compiler::schedules {
+namespace {
+
+// Cycles to transpose 16 channels of a tile: in one register, or for each of several; and to load a cache line from L2
+// beyond the cycles that computation hides.
+constexpr double kTransposeCycles = 80, kPartTransposeCycles = 100, kL2Cycles = 0.25;
+
+}  // namespace
 
 std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
   constexpr double kLoaded = 0.25;                                // cycles to load a cache line, which may come from L2
@@ -59,6 +66,26 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
     }
   }
   return shapes;
+}
+
+TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms,
+                                 Factors factors, const std::function<bool(int64_t rows)>& allowed) {
+  const int64_t vectors = (channels + kTransposeSide - 1) / kTransposeSide,
+                registers = kVectorBytes / machine.vector_bytes;
+  const double transpose_cycles =
+      registers == 1 ? kTransposeCycles : kPartTransposeCycles * static_cast<double>(registers);
+  TileShape best;
+  for (TileShape shape : tile_shapes(machine, pixels, channels, kTransposeSide, {.factors = factors})) {
+    if (shape.rows > kTransposeSide || (allowed && !allowed(shape.rows))) continue;
+    // Each vector of channels of a tile is transposed, and reads its weights, from L2 where they exceed L1.
+    const int64_t tiles = (pixels + shape.rows - 1) / shape.rows;
+    const auto lines = static_cast<double>(tiles * vectors);
+    const bool weights_in_l2 = terms * shape.vectors * kTransposeSide > elements_in(machine.l1_bytes);
+    shape.cycles = (shape.cycles + (weights_in_l2 ? lines * kL2Cycles : 0)) * static_cast<double>(terms) +
+                   lines * transpose_cycles;
+    if (best.cycles == 0 || shape.cost() < best.cost()) best = shape;
+  }
+  return best;
 }
 
 Factors factors_of(loop::BinaryOp op) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "compiler/loop/loop.h"
@@ -65,5 +66,12 @@ struct TileShape {
 std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
 // The cheapest of these tiles.
 TileShape choose_tile(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
+
+// Rows and lanes of a tile that is transposed in registers.
+constexpr int64_t kTransposeSide = 16;
+// The cheapest transposed tile, whose lanes are output channels and whose rows are output pixels; its cycles are those
+// of all `terms`. `allowed` filters the number of rows; 0 cycles where it allows none.
+TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms,
+                                 Factors factors, const std::function<bool(int64_t rows)>& allowed = nullptr);
 
 }  // namespace tenon::compiler::schedules

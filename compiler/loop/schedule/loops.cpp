@@ -80,6 +80,25 @@ std::vector<Blocks> overlapping_blocks(TypeContext& context, const DimProver& pr
   return blocks;
 }
 
+// Whole blocks of the first size, and those that cover the remaining iterations, rounded up to the last size.
+std::vector<Blocks> rounded_blocks(TypeContext& context, const DimProver& prover, Dim extent,
+                                   std::span<const int64_t> sizes) {
+  const Dim size = context.dim(sizes.front()), count = context.floor_divide(extent, size),
+            covered = context.multiply(count, size);
+  std::vector<Blocks> blocks;
+  if (count.constant() != 0) blocks.push_back({sizes.front(), context.dim(0), count, true});
+  const bool exact = prover.divides(context.dim(sizes.back()), extent) == Answer::kYes;
+  Dim begin = covered, units = context.ceil_divide(context.subtract(extent, covered), sizes.back());
+  for (const int64_t next : sizes.subspan(1)) {
+    const Dim in_block = context.dim(next / sizes.back()), blocks_of_size = context.floor_divide(units, in_block);
+    if (blocks_of_size.constant() == 0) continue;
+    blocks.push_back({next, begin, blocks_of_size, exact});
+    begin = context.add(begin, context.multiply(blocks_of_size, context.dim(next)));
+    units = context.subtract(units, context.multiply(blocks_of_size, in_block));
+  }
+  return blocks;
+}
+
 // Whether points may be computed twice: the loop contains one stage, which assigns and reads nothing that it writes.
 Status computes_again(const TypeContext& context, const For& loop, const Stage& stage) {
   size_t stages = 0;
@@ -99,7 +118,7 @@ Status computes_again(const TypeContext& context, const For& loop, const Stage& 
 }  // namespace
 
 Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop,
-                         std::span<const int64_t> factors, bool overlaps) {
+                         std::span<const int64_t> factors, SplitEnd end) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   for (size_t i = 0; i < factors.size(); ++i) {
@@ -113,13 +132,20 @@ Expected<Function> split(TypeContext& context, Function function, Symbol stage, 
     return error(fmt::format("the loop '{}' has a loop kind already", context.name(loop)), {},
                  "split the loop before its kind is set");
   const DimProver prover(context, bounds_of(*path, *step));
-  if (overlaps) {
+  if (end == SplitEnd::kOverlap) {
     TENON_TRY(computes_again(context, target, path->stage()));
     if (factors.size() != 1 || prover.less_equal(context.dim(factors[0]), target.extent) != Answer::kYes)
       return error(fmt::format("overlapping blocks must be of one size, at most that of '{}'", context.name(loop)));
   }
-  const std::vector<Blocks> blocks = overlaps ? overlapping_blocks(context, prover, target.extent, factors[0])
-                                              : blocks_of(context, prover, target.extent, factors);
+  if (end == SplitEnd::kRound) {
+    const bool units = factors.size() > 1 &&
+                       std::ranges::all_of(factors, [&](int64_t factor) { return factor % factors.back() == 0; });
+    if (!units) return error("rounded blocks must be of several sizes, all of them multiples of the last one");
+  }
+  const std::vector<Blocks> blocks = end == SplitEnd::kOverlap
+                                         ? overlapping_blocks(context, prover, target.extent, factors[0])
+                                     : end == SplitEnd::kRound ? rounded_blocks(context, prover, target.extent, factors)
+                                                               : blocks_of(context, prover, target.extent, factors);
   if (!blocks.back().exact) TENON_TRY(all_guardable(context, function, target.body, loop));
   const Symbol outer = fresh(context, function, fmt::format("{}0", context.name(loop)));
   const Symbol inner = fresh(context, function, fmt::format("{}1", context.name(loop)));

@@ -12,10 +12,15 @@
 
 namespace tenon::compiler::loop {
 
+// How the iterations end that are no whole blocks of the first factor.
+enum class SplitEnd : uint8_t {
+  kFit,      // as many blocks of each following factor as fit; the last ones have guards
+  kOverlap,  // a block of the one factor's size computes points of the block before it again
+  kRound,    // rounded up to a multiple of the last factor, in as few blocks as possible, which all have guards
+};
 // No factor exceeds the one before; each but the first one makes a copy of the loop for iterations that remain.
-// `overlaps`: instead, a last block of the one factor's size computes points of the block before it again.
 Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop,
-                         std::span<const int64_t> factors, bool overlaps = false);
+                         std::span<const int64_t> factors, SplitEnd end = SplitEnd::kFit);
 Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
 Expected<Function> skew(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
 Expected<Function> reorder(TypeContext& context, Function function, Symbol stage, std::span<const Symbol> loops);

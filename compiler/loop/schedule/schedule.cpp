@@ -65,12 +65,14 @@ constexpr Primitive kPrimitives[] = {
     {"split", "a stage, a loop and factors", 3, 16,
      [](const Arguments& arguments, Function function) -> Expected<Function> {
        std::vector<int64_t> factors;
-       const bool overlaps = arguments.tokens.back() == "overlap";
-       for (size_t i = 2; i < arguments.size() - (overlaps ? 1 : 0); ++i) {
+       const SplitEnd end = arguments.tokens.back() == "overlap" ? SplitEnd::kOverlap
+                            : arguments.tokens.back() == "round" ? SplitEnd::kRound
+                                                                 : SplitEnd::kFit;
+       for (size_t i = 2; i < arguments.size() - (end != SplitEnd::kFit ? 1 : 0); ++i) {
          TENON_TRY_ASSIGN(factor, arguments.integer(i, "factor"));
          factors.push_back(*factor);
        }
-       return split(arguments.context, std::move(function), arguments.name(0), arguments.name(1), factors, overlaps);
+       return split(arguments.context, std::move(function), arguments.name(0), arguments.name(1), factors, end);
      }},
     {"fuse", "a stage and two loops", 3, 3,
      [](const Arguments& arguments, Function function) {

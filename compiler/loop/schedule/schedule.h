@@ -7,16 +7,17 @@
 //
 //   split(S, I, 8)              I -> I0 (outer), I1 (inner, 8 points). If 8 may not divide the size, the stages inside
 //                               get guards.
-//   split(S, I, 14, 8, 1)       with several factors: blocks of 14 iterations, of the remaining ones as many blocks of
-//   8
-//                               as fit, and so on, each in a copy of the loop with stages S, S_1, S_2.
+//   split(S, I, 14, 8, 1)       with several factors: blocks of 14 iterations, of the remaining ones as many blocks
+//                               of 8 as fit, and so on, each in a copy of the loop with stages S, S_1, S_2.
 //   split(S, I, 8, overlap)     all blocks have 8 iterations; the last one, in S_1, ends with I, and computes points of
 //                               the one before again. S is the only stage in I, and reads nothing that it writes.
+//   split(S, I, 32, 32, 16, round)
+//                               blocks of 32 iterations; the remaining ones, rounded up to a multiple of 16, are as
+//                               few blocks of 32 and 16 as possible, whose stages have guards.
 //   fuse(S, I, J)               I and J, the only statement in I, become one loop I_J.
 //   reorder(S, I, J, ...)       permutes these loops, so that they are nested in this order, the first outermost.
-//   skew(S, I, J)               I, which contains J alone, becomes a loop I_J over the diagonals I + J. With guards,
-//   the
-//                               stage S computes the points of I.
+//   skew(S, I, J)               I, which contains J alone, becomes a loop I_J over the diagonals I + J. With
+//                               guards, the stage S computes the points of I.
 //   mark(S, I, parallel)        sets the loop kind: parallel, vector, unroll or serial. Iterations of parallel and
 //                               vector loops are independent; vector and unroll loops have a constant extent.
 //   inline(S)                   the values of S are computed where they are read; its buffer is removed.

@@ -308,6 +308,17 @@ TEST(Primitives, OverlappingBlocksComputeTheLastPointsAgain) {
   EXPECT_EQ(scheduled(kLinear, {"split(y, j, 8, overlap)"}, linear_params()).find("y_1"), std::string::npos);
 }
 
+// 21 rows are one whole block of 8, and the remaining 5, rounded up to 8, another one.
+TEST(Primitives, RoundedBlocksCoverTailsByFewBlocks) {
+  const std::string text = scheduled(kLinear, {"split(y, i, 8, 8, 4, round)"}, linear_params());
+  for (const std::string_view loop : {"for i0 in (n // 8) {", "for i0 in ((n + 3) // 8 - n // 8) {"})
+    EXPECT_NE(text.find(loop), std::string::npos) << text;
+  EXPECT_NE(text.find("y_2"), std::string::npos) << text;
+  // Whole blocks have no guard; nor has any where the last factor divides the loop.
+  EXPECT_EQ(text.find("where"), text.find("where", text.find("y_1"))) << text;
+  EXPECT_EQ(scheduled(kLinear, {"split(y, j, 16, 16, 8, round)"}, linear_params()).find("where"), std::string::npos);
+}
+
 constexpr std::string_view kPaddedSum =
     R"(loop @padded[n](%x: Tensor[(n, 9), i32]) -> (%y: Tensor[(n, 9), i32]) {
   for i in (n) { for j in (9) { for k in (3) {
@@ -425,6 +436,8 @@ TEST(Primitives, RefuseWithTheReason) {
       {kLinear, {}, "split(y, i, 4, overlap)", "overlapping blocks must be of one size, at most that of 'i'"},
       {kLinear, {}, "split(y, j, 16, 8, overlap)", "overlapping blocks must be of one size"},
       {kLinear, {}, "split(y, j, overlap)", "overlapping blocks must be of one size"},
+      {kLinear, {}, "split(y, j, 8, round)", "rounded blocks must be of several sizes"},
+      {kLinear, {}, "split(y, j, 8, 3, round)", "all of them multiples of the last one"},
       {kGemm, {}, "skew(dot, i, k)", "the loop 'k' is not the only statement in 'i'"},
       {kGemm, {"mark(dot, j, parallel)"}, "skew(dot, i, j)", "the loop 'j' is parallel"},
       {kGemm, {"split(dot, k, 4)"}, "skew(dot, k0, k1)", "are both loops of a reduction"},
