@@ -186,11 +186,13 @@ class ProductTemplate {
   Status make_blocks() {
     std::vector<Symbol> loops = loops_of(product_.results);
     const size_t first = loops.size() - 2;  // the batch is before it
+    // The loops over lines of the batch are inside of the outer blocks.
+    const size_t lines = product_.order ? product_.order->lines : 0, outermost = first - lines;
     double sums = count(terms_);
     for (const Symbol loop : loops) sums *= count(extent_of(product_.results, loop));
     // The steps of a scan are too short for threads, which would mostly wait for each other.
     bool parallel = sums >= kParallelTerms && !is_step_;
-    for (size_t i = 0; i < first && parallel; ++i) {
+    for (size_t i = 0; i < outermost && parallel; ++i) {
       const Dim images = extent_of(product_.results, loops[i]);
       // An unknown batch is one image more often than not: rows of which there may be many keep the threads busy.
       const bool has_rows = i + 1 < first || rows_in_blocks().constant().value_or(kTasks) >= kTasks;
@@ -200,8 +202,6 @@ class ProductTemplate {
       parallel = false;
     }
     const bool rows_first = selects_rows_outer();
-    // The loops over lines of the batch are inside of the outer blocks.
-    const size_t lines = product_.order ? product_.order->lines : 0, outermost = first - lines;
     std::vector<Symbol> order(loops.begin() + static_cast<ptrdiff_t>(outermost), loops.end());
     if (!rows_first) std::swap(order[lines], order[lines + 1]);
     std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(lines), order.end() - 1);
