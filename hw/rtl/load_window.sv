@@ -52,12 +52,12 @@ module load_window #(
   logic                  enough_q;    // avail_q is a vector, and the window begins with it or inside it
   logic                  over_q;      // without another beat the vector has all of its bytes
   logic                  fits_q;      // next_avail_q is no more than a unit; unknown at a row's start
-  logic [BeatShift-1:0]  next_offset;
+  logic [BeatShift-1:0]  row_after;
   logic [CountWidth-1:0] count_q;
   logic                  whole;
   logic [UnitBytes-1:0]  in_row, data_bytes;
 
-  logic                  present, have_all, emit, last_vector, last_row, next_row, finish, take;
+  logic                  present, start_present, have_all, few_beats, emit, last_vector, last_row, next_row, finish, take;
   logic [CountWidth-1:0] drop, kept, emit_keeps, wait_keeps;
 
   // Of `count` bytes those from the last `bytes` on, and those before them; `excess` is count - bytes.
@@ -94,18 +94,19 @@ module load_window #(
     .take_i    (take_next),
     .cmd_i     (next_q),
     .next_i    (next_row),
-    .move_i    (emit | take_next),
+    .move_i    (move_q),
     .end_i     (finish),
     .vector_i  (emit),
     .beat_i    (take),
     .ahead_i   ('0),  // follows from `avail` here
-    .next_offset_o(next_offset),
+    .row_after_o(row_after),
     .valid_o   (valid),
     .cmd_o     (cmd),
     .present_o (present),
+    .start_present_o(start_present),
     .last_row_o(last_row),
     .no_beat_o (have_all),
-    .few_beats_o(),
+    .few_beats_o(few_beats),
     .no_vector_o (),
     .few_vectors_o(last_vector),  // the row ends with it
     .ahead_o   (),
@@ -116,20 +117,41 @@ module load_window #(
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  // The bytes of the vector have come, or will never come.
-  assign emit      = valid & (~present | enough_q | (have_all & over_q));
+  // The bytes of the vector have come, or will never come: a register, and so is the enable of the cursor's counters,
+  // which may count while no command is in progress.
+  logic emit_q, move_q, next_emit, next_valid;
+  assign next_valid = take_next | (valid & ~finish);
+  assign next_emit  = take_next | next_row ? ~start_present | start_enough :
+                      valid & ~finish & (~present | row_enough | ((take ? few_beats : have_all) & row_over));
+  assign emit       = emit_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {emit_q, move_q} <= 2'b01;
+    else if (clear_i) {emit_q, move_q} <= 2'b01;
+    else {emit_q, move_q} <= {next_emit, next_emit | ~next_valid};
+  end
+  // A copy for the registers of the vector that moves; `keep` leaves synthesis no merging.
+  logic emit_moves_q;
+  (* keep *) always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) emit_moves_q <= 1'b0;
+    else if (clear_i) emit_moves_q <= 1'b0;
+    else emit_moves_q <= next_emit;
+  end
   assign next_row  = emit & last_vector & ~last_row;
   assign finish    = emit & last_vector & last_row;
-  assign take_next = next_valid_q & ~valid;  // a cycle after the end of the last one: on no path with it
+  assign take_next = next_ready_q & ~valid;  // a cycle after the end of the last one: on no path with it
 
   assign room_o = ~next_valid_q;
+  // A command waits a cycle at least, in which the bytes of its first row are counted. Its first beat is not there yet.
+  logic                         next_ready_q;
+  logic signed [AvailWidth-1:0] take_avail_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) next_valid_q <= 1'b0;
-    else if (clear_i) next_valid_q <= 1'b0;
-    else next_valid_q <= accept_i | (next_valid_q & ~take_next);
+    if (!rst_ni) {next_valid_q, next_ready_q} <= 2'b00;
+    else if (clear_i) {next_valid_q, next_ready_q} <= 2'b00;
+    else {next_valid_q, next_ready_q} <= {accept_i | (next_valid_q & ~take_next), next_valid_q & ~take_next};
   end
   always_ff @(posedge clk_i) begin
     if (accept_i) next_q <= cmd_i;
+    if (next_valid_q) take_avail_q <= begins(next_q.left, next_q.addr[BeatShift-1:0]);
   end
 
   // Drop what no later vector needs, then append.
@@ -141,13 +163,8 @@ module load_window #(
   assign wait_keeps  = keep(avail_q, count_q, wait_excess);
   assign kept       = emit ? emit_keeps : wait_keeps;
   assign drop       = emit ? leave(next_avail_q, count_q, emit_excess) : leave(avail_q, count_q, wait_excess);
-  // While beats are left, a vector is emitted if it has enough bytes, and leaves room for a beat if no more than a unit
-  // is kept. One that waits for bytes leaves it; one that waits until the bytes before it are dropped may have more than a
-  // unit in a wide beat.
-  assign beat_ready_o = valid & present & ~have_all &
-                        (enough_q ? fits_q | count_q <= CountWidth'(UnitBytes) :
-                                    BeatBytes <= UnitBytes | ~precedes_q | avail_q <= Unit);
-  assign take       = beat_valid_i & beat_ready_o;
+  assign beat_ready_o = open_q;
+  assign take         = beat_valid_i & beat_ready_o;
 
   localparam logic signed [AvailWidth-1:0] Beat = AvailWidth'(BeatBytes);
   logic signed [AvailWidth-1:0] x_step, next_x_step;
@@ -160,9 +177,9 @@ module load_window #(
   logic next_fits, next_beat_fits, after_fits, after_beat_fits;
   assign x_step          = AvailWidth'($signed({5'd0, cmd.x_step}));
   assign next_x_step     = AvailWidth'($signed({5'd0, next_q.x_step}));
-  assign take_avail      = begins(next_q.left, next_q.addr[BeatShift-1:0]);
+  assign take_avail      = take_avail_q;
   assign take_next_avail = take_avail - next_x_step;
-  assign row_avail       = begins(cmd.left, next_offset);
+  assign row_avail       = row_avail_q;
   assign row_next_avail  = row_avail - x_step;
   assign avail           = emit ? next_avail_q : avail_q;
   assign avail_fills      = fills(avail_q, cmd.unit_bytes);
@@ -173,6 +190,36 @@ module load_window #(
   assign next_beat_fits   = next_avail_q <= Unit - Beat;
   assign after_fits       = next_avail_q <= after_unit_q;
   assign after_beat_fits  = next_avail_q <= after_beat_unit_q;
+  // Whether a row begins with a vector that has its bytes, and what is known of the next vector otherwise.
+  logic start_enough, row_enough, row_over;
+  assign start_enough = take_next ? fills(take_avail, next_q.unit_bytes) : fills(row_avail, cmd.unit_bytes);
+  assign row_over     = ~take | ~avail[AvailWidth-1];
+  assign row_enough   = ~avail[AvailWidth-1] &
+                        (take ? (enough_q ? next_beat_fills : avail_beat_fills) : (emit ? next_fills : avail_fills));
+  // While beats are left, a vector is emitted if it has enough bytes, and leaves room for a beat if no more than a unit
+  // is kept. One that waits for bytes leaves it; one that waits until the bytes before it are dropped may have more than a
+  // unit in a wide beat. A row begins with an empty window. Readiness is a register as well, so that a beat is taken early
+  // in the cycle.
+  localparam int NarrowBeat = BeatBytes <= UnitBytes ? BeatBytes : UnitBytes + 1;
+  logic open_q, next_open, row_fits, row_count_fits, row_waits;
+  assign row_fits       = take ? (enough_q ? after_beat_fits : next_beat_fits) : (emit ? after_fits : next_fits);
+  assign row_count_fits = take ? kept + CountWidth'(NarrowBeat) <= CountWidth'(UnitBytes) : kept <= CountWidth'(UnitBytes);
+  assign row_waits      = BeatBytes <= UnitBytes | ~take | ~avail[AvailWidth-1] |
+                          (emit ? next_beat_fits : avail_q <= Unit - Beat);
+  assign next_open      = take_next | next_row ? start_present :
+                          valid & ~finish & present & ~(take ? few_beats : have_all) &
+                          (row_enough ? row_fits | row_count_fits : row_waits);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) open_q <= 1'b0;
+    else if (clear_i) open_q <= 1'b0;
+    else open_q <= next_open;
+  end
+  // Of the next row: a register, as its first byte is, from which it follows.
+  logic signed [AvailWidth-1:0] row_avail_q;
+  always_ff @(posedge clk_i) begin
+    if (take_next) row_avail_q <= take_avail;
+    else if (valid) row_avail_q <= begins(cmd.left, row_after);
+  end
   // The bounds of these comparisons, so that none waits for a sum.
   logic signed [AvailWidth-1:0] short_q, after_unit_q, after_beat_unit_q;
   always_ff @(posedge clk_i) begin
@@ -189,17 +236,16 @@ module load_window #(
       avail_q      <= take_next ? take_avail : row_avail;
       next_avail_q <= take_next ? take_next_avail : row_next_avail;
       precedes_q   <= take_next ? take_avail[AvailWidth-1] : row_avail[AvailWidth-1];
-      enough_q     <= take_next ? fills(take_avail, next_q.unit_bytes) : fills(row_avail, cmd.unit_bytes);
+      enough_q     <= start_enough;
       fits_q       <= 1'b0;  // nothing is kept of the row before
     end else begin
       avail_q      <= take ? (enough_q ? next_beat : avail_beat) : avail;
       next_avail_q <= take ? (enough_q ? after_beat : next_beat) : (emit ? after : next_avail_q);
-      fits_q       <= take ? (enough_q ? after_beat_fits : next_beat_fits) : (emit ? after_fits : next_fits);
+      fits_q       <= row_fits;
       // What the vector does not need is dropped: more than avail_q remains only where avail_q is negative.
       precedes_q   <= avail[AvailWidth-1];
-      over_q       <= ~take | ~avail[AvailWidth-1];
-      enough_q     <= ~avail[AvailWidth-1] &
-                      (take ? (enough_q ? next_beat_fills : avail_beat_fills) : (emit ? next_fills : avail_fills));
+      over_q       <= row_over;
+      enough_q     <= row_enough;
     end
   end
 
@@ -208,7 +254,7 @@ module load_window #(
       unit_q  <= next_q.unit;
       error_q <= 1'b0;
     end else begin
-      if (emit) unit_q <= unit_q + 23'd1;
+      if (emit_moves_q) unit_q <= unit_q + 23'd1;
       if (take & beat_error_i) error_q <= 1'b1;
     end
     if (take_next | next_row) count_q <= '0;
@@ -242,7 +288,7 @@ module load_window #(
       move_kept_q <= kept;
       move_beat_q <= beat_data_i;
     end
-    if (emit) begin
+    if (emit_moves_q) begin
       move_whole_q  <= whole;
       move_mem_q    <= cmd.mem;
       move_unit_q   <= unit_q;
@@ -313,6 +359,10 @@ module load_window #(
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni & valid) begin
+      AVectorIsEmittedWithItsBytes: assert (emit == (~present | enough_q | (have_all & over_q)));
+      ABeatIsTakenWithRoomForIt: assert (open_q == (present & ~have_all &
+                                                    (enough_q ? fits_q | count_q <= CountWidth'(UnitBytes) :
+                                                     BeatBytes <= UnitBytes | ~precedes_q | avail_q <= Unit)));
       EveryFlagAgreesWithItsCount: assert (precedes_q == (avail_q < $signed(AvailWidth'(count_q))) &
                                                enough_q == (~precedes_q & avail_fills) & (!fits_q | next_fits) &
                                                over_q == (~precedes_q | count_q == '0));

@@ -20,7 +20,7 @@ module row_cursor #(
   // verilator lint_off UNUSEDSIGNAL
   input  logic signed [19:0]   ahead_i,    // next value of ahead_o within a row, in AHEAD_BITS
   // verilator lint_on UNUSEDSIGNAL
-  output logic [BeatShift-1:0] next_offset_o,  // with next: the first byte of that row in its beat
+  output logic [BeatShift-1:0] row_after_o,   // the first byte of the next row in its beat, a cycle before next at least
   // The command in progress.
   output logic                 valid_o,
   // verilator lint_off UNUSEDSIGNAL
@@ -28,6 +28,7 @@ module row_cursor #(
   // verilator lint_on UNUSEDSIGNAL
   // The row.
   output logic                 present_o,  // it has bytes in DRAM
+  output logic                 start_present_o, // with take and next: the row that begins has
   output logic                 last_row_o,
   output logic                 no_beat_o,  // is left to move
   output logic                 few_beats_o,   // one or none
@@ -45,13 +46,13 @@ module row_cursor #(
   localparam int EndWidth  = tenon_pkg::END_BITS + 1;
   localparam int BeatWidth = tenon_pkg::LENGTH_BITS + 2;
   localparam int RowWidth  = tenon_pkg::ROW_BITS + 1;
-  localparam int VectorWidth = tenon_pkg::VECTOR_BITS + 1;
 
   logic                 valid_q;
   dma_pkg::dma_cmd_t    cmd_q;
-  // Counters hold two less than they count, so that the sign tells one and none from more.
+  // Counters of rows and beats hold two less than they count, so that the sign tells one and none from more.
   logic [RowWidth-1:0]    rows_q;  // from this one on
-  logic [VectorWidth-1:0] vectors_q;
+  logic [tenon_pkg::VECTOR_BITS-1:0] vectors_q;
+  logic                   one_vector_q, few_vectors_q;  // a row has one; one or none is left
   logic                   present_q;
   logic [7:0]           top_q;           // absent rows from this one on
   logic [tenon_pkg::ROW_BITS-1:0] source_q;  // rows with bytes from this one on, while top is 0
@@ -70,7 +71,7 @@ module row_cursor #(
   assign no_beat_o    = no_beat_q;
   assign few_beats_o  = beats_q[BeatWidth-1];
   assign no_vector_o  = no_vector_q;
-  assign few_vectors_o = vectors_q[VectorWidth-1];
+  assign few_vectors_o = few_vectors_q;
   assign ahead_o    = 20'(ahead_q);
 
   // Its beats, rounded up, less two, of a row that begins; and `ahead` there. The first row of the next command and the
@@ -85,20 +86,24 @@ module row_cursor #(
     row_ahead = tenon_pkg::AHEAD_BITS'(20'(offset) - (left[17] ? 20'd0 : {2'd0, left}));
   endfunction
 
-  logic                 start, take_present, next_present;
+  logic                 start, take_one, take_present, next_present;
   logic [BeatWidth-1:0] take_beats, next_beats;
-  logic [BeatShift-1:0] take_offset, next_offset;
+  logic [BeatShift-1:0] take_offset, next_offset_q;
   logic [tenon_pkg::AHEAD_BITS-1:0] take_ahead, next_ahead;
   assign start         = take_i | next_i;
+  assign take_one      = cmd_i.vectors[tenon_pkg::VECTOR_BITS-1:0] == tenon_pkg::VECTOR_BITS'(1);
   assign take_present  = cmd_i.top == 8'd0 & cmd_i.source_rows != 17'd0;
   assign take_offset   = cmd_i.addr[BeatShift-1:0];
   assign take_beats    = row_beats(take_present, cmd_i.len, take_offset);
   assign take_ahead    = row_ahead(cmd_i.left, take_offset);
   assign next_present  = top_q <= 8'd1 & ~(present_q ? one_source_q : no_source_q);
-  assign next_offset   = present_q ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
-  assign next_beats    = row_beats(next_present, cmd_q.len, next_offset);
-  assign next_ahead    = row_ahead(cmd_q.left, next_offset);
-  assign next_offset_o = next_offset;
+  assign start_present_o = take_i ? take_present : next_present;
+  assign next_beats    = row_beats(next_present, cmd_q.len, next_offset_q);
+  assign next_ahead    = row_ahead(cmd_q.left, next_offset_q);
+  // A row with bytes takes two cycles or more, and the next row's first byte is in its beat what this one's is after a
+  // row without: so it is a register.
+  assign row_after_o = present_q ? row_offset_q + cmd_q.y_step[BeatShift-1:0] : row_offset_q;
+  always_ff @(posedge clk_i) next_offset_q <= take_i ? take_offset : row_after_o;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
@@ -108,10 +113,11 @@ module row_cursor #(
 
   always_ff @(posedge clk_i) begin
     if (take_i) begin
-      cmd_q    <= cmd_i;
-      rows_q   <= RowWidth'({1'b0, cmd_i.rows} - 18'd2);
-      top_q    <= cmd_i.top;
-      source_q <= tenon_pkg::ROW_BITS'(cmd_i.source_rows);
+      cmd_q        <= cmd_i;
+      one_vector_q <= take_one;
+      rows_q       <= RowWidth'({1'b0, cmd_i.rows} - 18'd2);
+      top_q        <= cmd_i.top;
+      source_q     <= tenon_pkg::ROW_BITS'(cmd_i.source_rows);
       {no_source_q, one_source_q} <= {cmd_i.source_rows == 17'd0, cmd_i.source_rows == 17'd1};
     end else if (next_i) begin
       rows_q <= rows_q - 1'b1;
@@ -122,19 +128,23 @@ module row_cursor #(
       end
     end
     if (start) begin
-      present_q    <= take_i ? take_present : next_present;
-      row_offset_q <= take_i ? take_offset : next_offset;
+      present_q    <= start_present_o;
+      row_offset_q <= take_i ? take_offset : next_offset_q;
     end
     if (move_i) begin
-      vectors_q <= start ? {1'b0, take_i ? cmd_i.vectors[tenon_pkg::VECTOR_BITS-1:0] :
-                                  cmd_q.vectors[tenon_pkg::VECTOR_BITS-1:0]} - VectorWidth'(2) : vectors_q - 1'b1;
-      low_q     <= start ? (take_i ? EndWidth'({{17{cmd_i.left[17]}}, cmd_i.left}) :
-                                     EndWidth'({{17{cmd_q.left[17]}}, cmd_q.left})) : low_q - $signed(EndWidth'(cmd_q.x_step));
-      high_q    <= start ? (take_i ? EndWidth'({cmd_i.row_end[33], cmd_i.row_end}) :
-                                     EndWidth'({cmd_q.row_end[33], cmd_q.row_end})) : high_q - $signed(EndWidth'(cmd_q.x_step));
+      // Only one of the values is a difference, so that the counter does not wait for the selection.
+      vectors_q     <= start ? (take_i ? cmd_i.vectors[tenon_pkg::VECTOR_BITS-1:0] :
+                                         cmd_q.vectors[tenon_pkg::VECTOR_BITS-1:0]) : vectors_q - 1'b1;
+      few_vectors_q <= start ? (take_i ? take_one : one_vector_q) : vectors_q <= tenon_pkg::VECTOR_BITS'(2);
+      low_q         <= start ? (take_i ? EndWidth'({{17{cmd_i.left[17]}}, cmd_i.left}) :
+                                         EndWidth'({{17{cmd_q.left[17]}}, cmd_q.left})) :
+                               low_q - $signed(EndWidth'(cmd_q.x_step));
+      high_q        <= start ? (take_i ? EndWidth'({cmd_i.row_end[33], cmd_i.row_end}) :
+                                         EndWidth'({cmd_q.row_end[33], cmd_q.row_end})) :
+                               high_q - $signed(EndWidth'(cmd_q.x_step));
     end
     // A row that is present has a beat.
-    if (start) no_beat_q <= ~(take_i ? take_present : next_present);
+    if (start) no_beat_q <= ~start_present_o;
     else if (beat_i) no_beat_q <= few_beats_o;
     if (start) no_vector_q <= 1'b0;
     else if (vector_i) no_vector_q <= few_vectors_o;
@@ -169,12 +179,14 @@ module row_cursor #(
     end
     if (rst_ni & valid_q) begin
       EveryFlagAgreesWithItsCount: assert (no_beat_q == (beats_q[BeatWidth-1] & ~beats_q[0]) &
-                                           no_vector_q == (vectors_q[VectorWidth-1] & ~vectors_q[0]) &
+                                           no_vector_q == (vectors_q == '0) &
+                                           few_vectors_q == (vectors_q <= tenon_pkg::VECTOR_BITS'(1)) &
                                            no_source_q == (source_q == '0) &
                                            one_source_q == (source_q == tenon_pkg::ROW_BITS'(1)));
     end
     if (rst_ni & next_i) begin
       ARowFollowsOneThatIsNotTheLast: assert (valid_q & ~last_row_o & ~take_i);
+      TheFirstByteOfTheNextRowIsKnown: assert (next_offset_q == row_after_o);
       NoBeatIsLeftToTheNextRow: assert (no_beat_o | (beat_i & few_beats_o));
     end
     if (rst_ni & (take_i | next_i | vector_i | (move_i & valid_q))) begin

@@ -132,10 +132,11 @@ module store_window #(
     .vector_i  (merge),
     .beat_i    (flush),
     .ahead_i   (merge ? ahead_merged : ahead_flushed),
-    .next_offset_o(),
+    .row_after_o (),
     .valid_o   (valid),
     .cmd_o     (cmd),
     .present_o (),  // rows without bytes have no beats
+    .start_present_o(),
     .last_row_o(last_row),
     .no_beat_o (no_beat),
     .few_beats_o(few_beats),

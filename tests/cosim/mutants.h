@@ -121,8 +121,10 @@ inline constexpr Mutant kMutants[] = {
     {"an instruction starts with another one's error", "sequencer.sv", "& ~done_error & ~error_valid_o;",
      "& (~(done_error | error_valid_o) | $M);", "not done after|NothingStartsAfterAStop"},
     // Loads.
-    {"the window takes a beat without room", "load_window.sv", "fits_q | count_q <= CountWidth'(UnitBytes) :",
-     "fits_q | $M | count_q <= CountWidth'(UnitBytes) :", "TheWindowHasRoomForABeat"},
+    {"the window takes a beat without room", "load_window.sv", "row_fits | row_count_fits : row_waits",
+     "row_fits | $M | row_count_fits : row_waits", "ABeatIsTakenWithRoomForIt|TheWindowHasRoomForABeat"},
+    {"a vector is emitted without its bytes", "load_window.sv", "(~present | row_enough | (",
+     "(~present | row_enough | $M | (", "AVectorIsEmittedWithItsBytes|ACommandLeavesNoBeatToTheNextOne|differ"},
     {"a row leaves a beat to the next one", "row_cursor.sv", "- (34'(BeatBytes) + 34'd1)",
      "- (($M ? 34'd0 : 34'(BeatBytes)) + 34'd1)",
      "ABeatBelongsToItsRow|NoBeatIsLeftToTheNextRow|not done after|deadlock|differ"},
