@@ -37,7 +37,7 @@ module store_window #(
   localparam int BeatShift = $clog2(BeatBytes);
   localparam int Window    = UnitBytes + BeatBytes;  // bytes
   localparam int SkipBits  = $clog2(UnitBytes);
-  localparam int UnitSlots = 3;  // units read ahead
+  localparam int UnitSlots = 4;  // units read ahead
   localparam int BeatSlots = 4;  // beats that the write port has not taken
   localparam logic [2:0] AllRoom = 3'(BeatSlots);
 
@@ -53,12 +53,13 @@ module store_window #(
   logic [15:0]            read_addr_q;
   logic                   read_more_q;  // read_left_q is not 0
   logic                   reading_q;  // data of a granted read is on st_rdata_i
-  logic [1:0]             space_q;    // free slots, without those reserved by reads in flight
+  logic                   read_q;     // and a cycle later in a register, since a scratchpad's output is slow
+  logic [2:0]             space_q;    // free slots, without those reserved by reads in flight
   logic                   data_valid, merge, read;
   logic                   unit_push_ready;  // always 1, as space_q counts
-  logic [UnitBytes*8-1:0] data;
+  logic [UnitBytes*8-1:0] data, read_data_q;
 
-  assign st_req_o  = valid & read_more_q & space_q != 2'd0 & ~halt_i;
+  assign st_req_o  = valid & read_more_q & space_q != 3'd0 & ~halt_i;
   assign st_acc_o  = cmd.mem == tenon_pkg::MEM_ACC;
   assign st_addr_o = read_addr_q;
   assign read      = st_req_o & st_gnt_i;
@@ -70,9 +71,9 @@ module store_window #(
     .clk_i,
     .rst_ni,
     .clear_i,
-    .push_valid_i(reading_q),
+    .push_valid_i(read_q),
     .push_ready_o(unit_push_ready),
-    .push_data_i (st_rdata_i),
+    .push_data_i (read_data_q),
     .pop_valid_o (data_valid),
     .pop_ready_i (merge),
     .pop_data_o  (data)
@@ -80,15 +81,18 @@ module store_window #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      reading_q <= 1'b0;
-      space_q   <= 2'(UnitSlots);
+      {reading_q, read_q} <= 2'b00;
+      space_q             <= 3'(UnitSlots);
     end else if (clear_i) begin
-      reading_q <= 1'b0;
-      space_q   <= 2'(UnitSlots);
+      {reading_q, read_q} <= 2'b00;
+      space_q             <= 3'(UnitSlots);
     end else begin
-      reading_q <= read;
-      space_q   <= space_q - 2'(read) + 2'(merge);
+      {reading_q, read_q} <= {read, reading_q};
+      space_q             <= space_q - 3'(read) + 3'(merge);
     end
+  end
+  always_ff @(posedge clk_i) begin
+    if (reading_q) read_data_q <= st_rdata_i;
   end
   always_ff @(posedge clk_i) begin
     if (start_i) begin
@@ -300,7 +304,7 @@ module store_window #(
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
-    if (rst_ni & reading_q) begin
+    if (rst_ni & read_q) begin
       AUnitFromTheScratchpadFindsRoom: assert (unit_push_ready);
     end
     if (rst_ni & move_flush_q) begin
@@ -313,7 +317,7 @@ module store_window #(
     end
     if (rst_ni & finish_i) begin
       ACommandEndsWithAllBeatsSent: assert (room_q == 3'(BeatSlots) | halt_i);
-      ACommandEndsWithAllUnitsRead: assert (read_left_q == '0 & ~reading_q & ~data_valid);
+      ACommandEndsWithAllUnitsRead: assert (read_left_q == '0 & ~reading_q & ~read_q & ~data_valid);
     end
   end
   // verilator lint_on SYNCASYNCNET

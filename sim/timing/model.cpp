@@ -12,7 +12,7 @@ Parameters Parameters::of(const spec::Config& config) const {
   p.beat -= 2;
   p.decode -= 1;
   p.gemm_pipeline -= 1;
-  p.store_pipeline -= 2;
+  p.store_pipeline -= 3;
   p.store_done = 0;
   p.launch -= 2;
   return p;

@@ -36,7 +36,7 @@ struct Parameters {
   int gemm_pipeline = 8;   // from the last step to done
   int alu_pipeline = 4;
   int rq_pipeline = 11;
-  int store_pipeline = 7;  // from a store's start to its first beat
+  int store_pipeline = 8;  // from a store's start to its first beat
   int store_done = 1;      // from the last response to done
   int open_writes = 6;     // write bursts that the store unit keeps open
   int launch = 3;          // from ap_start to the first address

@@ -97,8 +97,8 @@ inline constexpr Mutant kMutants[] = {
      "ALaunchIsDone"},
     {"an address has no room for its length", "write_port.sv", "assign length_ready = open_q < 4'(Bursts);",
      "assign length_ready = open_q < 4'(Bursts) | $M;", "ABurstThatBeginsFindsRoomForItsLength|differ"},
-    {"units are read without room for them", "store_window.sv", "space_q != 2'd0 & ~halt_i;",
-     "(space_q != 2'd0 | $M) & ~halt_i;", "AUnitFromTheScratchpadFindsRoom"},
+    {"units are read without room for them", "store_window.sv", "space_q != 3'd0 & ~halt_i;",
+     "(space_q != 3'd0 | $M) & ~halt_i;", "AUnitFromTheScratchpadFindsRoom"},
     // Order: tokens, sequencers, queues.
     {"a token is taken from an empty counter", "sequencer.sv", "start        = tokens_ready & space",
      "start        = (tokens_ready | $M) & space", "ATokenIsTakenOnlyFromANonzeroCounter"},
