@@ -2,8 +2,8 @@
 // cycles. Each pass reads the vector and computes BLOCK_OUT / RQ_PASSES lanes of it, and the last pass writes it.
 //
 // Stages   c  loops, indices, range check; acc and res are read
-//          d to j  the lanes (rq_lane.sv)
-//          k  out is written
+//          d to k  the lanes (rq_lane.sv)
+//          l  out is written
 // One command at a time: its parameter vector is read as it enters and stays at the output of par. While the acc port
 // is granted to another engine, c waits and the later stages drain. Completion and errors as in gemm.
 module rq (
@@ -47,7 +47,7 @@ module rq (
 
   compute_pkg::rq_cmd_t cmd_q;
   logic                 load, en, fail, c_bad;
-  logic [7:0]           work_q, last_q, bad_q;  // stages d to k; bit 0 is stage d
+  logic [8:0]           work_q, last_q, bad_q;  // stages d to l; bit 0 is stage d
 
   command_port u_port (
     .clk_i,
@@ -60,8 +60,8 @@ module rq (
     .error_o,
     .bad_i     (step & c_bad),
     .fail_o    (fail),
-    .last_i    (last_q[7]),
-    .last_bad_i(bad_q[7])
+    .last_i    (last_q[8]),
+    .last_bad_i(bad_q[8])
   );
 
   always_ff @(posedge clk_i) begin
@@ -139,21 +139,21 @@ module rq (
   assign res_re_o    = c_read & acc_gnt_i & cmd_q.residual;
   assign res_addr_o  = c_res[tenon_pkg::RES_AW-1:0];
 
-  // d to k: control.
+  // d to l: control.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       work_q <= '0;
       last_q <= '0;
       bad_q  <= '0;
     end else begin
-      work_q <= {work_q[6:0], c_work & acc_gnt_i};
-      last_q <= {last_q[6:0], step & ((c_valid & c_last & ~fail) | c_bad)};
-      bad_q  <= {bad_q[6:0], step & c_bad};
+      work_q <= {work_q[7:0], c_work & acc_gnt_i};
+      last_q <= {last_q[7:0], step & ((c_valid & c_last & ~fail) | c_bad)};
+      bad_q  <= {bad_q[7:0], step & c_bad};
     end
   end
 
   logic [tenon_pkg::OUT_AW-1:0] d_out_q, e_out_q, f_out_q, g_out_q, h_out_q, i_out_q, j_out_q,
-                                k_out_q;
+                                k_out_q, l_out_q;
   always_ff @(posedge clk_i) begin
     if (c_read & acc_gnt_i) d_out_q <= c_out[tenon_pkg::OUT_AW-1:0];
     if (work_q[0]) e_out_q <= d_out_q;
@@ -163,37 +163,39 @@ module rq (
     if (work_q[4]) i_out_q <= h_out_q;
     if (work_q[5]) j_out_q <= i_out_q;
     if (work_q[6]) k_out_q <= j_out_q;
+    if (work_q[7]) l_out_q <= k_out_q;
   end
 
   // The lanes of each stage's pass.
   logic [Lanes*32-1:0] d_acc;
-  logic [Lanes*8-1:0]  d_res, k_out;
-  logic [Lanes*64-1:0] d_par, f_par;
-  logic                k_last_pass;
+  logic [Lanes*8-1:0]  d_res, l_out;
+  logic [Lanes*64-1:0] d_par, g_par;
+  logic                l_last_pass;
   if (Passes == 1) begin : g_one_pass
     assign d_acc       = acc_rdata_i;
     assign d_res       = res_data_i;
     assign d_par       = par_data_i;
-    assign f_par       = par_data_i;
-    assign k_last_pass = 1'b1;
-    assign out_data_o  = k_out;
+    assign g_par       = par_data_i;
+    assign l_last_pass = 1'b1;
+    assign out_data_o  = l_out;
   end else begin : g_passes
-    logic [PassWidth-1:0]                             d_pass_q, e_pass_q, f_pass_q;
-    logic [7:0]                                       last_pass_q;  // stages d to k
+    logic [PassWidth-1:0]                             d_pass_q, e_pass_q, f_pass_q, g_pass_q;
+    logic [8:0]                                       last_pass_q;  // stages d to l
     logic [(tenon_pkg::BLOCK_OUT-Lanes)*8-1:0]        kept_q;       // the lanes of the passes before
     always_ff @(posedge clk_i) begin
       if (c_read & acc_gnt_i) d_pass_q <= c_pass_q;
       if (work_q[0]) e_pass_q <= d_pass_q;
       if (work_q[1]) f_pass_q <= e_pass_q;
-      last_pass_q <= {last_pass_q[6:0], c_last_pass};
-      if (work_q[7]) kept_q <= (tenon_pkg::BLOCK_OUT*8 - Lanes*8)'({k_out, kept_q} >> (Lanes * 8));
+      if (work_q[2]) g_pass_q <= f_pass_q;
+      last_pass_q <= {last_pass_q[7:0], c_last_pass};
+      if (work_q[8]) kept_q <= (tenon_pkg::BLOCK_OUT*8 - Lanes*8)'({l_out, kept_q} >> (Lanes * 8));
     end
     assign d_acc       = acc_rdata_i[d_pass_q*(Lanes*32)+:Lanes*32];
     assign d_res       = res_data_i[d_pass_q*(Lanes*8)+:Lanes*8];
     assign d_par       = par_data_i[d_pass_q*(Lanes*64)+:Lanes*64];
-    assign f_par       = par_data_i[f_pass_q*(Lanes*64)+:Lanes*64];
-    assign k_last_pass = last_pass_q[7];
-    assign out_data_o  = {k_out, kept_q};
+    assign g_par       = par_data_i[g_pass_q*(Lanes*64)+:Lanes*64];
+    assign l_last_pass = last_pass_q[8];
+    assign out_data_o  = {l_out, kept_q};
   end
 
   for (genvar l = 0; l < Lanes; l++) begin : g_lane
@@ -206,11 +208,12 @@ module rq (
       .h_en_i        (work_q[4]),
       .i_en_i        (work_q[5]),
       .j_en_i        (work_q[6]),
+      .k_en_i        (work_q[7]),
       .acc_i         (d_acc[l*32+:32]),
       .res_i         (d_res[l*8+:8]),
       .bias_i        (d_par[l*64+:32]),
       .multiplier_i  (d_par[l*64+32+:16]),
-      .shift_i       (f_par[l*64+48+:6]),
+      .shift_i       (g_par[l*64+48+:6]),
       .residual_i    (cmd_q.residual),
       .v_lo_i        (cmd_q.v_lo),
       .v_hi_i        (cmd_q.v_hi),
@@ -220,33 +223,33 @@ module rq (
       .r_zero_i      (cmd_q.r_zero),
       .r_multiplier_i(cmd_q.r_multiplier),
       .r_shift_i     (cmd_q.r_shift),
-      .out_o         (k_out[l*8+:8]),
+      .out_o         (l_out[l*8+:8]),
       .multiply_i,
       .multiplicand_i  (multiplicand_i[l*32+:32]),
       .alu_multiplier_i(multiplier_i[l*16+:16]),
       .product_o       (product_o[l*32+:32])
     );
   end
-  assign out_we_o   = work_q[7] & k_last_pass;
-  assign out_addr_o = k_out_q;
+  assign out_we_o   = work_q[8] & l_last_pass;
+  assign out_addr_o = l_out_q;
 
 `ifdef TENON_TRACE
   assign trace_index_o = cmd_q.index;
 `endif
 
   logic unused_bits;
-  assign unused_bits = ^{d_par, f_par, cmd_q, cmd_i.par_base};
+  assign unused_bits = ^{d_par, g_par, cmd_q, cmd_i.par_base};
 
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni & (|bad_q)) begin
-      AVectorInErrorHasNoEffect: assert ((work_q & bad_q) == 8'd0);
-      AnErrorIsTheLastOfItsCommand: assert ((bad_q & ~last_q) == 8'd0);
+      AVectorInErrorHasNoEffect: assert ((work_q & bad_q) == 9'd0);
+      AnErrorIsTheLastOfItsCommand: assert ((bad_q & ~last_q) == 9'd0);
     end
     if (rst_ni & multiply_i) begin
-      AluAndRequantizerNeverMultiplyTogether: assert (work_q == 8'd0);
+      AluAndRequantizerNeverMultiplyTogether: assert (work_q == 9'd0);
     end
     if (rst_ni & res_re_o) begin
       AResidualIsReadWithItsAccumulator: assert (cmd_q.residual & acc_req_o);

@@ -1,12 +1,15 @@
 // One lane of requantization (hw/spec/requantize.h), one element a cycle:
-//   d  t = acc + bias                  r - r_zero
-//   e  t * multiplier, in halves of t
-//   f  p, the sum of both products     r * r_multiplier
-//   g  p >> shift                      r >> r_shift
-//   h  clamp to v_lo, v_hi             saturate to 20 bits
-//   i  (v + w + 128) >> 8
-//   j  zero is added, clamp to lo, hi
-// Each stage's registers follow its enable. The parameters hold for a whole command.
+//   d  acc, bias, multiplier, r: the words of the memories, whose outputs are slow, and the parameters of the layer
+//   e  t = acc + bias                  r - r_zero
+//   f  t * multiplier, in halves of t
+//   g  p, the sum of both products     r * r_multiplier
+//   h  p >> shift                      r >> r_shift
+//   i  clamp to v_lo, v_hi             saturate to 20 bits
+//   j  (v + w + 128) >> 8
+//   k  zero is added, clamp to lo, hi
+// Each stage's registers follow its enable. The parameters hold for a whole command. Each lane has a copy of those of
+// the layer, since the wires from one register to the multipliers of all lanes would be longer than a cycle; `keep`
+// leaves synthesis no merging of these copies.
 module rq_lane (
   input  logic               clk_i,
   input  logic               d_en_i,
@@ -16,9 +19,10 @@ module rq_lane (
   input  logic               h_en_i,
   input  logic               i_en_i,
   input  logic               j_en_i,
+  input  logic               k_en_i,
   input  logic        [31:0] acc_i,
   input  logic        [7:0]  res_i,
-  // Parameters of the channel: bias and multiplier with d_en_i, the shift with f_en_i.
+  // Parameters of the channel: bias and multiplier with e_en_i, the shift with g_en_i.
   input  logic        [31:0] bias_i,
   input  logic        [15:0] multiplier_i,
   input  logic        [5:0]  shift_i,
@@ -33,7 +37,7 @@ module rq_lane (
   input  logic        [15:0] r_multiplier_i,
   input  logic        [4:0]  r_shift_i,
   output logic        [7:0]  out_o,
-  // The ALU's use of the multiplier; never in a cycle with e_en_i.
+  // The ALU's use of the multiplier; never in a cycle with f_en_i.
   input  logic               multiply_i,
   input  logic        [31:0] multiplicand_i,
   input  logic        [15:0] alu_multiplier_i,
@@ -41,6 +45,14 @@ module rq_lane (
 );
   /* verilator no_inline_module */
 
+  logic        [31:0] acc_q, bias_q;
+  logic        [7:0]  res_q;
+  logic        [15:0] multiplier_q;
+  logic               residual_q;
+  logic signed [11:0] v_lo_q, v_hi_q;
+  logic signed [7:0]  zero_q, lo_q, hi_q, r_zero_q;
+  logic        [15:0] r_multiplier_q;
+  logic        [4:0]  r_shift_q;
   logic signed [31:0] t_q;
   logic        [15:0] m_q;
   logic        [5:0]  shift_q;
@@ -49,7 +61,7 @@ module rq_lane (
   logic signed [47:0] p, p_q, shifted_q;
   logic signed [19:0] v_q, w_q;
   logic signed [13:0] sum_q;
-  logic signed [8:0]  r_q, e_r_q;
+  logic signed [8:0]  r_q, f_r_q;
   logic signed [24:0] r_product_q, r_shifted_q;
 
   // min(max(x, lo), hi), also if lo > hi. Functions, so that logic under an enable costs no simulation time without it.
@@ -87,9 +99,31 @@ module rq_lane (
 
   always_ff @(posedge clk_i) begin
     if (d_en_i) begin
-      t_q <= $signed(acc_i + bias_i);
-      m_q <= multiplier_i;
-      if (residual_i) r_q <= $signed({res_i[7], res_i}) - $signed({r_zero_i[7], r_zero_i});
+      acc_q        <= acc_i;
+      bias_q       <= bias_i;
+      multiplier_q <= multiplier_i;
+      if (residual_i) res_q <= res_i;
+    end
+  end
+  (* keep *) always_ff @(posedge clk_i) begin
+    if (d_en_i) begin
+      residual_q     <= residual_i;
+      v_lo_q         <= v_lo_i;
+      v_hi_q         <= v_hi_i;
+      zero_q         <= zero_i;
+      lo_q           <= lo_i;
+      hi_q           <= hi_i;
+      r_zero_q       <= r_zero_i;
+      r_multiplier_q <= r_multiplier_i;
+      r_shift_q      <= r_shift_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (e_en_i) begin
+      t_q <= $signed(acc_q + bias_q);
+      m_q <= multiplier_q;
+      if (residual_q) r_q <= $signed({res_q[7], res_q}) - $signed({r_zero_q[7], r_zero_q});
     end
   end
 
@@ -101,44 +135,44 @@ module rq_lane (
 
   // |t| * multiplier < 2^47.
   always_ff @(posedge clk_i) begin
-    if (e_en_i | multiply_i) begin
+    if (f_en_i | multiply_i) begin
       low_q  <= {16'd0, x[15:0]} * {16'd0, m};
       high_q <= 32'($signed(x[31:16]) * $signed({1'b0, m}));
     end
-    if (e_en_i & residual_i) e_r_q <= r_q;
+    if (f_en_i & residual_q) f_r_q <= r_q;
   end
 
   assign p         = $signed({high_q, 16'd0}) + $signed({16'd0, low_q});
   assign product_o = p[31:0];
 
   always_ff @(posedge clk_i) begin
-    if (f_en_i) begin
+    if (g_en_i) begin
       p_q     <= p;
       shift_q <= shift_i;
-      if (residual_i) r_product_q <= e_r_q * $signed({1'b0, r_multiplier_i});
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (g_en_i) begin
-      shifted_q <= p_q >>> shift_q;
-      if (residual_i) r_shifted_q <= r_product_q >>> r_shift_i;
+      if (residual_q) r_product_q <= f_r_q * $signed({1'b0, r_multiplier_q});
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (h_en_i) begin
-      v_q <= clamp_v(shifted_q, v_lo_i, v_hi_i);
-      w_q <= residual_i ? saturate_w(r_shifted_q) : 20'd0;
+      shifted_q <= p_q >>> shift_q;
+      if (residual_q) r_shifted_q <= r_product_q >>> r_shift_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (i_en_i) sum_q <= round_sum(v_q, w_q);
+    if (i_en_i) begin
+      v_q <= clamp_v(shifted_q, v_lo_q, v_hi_q);
+      w_q <= residual_q ? saturate_w(r_shifted_q) : 20'd0;
+    end
   end
 
   always_ff @(posedge clk_i) begin
-    if (j_en_i) out_o <= clamp_out(sum_q, zero_i, lo_i, hi_i);
+    if (j_en_i) sum_q <= round_sum(v_q, w_q);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (k_en_i) out_o <= clamp_out(sum_q, zero_q, lo_q, hi_q);
   end
 
 `ifndef SYNTHESIS

@@ -35,7 +35,7 @@ struct Parameters {
   int decode = 7;          // from an instruction's last beat to its entry into a queue
   int gemm_pipeline = 8;   // from the last step to done
   int alu_pipeline = 4;
-  int rq_pipeline = 11;
+  int rq_pipeline = 12;
   int store_pipeline = 8;  // from a store's start to its first beat
   int store_done = 1;      // from the last response to done
   int open_writes = 6;     // write bursts that the store unit keeps open

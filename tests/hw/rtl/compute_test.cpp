@@ -286,7 +286,7 @@ TEST_F(ComputeTest, RatesAreOneStepACycle) {
   ASSERT_TRUE(model.execute(rq));
   start = bench.cycle;
   ASSERT_TRUE(bench.run());
-  EXPECT_EQ(bench.rq_done.back().cycle - start, 64u + 9);
+  EXPECT_EQ(bench.rq_done.back().cycle - start, 64u + 10);
 
   load({{Memory::kUop, 0, {0, 0, 0, 0}, false}});
   ASSERT_TRUE(bench.run());
