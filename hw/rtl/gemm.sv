@@ -174,7 +174,6 @@ module gemm (
     if (!rst_ni) d_pass_q <= 3'd0;
     else if (Serial & d_mac_q & (en | ~f_whole)) d_pass_q <= d_pass_q + 3'd1;
   end
-  assign f_reads = f_work & ~f_zero & f_whole;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -216,26 +215,43 @@ module gemm (
   // Without stage h the step before is written when this one has its sum.
   assign acc_req_o   = f_reads & (Forward | Short | ~((g_work_q & g_dst_q == f_dst) | (h_work_q & h_dst_q == f_dst)));
   assign acc_raddr_o = f_dst;
+  // Its copies for the lanes of the tensor core, since the wires from one register to all of them would be longer than a
+  // cycle; `keep` leaves synthesis no merging of these copies.
+  logic [tenon_pkg::BLOCK_OUT-1:0] lane_en;
   if (Forward & ~Serial) begin : g_enable
-    // Whether the stages advance is known a cycle earlier, and a register: it enables most of the engine.
-    logic en_q;
+    // Whether the stages advance is known a cycle earlier, and a register: it enables most of the engine. So is whether
+    // f reads, on which the grants to all other readers depend.
+    logic en_q, reads, reads_q;
+    assign reads = en_q ? e_work_q & ~e_zero_q : reads_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) en_q <= 1'b1;
-      else en_q <= acc_gnt_next_i | ~(en_q ? e_work_q & ~e_zero_q : f_reads);
+      if (!rst_ni) {en_q, reads_q} <= 2'b10;
+      else {en_q, reads_q} <= {acc_gnt_next_i | ~reads, reads};
     end
-    assign en = en_q;
+    assign en      = en_q;
+    assign f_reads = reads_q;
+    for (genvar l = 0; l < tenon_pkg::BLOCK_OUT; l++) begin : g_lane
+      logic lane_en_q;
+      (* keep *) always_ff @(posedge clk_i or negedge rst_ni) begin
+        if (!rst_ni) lane_en_q <= 1'b1;
+        else lane_en_q <= acc_gnt_next_i | ~reads;
+      end
+      assign lane_en[l] = lane_en_q;
+    end
 `ifndef SYNTHESIS
     // Only assertions read the reset synchronously.
     // verilator lint_off SYNCASYNCNET
     always_ff @(posedge clk_i) begin
       if (rst_ni & f_work_q) begin
         TheStagesAdvanceUnlessAReadIsRefused: assert (en_q == (~f_reads | acc_gnt_i));
+        AStepReadsUnlessAccIsZero: assert (reads_q == ~f_zero_q);
       end
     end
     // verilator lint_on SYNCASYNCNET
 `endif
   end else begin : g_enable_now
-    assign en = f_whole & (~f_reads | (acc_req_o & acc_gnt_i));
+    assign en      = f_whole & (~f_reads | (acc_req_o & acc_gnt_i));
+    assign f_reads = f_work & ~f_zero & f_whole;
+    assign lane_en = {tenon_pkg::BLOCK_OUT{en}};
     logic unused_next;
     assign unused_next = acc_gnt_next_i;
   end
@@ -246,10 +262,10 @@ module gemm (
     .wgt_unit_i,
     .wgt_wdata_i,
     .c_en_i      (inp_re_o),
-    .d_en_i      ((AllSteps | d_mac_q) & (en | ~f_whole)),
+    .d_en_i      ({tenon_pkg::BLOCK_OUT{AllSteps | d_mac_q}} & (lane_en | {tenon_pkg::BLOCK_OUT{~f_whole}})),
     .d_pass_i    (d_pass_q),
-    .e_en_i      (en & (AllSteps | e_mac_q)),
-    .f_en_i      (en & (AllSteps | f_mac_q)),
+    .e_en_i      (lane_en & {tenon_pkg::BLOCK_OUT{AllSteps | e_mac_q}}),
+    .f_en_i      (lane_en & {tenon_pkg::BLOCK_OUT{AllSteps | f_mac_q}}),
     .g_en_i      (g_work_q),
     .g_sum_i     (g_mac_q),
     .h_en_i      (h_work_q),

@@ -11,10 +11,10 @@ module tensor_core (
   input  logic [tenon_pkg::BLOCK_IN*8-1:0]    wgt_wdata_i,
   // The pipeline.
   input  logic                                c_en_i,
-  input  logic                                d_en_i,
+  input  logic [tenon_pkg::BLOCK_OUT-1:0]     d_en_i,       // by lane, as e and f
   input  logic [2:0]                          d_pass_i,     // SERIAL_PRODUCTS: 7 minus the bit
-  input  logic                                e_en_i,
-  input  logic                                f_en_i,
+  input  logic [tenon_pkg::BLOCK_OUT-1:0]     e_en_i,
+  input  logic [tenon_pkg::BLOCK_OUT-1:0]     f_en_i,
   input  logic                                g_en_i,
   input  logic                                g_sum_i,      // a sum is made, not only with an accumulator
   input  logic                                h_en_i,
@@ -58,16 +58,20 @@ module tensor_core (
   logic unused_serial;
   assign unused_serial = ^{d_bits, d_pass_i, e_en_i, f_en_i, g_sum_i, h_en_i};
 
-  // The operands.
-  logic [VectorBits-1:0] inputs;
-  if (Serial) begin : g_no_inputs
-    assign inputs = d_inp_i;
-  end else begin : g_inputs
-    logic [VectorBits-1:0] inputs_q;
-    always_ff @(posedge clk_i) begin
-      if (d_en_i) inputs_q <= d_inp_i;
+  // The operands. Two lanes have a copy of the inputs, since the wires from one register to all multipliers would be
+  // longer than a cycle; `keep` leaves synthesis no merging of these copies.
+  localparam int InputCopies = (tenon_pkg::BLOCK_OUT + 1) / 2;
+  logic [InputCopies*VectorBits-1:0] inputs;
+  for (genvar c = 0; c < InputCopies; c++) begin : g_inputs
+    if (Serial) begin : g_now
+      assign inputs[c*VectorBits+:VectorBits] = d_inp_i;
+    end else begin : g_register
+      logic [VectorBits-1:0] inputs_q;
+      (* keep *) always_ff @(posedge clk_i) begin
+        if (d_en_i[c*2]) inputs_q <= d_inp_i;
+      end
+      assign inputs[c*VectorBits+:VectorBits] = inputs_q;
     end
-    assign inputs = inputs_q;
   end
   logic unused_inputs;
   assign unused_inputs = ^inputs;
@@ -95,7 +99,7 @@ module tensor_core (
     end else begin : g_weights
       logic [VectorBits-1:0] weights_q;
       always_ff @(posedge clk_i) begin
-        if (d_en_i) weights_q <= read_weights;
+        if (d_en_i[l]) weights_q <= read_weights;
       end
       assign weights = weights_q;
     end
@@ -107,7 +111,7 @@ module tensor_core (
         .SumWidth(SumWidth)
       ) u_dot (
         .clk_i,
-        .en_i   (d_en_i),
+        .en_i   (d_en_i[l]),
         .first_i(d_pass_i == 3'd0),
         .bits_i (d_bits),
         .b_i    (weights),
@@ -119,10 +123,10 @@ module tensor_core (
         .SumWidth(SumWidth)
       ) u_dot (
         .clk_i,
-        .product_en_i(e_en_i),
-        .group_en_i  (f_en_i),
+        .product_en_i(e_en_i[l]),
+        .group_en_i  (f_en_i[l]),
         .sum_en_i    (g_sum_i),
-        .a_i         (inputs),
+        .a_i         (inputs[l/2*VectorBits+:VectorBits]),
         .b_i         (weights),
         .sum_o       (sum)
       );
@@ -132,10 +136,10 @@ module tensor_core (
         .SumWidth(SumWidth)
       ) u_dot (
         .clk_i,
-        .product_en_i(e_en_i),
-        .group_en_i  (f_en_i),
+        .product_en_i(e_en_i[l]),
+        .group_en_i  (f_en_i[l]),
         .sum_en_i    (g_sum_i),
-        .a_i         (inputs),
+        .a_i         (inputs[l/2*VectorBits+:VectorBits]),
         .b0_i        (all_weights[l*VectorBits+:VectorBits]),
         .b1_i        (all_weights[(l+1)*VectorBits+:VectorBits]),
         .sum0_o      (pair_sums[l*SumWidth+:SumWidth]),
