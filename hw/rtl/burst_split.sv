@@ -1,6 +1,6 @@
 // Cuts a run of bytes into AXI INCR bursts: none crosses 4 KiB, none has more than MaxBurst beats. Addresses are
-// aligned down to a beat. One burst a cycle; a run follows the previous one without a gap. With bursts of several beats a
-// run waits in a register, with its beats counted, before its first burst is computed.
+// aligned down to a beat. One burst a cycle; a run follows the previous one without a gap. With bursts of several beats
+// two runs wait in a queue, with their beats counted, so that the source of runs does not wait for the bursts' receiver.
 module burst_split #(
   parameter int BeatBytes = 8,
   parameter int MaxBurst  = 64,
@@ -25,7 +25,7 @@ module burst_split #(
   localparam int BeatWidth = LenWidth + 1;
   localparam logic [BeatWidth-1:0] BeatMinus1 = BeatWidth'(BeatBytes) - 1'b1;
 
-  logic                  valid_q, last, fire, follows, next, run_valid, run_take;
+  logic                  valid_q, last, fire, follows, next, run_valid;
   logic [tenon_pkg::ADDR_BITS-1:BeatShift] addr_q;
   logic [BeatWidth-1:0]  left_q;  // beats of the run from this burst on
   logic [BeatWidth-1:0]  whole, run_beats, left;
@@ -44,7 +44,6 @@ module burst_split #(
   assign burst_addr_o  = {addr_q, {BeatShift{1'b0}}};
   assign burst_beats_o = beats;
   assign next          = ~valid_q | (fire & last);
-  assign run_take      = run_valid & next;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
@@ -68,8 +67,6 @@ module burst_split #(
     assign run_addr    = run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift];
     assign run_beats   = whole;
     assign busy_o      = valid_q;
-    logic unused_take;
-    assign unused_take = run_take;
   end else begin : g_several
     // The length of a burst is computed before the burst is present, since ready, room and addresses follow from it.
     localparam int Longest = MaxBurst < 2**PageBits ? MaxBurst : 2**PageBits;
@@ -77,27 +74,23 @@ module burst_split #(
     logic [8:0]          beats_q, limit;
     logic                last_q, is_last;
 
-    logic                 run_valid_q;
-    logic [BeatWidth-1:0] run_beats_q;
-    logic [PageBits-1:0]  run_page_q;
-    logic [tenon_pkg::ADDR_BITS-1:BeatShift] run_addr_q;
-    assign run_ready_o = ~run_valid_q | run_take;
-    assign run_valid   = run_valid_q;
-    assign run_addr    = run_addr_q;
-    assign run_beats   = run_beats_q;
-    assign busy_o      = valid_q | run_valid_q;
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) run_valid_q <= 1'b0;
-      else if (clear_i) run_valid_q <= 1'b0;
-      else if (run_ready_o) run_valid_q <= run_valid_i;
-    end
-    always_ff @(posedge clk_i) begin
-      if (run_valid_i & run_ready_o) begin
-        run_addr_q  <= run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift];
-        run_beats_q <= whole;
-        run_page_q  <= -run_addr_i[11:BeatShift];
-      end
-    end
+    logic [PageBits-1:0] run_page;
+    assign busy_o = valid_q | run_valid;
+    prim_fifo #(
+      .Width       (BeatWidth + PageBits + tenon_pkg::ADDR_BITS - BeatShift),
+      .Depth       (2),
+      .HeadRegister(1'b1)
+    ) u_runs (
+      .clk_i,
+      .rst_ni,
+      .clear_i,
+      .push_valid_i(run_valid_i),
+      .push_ready_o(run_ready_o),
+      .push_data_i ({whole, -run_addr_i[11:BeatShift], run_addr_i[tenon_pkg::ADDR_BITS-1:BeatShift]}),
+      .pop_valid_o (run_valid),
+      .pop_ready_i (next),
+      .pop_data_o  ({run_beats, run_page, run_addr})
+    );
 
     // The next burst of this run and the first one of the next are computed beside each other.
     function automatic logic [8:0] page_limit(logic [PageBits-1:0] beats_of_page);
@@ -115,11 +108,11 @@ module burst_split #(
     // The beats left are no more than the limits of this burst and the next one.
     assign after_is_last = low == '0 | upper > PageBits'(1) ? 34'(left_q) <= 34'(2 * Longest) :
                            34'(left_q) <= (34'(low) | 34'(Longest));
-    assign run_low       = run_page_q & PageBits'(Longest - 1);
-    assign run_limit     = page_limit(run_page_q);
-    assign run_is_last   = run_low == run_page_q & run_low != '0 ? 34'(run_beats_q) <= 34'(run_low) :
-                           34'(run_beats_q) <= 34'(Longest);
-    assign page         = follows ? after_page : run_page_q;
+    assign run_low       = run_page & PageBits'(Longest - 1);
+    assign run_limit     = page_limit(run_page);
+    assign run_is_last   = run_low == run_page & run_low != '0 ? 34'(run_beats) <= 34'(run_low) :
+                           34'(run_beats) <= 34'(Longest);
+    assign page         = follows ? after_page : run_page;
     assign limit        = follows ? after_limit : run_limit;
     assign is_last      = follows ? after_is_last : run_is_last;
 

@@ -86,21 +86,22 @@ module read_port #(
 
   assign pop         = beat_valid_o & beat_ready_i;
 
-  // Beats are counted as outstanding a cycle after their address is sent, and as answered a cycle after they come.
-  logic                  sent_count, r_count;
+  // Beats are counted as outstanding a cycle after their address is sent, as answered a cycle after they come, and their
+  // room as free a cycle after they are taken.
+  logic                  sent_count, r_count, pop_count;
   logic [CountWidth-1:0] sent_beats;
   if (tenon_pkg::IN_ORDER != 0) begin : g_count
-    assign {sent_count, r_count, sent_beats} = {sent, r_valid_i, CountWidth'(ar_len_o) + 1'b1};
+    assign {sent_count, r_count, pop_count, sent_beats} = {sent, r_valid_i, pop, CountWidth'(ar_len_o) + 1'b1};
     assign idle_o = outstanding_q == '0;
   end else begin : g_count_later
-    logic                  sent_q, r_valid_q;
+    logic                  sent_q, r_valid_q, pop_q;
     logic [CountWidth-1:0] sent_beats_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) {sent_q, r_valid_q} <= 2'b00;
-      else {sent_q, r_valid_q} <= {sent, r_valid_i};
+      if (!rst_ni) {sent_q, r_valid_q, pop_q} <= 3'b000;
+      else {sent_q, r_valid_q, pop_q} <= {sent, r_valid_i, pop & ~clear_i};
     end
     always_ff @(posedge clk_i) sent_beats_q <= CountWidth'(ar_len_o) + 1'b1;
-    assign {sent_count, r_count, sent_beats} = {sent_q, r_valid_q, sent_beats_q};
+    assign {sent_count, r_count, pop_count, sent_beats} = {sent_q, r_valid_q, pop_q, sent_beats_q};
     assign idle_o = outstanding_q == '0 & ~sent_q;
   end
 
@@ -132,7 +133,7 @@ module read_port #(
       space_q       <= CountWidth'(FifoDepth);
       outstanding_q <= '0;
     end else begin
-      if (grant | pop) space_q <= space_q - (grant ? CountWidth'(burst_beats) : '0) + CountWidth'(pop);
+      if (grant | pop_count) space_q <= space_q - (grant ? CountWidth'(burst_beats) : '0) + CountWidth'(pop_count);
       if (sent_count | r_count) begin
         outstanding_q <= outstanding_q + (sent_count ? sent_beats : '0) - CountWidth'(r_count);
       end
