@@ -72,13 +72,16 @@ module sequencer #(
   // If both use the same unit, its first `done` belongs to the older one.
   // An error comes with the done of a unit. The older instruction's error has priority.
   logic        done_error;
-  logic [7:0]  old_code, young_code, done, ready;
+  logic [7:0]  old_code, young_code, done, ready, failed;
   logic [63:0] error;
   assign done  = done_i & Units;
   assign ready = ready_i & Units;
   for (genvar u = 0; u < 8; u++) begin : g_error
     assign error[u*8+:8] = Units[u] ? error_i[u*8+:8] : tenon_pkg::STOP_NONE;
+    assign failed[u]     = done[u] & error[u*8+:8] != tenon_pkg::STOP_NONE;
   end
+  // Whichever instruction in flight the error belongs to; a unit may be another class's in the other profile.
+  assign done_error = old_valid_q & (failed[old_unit_q] | (young_valid_q & failed[young_unit_q]));
   always_comb begin
     done_young = 1'b0;
     old_done   = 1'b0;
@@ -87,7 +90,6 @@ module sequencer #(
     give_o     = 7'd0;
     old_code   = tenon_pkg::STOP_NONE;
     young_code = tenon_pkg::STOP_NONE;
-    done_error = 1'b0;
     if (old_valid_q) begin
       done_young = young_valid_q & done[young_unit_q] & (young_unit_q != old_unit_q | old_done_q);
       old_done   = old_unit_q == dma_pkg::UNIT_NONE | done[old_unit_q] | old_done_q;
@@ -101,7 +103,6 @@ module sequencer #(
           old_code != tenon_pkg::STOP_NONE) begin
         done_young = 1'b1;
       end
-      done_error = old_code != tenon_pkg::STOP_NONE | young_code != tenon_pkg::STOP_NONE;
     end
   end
 
@@ -187,16 +188,13 @@ module sequencer #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (retire) begin
+    // The younger one is valid only with the older one, so that what is taken does not depend on the retirement.
+    if (retire | !old_valid_q) begin
       old_index_q  <= young_valid_q ? young_index_q : head_index;
       old_signal_q <= young_valid_q ? young_signal_q : head.signal_mask;
       old_unit_q   <= young_valid_q ? young_unit_q : start_unit;
-    end else if (!old_valid_q) begin
-      old_index_q  <= head_index;
-      old_signal_q <= head.signal_mask;
-      old_unit_q   <= start_unit;
     end
-    if (start) begin
+    if (!young_valid_q) begin  // a start needs this space; without one the values have no meaning
       young_index_q  <= head_index;
       young_signal_q <= head.signal_mask;
       young_unit_q   <= start_unit;
@@ -211,6 +209,9 @@ module sequencer #(
       ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_o & ~nonzero_i) == 7'd0);
       AUnitStartsOnlyWhenItIsReady: assert ((start_o & ~ready_i) == 8'd0);
       AtMostTwoAreInFlight: assert (!young_valid_q);
+    end
+    if (rst_ni & done_error) begin
+      AnErrorBelongsToAnInstructionInFlight: assert (old_code != tenon_pkg::STOP_NONE | young_code != tenon_pkg::STOP_NONE);
     end
     if (rst_ni & head_valid) begin
       AnInstructionIsForAUnitOfItsClass: assert (head.target == dma_pkg::UNIT_NONE | Units[head.target]);
