@@ -42,9 +42,9 @@ module control (
   // Words of the register map that other modules hold.
   output logic         read_o,
   output logic [11:0]  read_addr_o,
-  input  logic [31:0]  tokens_word_i,
-  input  logic [31:0]  progress_word_i,
-  input  logic [31:0]  counters_word_i  // a cycle after read_o
+  input  logic [31:0]  tokens_word_i,   // with counters or progress a cycle after read_o
+  input  logic [31:0]  progress_word_i, // a cycle after read_o, as the next one
+  input  logic [31:0]  counters_word_i
 );
 
   localparam logic [63:0] AddressMask = {64{1'b1}} >> (64 - tenon_pkg::ADDR_BITS);
@@ -84,6 +84,21 @@ module control (
   assign read  = read_q;
   assign raddr = {raddr_q, 2'd0};
 
+  // Copies for the words of the bases and of other modules, which are all over the chip; `keep` leaves synthesis no
+  // merging of these copies.
+  logic [6:2]  base_raddr;
+  logic [11:2] other_raddr;
+  if (tenon_pkg::IN_ORDER != 0) begin : g_address
+    assign {base_raddr, other_raddr} = {raddr_q[6:2], raddr_q};
+  end else begin : g_address_copies
+    logic [6:2]  base_raddr_q;
+    logic [11:2] other_raddr_q;
+    (* keep *) always_ff @(posedge clk_i) begin
+      if (arvalid_i & arready_o) {base_raddr_q, other_raddr_q} <= {araddr_i[6:2], araddr_i[11:2]};
+    end
+    assign {base_raddr, other_raddr} = {base_raddr_q, other_raddr_q};
+  end
+
   assign instructions   = 64'(instructions_q);
   assign instructions_o = instructions_q;
   assign count_o        = count_q;
@@ -91,7 +106,7 @@ module control (
   assign base_addr_o    = bases_q[{base_i, 6'd0}+:tenon_pkg::ADDR_BITS];
   assign interrupt_o    = global_enable_q & |status_q;
   assign read_o         = read;
-  assign read_addr_o    = raddr;
+  assign read_addr_o    = {other_raddr, 2'd0};
 
   // The commands wait in registers, since their nets cross the chip; with IN_ORDER they do not.
   logic start, soft_reset, token_clear;
@@ -112,11 +127,25 @@ module control (
   assign is_base   = waddr >= tenon_pkg::REG_BASE0 & waddr < tenon_pkg::REG_BASE0 + 12'd64;
   assign base_word = 4'(6'(waddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2));
 
+  // The address is at the port a cycle before the write.
+  logic [15:0] base_selected, base_write;
+  assign base_selected = is_base ? 16'd1 << base_word : 16'd0;
+  if (tenon_pkg::IN_ORDER != 0) begin : g_base_write
+    assign base_write = {16{write}} & base_selected;
+  end else begin : g_base_write_early
+    logic [15:0] base_write_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) base_write_q <= '0;
+      else base_write_q <= {16{awvalid_i & wvalid_i & ~bvalid_o & ~write_q}} & base_selected;
+    end
+    assign base_write = base_write_q;
+  end
+
   for (genvar w = 0; w < 16; w++) begin : g_base
     localparam logic [31:0] Present = w / 2 < tenon_pkg::NUM_BASES ? 32'(AddressMask >> (32 * (w % 2))) : 32'd0;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) bases_q[w*32+:32] <= '0;
-      else if (write & is_base & base_word == 4'(w)) begin
+      else if (base_write[w]) begin
         bases_q[w*32+:32] <= ((bases_q[w*32+:32] & ~mask) | (wdata_i & mask)) & Present;
       end
     end
@@ -177,7 +206,7 @@ module control (
   end
 
   logic [31:0] word, base_word_read;
-  assign base_word_read = bases_q[{4'(6'(raddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0}+:32];
+  assign base_word_read = bases_q[{4'(6'(base_raddr[6:2]) - 6'(tenon_pkg::REG_BASE0 >> 2)), 5'd0}+:32];
   always_comb begin
     word = 'x;
     if (read) begin
@@ -237,19 +266,17 @@ module control (
     end
   end else begin : g_parts
     logic        answer_q;
-    logic [31:0] word_q, base_word_q, tokens_word_q, progress_word_q;
+    logic [31:0] word_q, base_word_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) answer_q <= 1'b0;
       else answer_q <= read;
     end
     always_ff @(posedge clk_i) begin
       if (read) begin
-        word_q          <= word;
-        base_word_q     <= base_word_read;
-        tokens_word_q   <= tokens_word_i;
-        progress_word_q <= progress_word_i;
+        word_q      <= word;
+        base_word_q <= base_word_read;
       end
-      if (answer_q) rdata_o <= select(part_q, word_q, base_word_q, tokens_word_q, progress_word_q, counters_word_i);
+      if (answer_q) rdata_o <= select(part_q, word_q, base_word_q, tokens_word_i, progress_word_i, counters_word_i);
     end
     assign answer = answer_q;
   end

@@ -14,7 +14,7 @@ module progress (
   input  logic         write_answer_i,
   input  logic         read_i,
   input  logic [3:0]   word_i,           // counted from REG_HEAD0
-  output logic [31:0]  word_o
+  output logic [31:0]  word_o            // in the next cycle
 );
 
   logic [15:0] reads_q, writes_q;
@@ -36,18 +36,35 @@ module progress (
   localparam logic [3:0] Decoded     = 4'((tenon_pkg::REG_DECODED - tenon_pkg::REG_HEAD0) >> 2);
   localparam logic [3:0] Outstanding = 4'((tenon_pkg::REG_OUTSTANDING - tenon_pkg::REG_HEAD0) >> 2);
 
+  // A word is selected in two steps: in three groups, and then of these.
+  logic [31:0] first, second, third, first_q, second_q, third_q;
+  logic        is_first_q, is_second_q;
   always_comb begin
-    word_o = 'x;
+    first  = 'x;
+    second = 'x;
+    third  = 'x;
     if (read_i) begin
-      word_o = 32'd0;
-      for (int e = 0; e < 7; e++) begin
-        if (word_i == 4'(e) & ~empty_i[e]) word_o = index_i[e*32+:32];
+      first  = 32'd0;
+      second = 32'd0;
+      third  = 32'd0;
+      for (int e = 0; e < 4; e++) begin
+        if (word_i == 4'(e) & ~empty_i[e]) first = index_i[e*32+:32];
       end
-      if (word_i == Activity) word_o = {17'd0, busy_i, 1'b0, ~empty_i};
-      if (word_i == Decoded) word_o = decoded_i;
-      if (word_i == Outstanding) word_o = {writes_q, reads_q};
+      for (int e = 4; e < 7; e++) begin
+        if (word_i == 4'(e) & ~empty_i[e]) second = index_i[e*32+:32];
+      end
+      if (word_i == Activity) third = {17'd0, busy_i, 1'b0, ~empty_i};
+      if (word_i == Decoded) third = decoded_i;
+      if (word_i == Outstanding) third = {writes_q, reads_q};
     end
   end
+  always_ff @(posedge clk_i) begin
+    if (read_i) begin
+      {first_q, second_q, third_q} <= {first, second, third};
+      {is_first_q, is_second_q}    <= {word_i < 4'd4, word_i >= 4'd4 & word_i < 4'd7};
+    end
+  end
+  assign word_o = is_first_q ? first_q : is_second_q ? second_q : third_q;
 
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.

@@ -13,8 +13,8 @@ module tokens (
   output logic [48:0] nonzero_o,
   output logic [48:0] full_o,
   input  logic        read_i,
-  input  logic [3:0]  word_i,   // four counters for the register map
-  output logic [31:0] word_o
+  input  logic [3:0]  word_i,   // four counters for the register map; stays until word_o is taken
+  output logic [31:0] word_o    // in the next cycle, unless the register map has few parts
 );
 
   // The base profile's pairs: both directions between GEMM and its neighbors.
@@ -32,7 +32,23 @@ module tokens (
 
   assign nonzero_o = nonzero_q;
   assign full_o = full_q;
-  assign word_o = read_i ? 32'(count_q >> {word_i, 5'd0}) : 'x;
+
+  // A word is selected in two steps, since the counters are all over the chip.
+  if (tenon_pkg::HAS_COUNTERS == 0 && tenon_pkg::HAS_PROGRESS == 0) begin : g_word
+    assign word_o = read_i ? 32'(count_q >> {word_i, 5'd0}) : 'x;
+  end else begin : g_word_later
+    logic [511:0] words;
+    logic [127:0] words_q;  // one of four each
+    assign words = 512'(count_q);
+    for (genvar i = 0; i < 4; i++) begin : g_four
+      logic [127:0] four;
+      assign four = words[i*128+:128];
+      always_ff @(posedge clk_i) begin
+        if (read_i) words_q[i*32+:32] <= four[{word_i[1:0], 5'd0}+:32];
+      end
+    end
+    assign word_o = words_q[{word_i[3:2], 5'd0}+:32];
+  end
 
   // Simulators skip the counters while no token moves; in logic the wait for this would be longer than theirs.
   logic active;
