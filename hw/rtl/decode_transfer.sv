@@ -187,7 +187,21 @@ module decode_transfer (
   assign row_len    = $signed(35'(f_q.len)) - $signed(35'(begin_byte));
   assign last_len   = $signed(43'(f_q.valid)) - (f_q.left[17] ? 43'sd0 : $signed(43'(f_q.left)));
   assign limit      = $signed(43'(f_q.len)) + $signed({{25{f_q.left[17]}}, f_q.left}) - $signed(43'(f_q.valid));
-  assign rows_below = f_q.rows > 17'(f_q.top) ? f_q.rows - 17'(f_q.top) : 17'd0;
+  // From row `top` on: in the base profile those of the transfer and of the padding below it.
+  logic [16:0]       f_below_q, native_rows, native_top;
+  assign native_rows = 17'(insn_i[tenon_pkg::MOVE_ROWS_LSB+:16]);
+  assign native_top  = 17'(insn_i[tenon_pkg::MOVE_TOP_LSB+:8]);
+  always_ff @(posedge clk_i) begin
+    if (step1_i & native_i) f_below_q <= native_rows > native_top ? native_rows - native_top : 17'd0;
+    else if (step1_i) f_below_q <= (17'(y_size) + 17'(insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4])) & RowMask;
+  end
+  if (Pipelined) begin : g_below
+    assign rows_below = f_below_q;
+  end else begin : g_below_now
+    assign rows_below = f_q.rows > 17'(f_q.top) ? f_q.rows - 17'(f_q.top) : 17'd0;
+    logic unused_below;
+    assign unused_below = ^f_below_q;
+  end
 
   // The fields that this step changes. With IN_ORDER those of step 1 hold the others.
   dma_pkg::dma_cmd_t p_next, p;
@@ -235,11 +249,12 @@ module decode_transfer (
   assign has_bytes  = p_row_len > 35'sd0 & (~HasNative | $signed(43'(p_steps_q)) > p_absent_q);
 
   always_comb begin
-    unique case (p.mem)
+    unique case (Pipelined ? f_q.mem : p.mem)
       tenon_pkg::MEM_UOP: depth = 21'(tenon_pkg::UOP_DEPTH);
       tenon_pkg::MEM_WGT: depth = 21'(tenon_pkg::WGT_DEPTH * tenon_pkg::WGT_UNITS);
       tenon_pkg::MEM_INP: depth = 21'(tenon_pkg::INP_DEPTH);
-      tenon_pkg::MEM_ACC: depth = p_store_q ? 21'(tenon_pkg::ACC_DEPTH) : 21'(tenon_pkg::ACC_DEPTH * tenon_pkg::ACC_UNITS);
+      tenon_pkg::MEM_ACC: depth = (Pipelined ? f_store_q : p_store_q) ? 21'(tenon_pkg::ACC_DEPTH) :
+                                  21'(tenon_pkg::ACC_DEPTH * tenon_pkg::ACC_UNITS);
       tenon_pkg::MEM_OUT: depth = 21'(tenon_pkg::OUT_DEPTH);
       tenon_pkg::MEM_PAR: depth = 21'(tenon_pkg::PAR_DEPTH * tenon_pkg::PAR_UNITS);
       tenon_pkg::MEM_RES: depth = 21'(tenon_pkg::RES_DEPTH);
@@ -252,6 +267,14 @@ module decode_transfer (
     if (step1_i) f_store_q <= is_store;
     if (step2_i) p_store_q <= f_store_q;
   end
+
+  // Units of the scratchpad from the first one on.
+  logic signed [23:0] room, p_room_q, units_left;
+  assign room = $signed(24'(depth)) - $signed({1'b0, Pipelined ? f_q.unit : p.unit});
+  always_ff @(posedge clk_i) begin
+    if (step2_i) p_room_q <= room;
+  end
+  assign units_left = Pipelined ? p_room_q : room;
 
   dma_pkg::dma_cmd_t cmd, cmd_q;
   logic              range, empty_q, range_q;
@@ -268,7 +291,7 @@ module decode_transfer (
       cmd.len         = (p_total_q[31:0] << p_shift_q) & LengthMask;
       cmd.row_end     = sized_end(34'(p_total_q) << p_shift_q);
     end
-    range = ~p_empty_q & (p_big_q | 42'(p.unit) + 42'(p_total_q) > 42'(depth));
+    range = ~p_empty_q & (p_big_q | $signed({1'b0, p_total_q}) > 42'(units_left));
   end
 
   always_ff @(posedge clk_i) begin
