@@ -60,7 +60,8 @@ module sdram_controller (
   } state_e;
 
   state_e                                      state_q;
-  logic [15:0]                                 wait_q;     // cycles until the next command
+  logic [15:0]                                 wait_q;     // cycles until the next command, less one: the sign tells none
+  logic                                        waited;
   logic [$clog2(serial_pkg::SDRAM_REFRESH):0]  refresh_q;  // cycles until the next refresh is due
   logic                                        due_q, prepared_q, up_q, running_q, write_q, issue, last, row_ends;
   logic [HalfBits-1:0]                         addr_q;
@@ -68,10 +69,11 @@ module sdram_controller (
   logic [1:0]                                  reading_q;  // reads whose data has not arrived
   logic [2:0]                                  command_q;
 
-  assign run_ready_o = state_q == Idle & wait_q == 16'd0 & ~due_q & ~running_q;
-  assign wready_o    = state_q == Transfer & wait_q == 16'd0 & ~due_q & write_q;
-  assign issue       = state_q == Transfer & wait_q == 16'd0 & ~due_q & (write_q ? wvalid_i : room_i);
+  assign run_ready_o = state_q == Idle & waited & ~due_q & ~running_q;
+  assign wready_o    = state_q == Transfer & waited & ~due_q & write_q;
+  assign issue       = state_q == Transfer & waited & ~due_q & (write_q ? wvalid_i : room_i);
   assign issued_o    = issue & ~write_q;
+  assign waited      = wait_q[15];
   assign last        = left_q == 13'd0;
   assign row_ends    = &addr_q[ColBits-1:0];
   assign done_o      = issue & last;
@@ -79,7 +81,7 @@ module sdram_controller (
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q    <= PowerUp;
-      wait_q     <= 16'(serial_pkg::SDRAM_POWER_UP);
+      wait_q     <= 16'(serial_pkg::SDRAM_POWER_UP - 1);
       refresh_q  <= '0;
       due_q      <= 1'b0;
       prepared_q <= 1'b0;
@@ -103,31 +105,31 @@ module sdram_controller (
         refresh_q <= refresh_q - 1'b1;
       end
 
-      if (wait_q != 16'd0) begin
+      if (~waited) begin
         wait_q <= wait_q - 16'd1;
       end else begin
         unique case (state_q)
           PowerUp: begin
             command_q <= Precharge;
-            wait_q    <= 16'(serial_pkg::SDRAM_PRECHARGE - 1);
+            wait_q    <= 16'(serial_pkg::SDRAM_PRECHARGE - 2);
             state_q   <= Prepare;
           end
           Prepare: begin
             command_q  <= Refresh;
-            wait_q     <= 16'(serial_pkg::SDRAM_CYCLE - 1);
+            wait_q     <= 16'(serial_pkg::SDRAM_CYCLE - 2);
             prepared_q <= 1'b1;
             if (prepared_q) state_q <= Configure;
           end
           Configure: begin
             command_q <= Mode;
-            wait_q    <= 16'd1;
+            wait_q    <= 16'd0;
             up_q      <= 1'b1;
             state_q   <= Idle;
           end
           Idle:
             if (due_q) begin
               command_q <= Refresh;
-              wait_q    <= 16'(serial_pkg::SDRAM_CYCLE - 1);
+              wait_q    <= 16'(serial_pkg::SDRAM_CYCLE - 2);
               due_q     <= 1'b0;
             end else if (running_q | run_valid_i) begin
               running_q <= 1'b1;
@@ -135,7 +137,7 @@ module sdram_controller (
             end
           Open: begin
             command_q <= Active;
-            wait_q    <= 16'(serial_pkg::SDRAM_ACTIVE - 1);
+            wait_q    <= 16'(serial_pkg::SDRAM_ACTIVE - 2);
             state_q   <= Transfer;
           end
           Transfer: begin
@@ -143,13 +145,13 @@ module sdram_controller (
             dq_oe_o <= issue & write_q;
             if (done_o) running_q <= 1'b0;
             if (due_q | issue & (last | row_ends)) begin
-              wait_q  <= 16'd1;
+              wait_q  <= 16'd0;
               state_q <= Close;
             end
           end
           Close: begin
             command_q <= Precharge;
-            wait_q    <= 16'(serial_pkg::SDRAM_PRECHARGE - 1);
+            wait_q    <= 16'(serial_pkg::SDRAM_PRECHARGE - 2);
             state_q   <= Idle;
           end
           default: state_q <= Idle;
@@ -189,6 +191,7 @@ module sdram_controller (
 
 `ifndef SYNTHESIS
   initial begin
+    WaitsFitTheCounter: assert (serial_pkg::SDRAM_POWER_UP <= 32768);
     AColumnHasEightToTenBits: assert (ColBits >= 8 && ColBits <= 10);
   end
 `endif
