@@ -37,8 +37,15 @@ std::string yosys_script(const Board& board, const std::string& sources) {
   for (std::string line; std::getline(list, line);) {
     if (!line.empty() && line[0] != '#' && line[0] != '/') files += fmt::format(" rtl/{}", line);
   }
-  return fmt::format("read_verilog -sv{}\nsynth_{} {} -top {} -json netlist.json\n", files, name(board.flow),
-                     fmt::join(board.yosys, " "), board.sdram ? "board_top_sdram" : "board_top");
+  const std::string synthesis = fmt::format("synth_{} {} -top {}", name(board.flow), fmt::join(board.yosys, " "),
+                                            board.sdram ? "board_top_sdram" : "board_top");
+  if (board.flow == Flow::kIce40) return fmt::format("read_verilog -sv{}\n{} -json netlist.json\n", files, synthesis);
+  // synth_ecp5 maps look-up tables with 0.3 ns for a wire, so that a level of logic costs little beside a carry chain
+  // and paths get more levels than they need. A routed wire of a large design takes 1.8 ns on average, and about 1.2 ns
+  // where it matters.
+  return fmt::format(
+      "read_verilog -sv{0}\n{1} -run :map_luts\nabc9 -W 1200\nclean\n{1} -run map_cells: -json netlist.json\n", files,
+      synthesis);
 }
 
 std::vector<std::string> nextpnr_command(const Board& board, const Tools& tools) {
