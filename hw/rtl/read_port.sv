@@ -91,8 +91,11 @@ module read_port #(
   logic                  sent_count, r_count, pop_count;
   logic [CountWidth-1:0] sent_beats;
   if (tenon_pkg::IN_ORDER != 0) begin : g_count
-    assign {sent_count, r_count, pop_count, sent_beats} = {sent, r_valid_i, pop, CountWidth'(ar_len_o) + 1'b1};
-    assign idle_o = outstanding_q == '0;
+    assign sent_count = sent;
+    assign r_count    = r_valid_i;
+    assign pop_count  = pop;
+    assign sent_beats = CountWidth'(ar_len_o) + 1'b1;
+    assign idle_o     = outstanding_q == '0;
   end else begin : g_count_later
     logic                  sent_q, r_valid_q, pop_q;
     logic [CountWidth-1:0] sent_beats_q;
