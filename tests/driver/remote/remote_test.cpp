@@ -277,7 +277,7 @@ TEST(RemoteTest, TlsAuthenticatesTheServerAndTheClient) {
   make_certificates(other.path());
   const auto options = [&](const Scratch& from, bool client) {
     const std::string d = from.path();
-    return fmt::format("?tls-name=board&tls-ca={}/ca.crt", d) +
+    return fmt::format("?wait=20&tls-name=board&tls-ca={}/ca.crt", d) +
            (client ? fmt::format("&tls-cert={0}/client.crt&tls-key={0}/client.key", d) : "");
   };
   const std::string d = scratch.path();
