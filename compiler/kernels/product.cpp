@@ -1,7 +1,5 @@
 #include "compiler/kernels/product.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "compiler/kernels/plain_sums.h"
@@ -49,10 +47,7 @@ LazyTensor multiply(const OperatorCall& op, std::string_view name, const Product
 
 TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
   const std::vector<TileShape> shapes = tile_shapes(emit.machine(), rows, lanes, vector, terms);
-  std::vector<Option> options;
-  for (const TileShape& shape : shapes)
-    options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});
-  return shapes[emit.choose_option("tile", std::move(options))];
+  return shapes[emit.choose_option("tile", schedules::tile_options(shapes))];
 }
 
 TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns) {

@@ -56,7 +56,6 @@ class ProductTemplate {
   }
   std::vector<Symbol> loops_of(Symbol stage) { return steps_.loops_of(stage); }
   Dim extent_of(Symbol stage, Symbol loop) { return steps_.extent_of(stage, loop); }
-  std::set<Symbol> stage_names() const { return steps_.stage_names(); }
   std::string joined(const std::vector<Symbol>& names) const { return steps_.joined(names); }
 
   Status read_sizes() {
@@ -76,10 +75,7 @@ class ProductTemplate {
     const std::vector<TileShape> shapes = tile_shapes(machine_, rows_.constant().value_or(0),
                                                       std::max<int64_t>(columns_.constant().value_or(2 * vector_), 1),
                                                       vector_, {.strided_rows = true, .factors = factors});
-    std::vector<Option> options;
-    for (const TileShape& shape : shapes)
-      options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});
-    return shapes[choose_("tile", std::move(options))];
+    return shapes[choose_("tile", tile_options(shapes))];
   }
 
   // --- Panels ---
@@ -170,15 +166,7 @@ class ProductTemplate {
 
   // Blocks of the loop, in copies of the stage, which are returned.
   Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, const std::vector<int64_t>& sizes, bool rounded) {
-    std::set<Symbol> before = stage_names();
-    TENON_TRY(
-        step("split({}, {}, {}{})", stage, loop, fmt::format("{}", fmt::join(sizes, ", ")), rounded ? ", round" : ""));
-    std::vector<Symbol> stages{stage};
-    for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
-      const auto* copy = std::get_if<loop::Stage>(&stmt.form);
-      if (copy && before.insert(copy->name).second) stages.push_back(copy->name);
-    });
-    return stages;
+    return steps_.split(stage, loop, fmt::format("{}{}", fmt::join(sizes, ", "), rounded ? ", round" : ""));
   }
 
   static double count(Dim dim) { return static_cast<double>(dim.constant().value_or(1 << 10)); }
@@ -307,19 +295,10 @@ class ProductTemplate {
     function_ = schedule_.function();
     TENON_TRY_ASSIGN(results, loop::find_stage(context_, function_, block));
     if (!results->stage().where.empty() || product_.panels || !product_.order) return {};
-    TENON_TRY_ASSIGN(path, loop::find_stage(context_, function_, sums));
-    bool has_condition = false;
-    loop::for_each_expr(path->stage(), [&](const loop::Expr& expr) {
-      loop::for_each_node(expr, [&](const loop::ExprNode& node) {
-        const auto* index = std::get_if<loop::IndexValue>(&node.form);
-        has_condition |= index && loop::mentions({&index->value, 1}, column_axis_);
-      });
-    });
-    if (!has_condition) return {};
     // The loops end with: blocks of the outer axis, lines, blocks of the inner axis, and the tile.
     const std::vector<Symbol> loops = loops_of(block);
-    return step("partition({}, {})", sums,
-                loops[loops.size() - 3 - (product_.order->rows_outer ? 0 : 1 + product_.order->lines)]);
+    const Symbol blocks = loops[loops.size() - 3 - (product_.order->rows_outer ? 0 : 1 + product_.order->lines)];
+    return steps_.has_condition_on(sums, blocks) ? step("partition({}, {})", sums, blocks) : Status();
   }
 
   bool is_transposed() const { return product_.order && product_.order->transposed; }

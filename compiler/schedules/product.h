@@ -1,9 +1,8 @@
 // The template of matrix products and convolutions: a list of checked steps that turns a plain sum of products, and the
 // stage that computes results from the sums, into register tiles for a machine.
 //
-//   cache_read, pad, split, reorder, layout, at_load    the panels of the operand whose columns are lanes, or of the
-//   one
-//                                                       whose rows are those of a tile
+//   cache_read, pad, split, reorder, layout, at_load    the panels of the operand whose columns are lanes, or of
+//                                                       the one whose rows are a tile's
 //   pad, reorder, split                                 blocks of rows and columns, with smaller ones for the tails
 //   clone, compute_at, store_at                         the sums of each block, in registers
 //   reorder, split_init                                 the micro-kernel: rows unrolled, columns a vector

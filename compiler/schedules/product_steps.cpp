@@ -50,6 +50,36 @@ std::set<Symbol> ProductSteps::stage_names() const {
   return names;
 }
 
+Expected<std::vector<Symbol>> ProductSteps::split(Symbol stage, Symbol loop, const std::string& factors) {
+  std::set<Symbol> before = stage_names();
+  if (Status status = step("split({}, {}, {})", stage, loop, factors); !status)
+    return std::unexpected(std::move(status.error()));
+  std::vector<Symbol> stages{stage};
+  for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
+    const auto* copy = std::get_if<loop::Stage>(&stmt.form);
+    if (copy && before.insert(copy->name).second) stages.push_back(copy->name);
+  });
+  return stages;
+}
+
+bool ProductSteps::has_condition_on(Symbol stage, Symbol loop) {
+  const auto path = loop::find_stage(context_, function(), stage);
+  bool found = false;
+  for_each_expr(path->stage(), [&](loop::Expr& expr) {
+    for_each_node(expr, [&](const loop::ExprNode& node) {
+      const auto* selection = std::get_if<loop::Select>(&node.form);
+      if (!selection) return;
+      for_each_node(selection->condition, [&](const loop::ExprNode& part) {
+        const auto* index = std::get_if<loop::IndexValue>(&part.form);
+        if (!index) return;
+        const Dims value = loop::over_loops(context_, path->stage(), {index->value});
+        found |= loop::mentions(value, loop);
+      });
+    });
+  });
+  return found;
+}
+
 std::string ProductSteps::joined(const std::vector<Symbol>& names) const {
   std::vector<std::string_view> texts;
   for (const Symbol name : names) texts.push_back(context_.name(name));

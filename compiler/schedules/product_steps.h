@@ -15,7 +15,8 @@
 
 namespace tenon::compiler::schedules {
 
-// The axes of a stage of sums: the batch with the loops around, rows and columns of the buffer, and the terms.
+// The axes of a stage of sums: the batch, with the loop of a scan around it, rows and columns of the buffer, and the
+// terms.
 struct ProductAxes {
   loop::BufferId buffer{};  // of the sums
   std::vector<loop::Axis> batch, terms;
@@ -45,6 +46,9 @@ class ProductSteps {
     return error("the step made no stage", schedule_.steps().back());
   }
 
+  // Splits the loop by the factors, as the step's text has them; returns the stage and its copies, in their order.
+  Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, const std::string& factors);
+
   // The function after the last step; paths into it are valid up to the next call of a member.
   loop::Function& function() {
     function_ = schedule_.function();
@@ -60,6 +64,8 @@ class ProductSteps {
   static std::string axes(size_t rank);
 
   Expected<ProductAxes> axes_of(Symbol sums);
+  // Whether a condition of the stage's values depends on the loop.
+  bool has_condition_on(Symbol stage, Symbol loop);
   // The stage that alone computes the buffer, by one assignment, for one reader.
   std::optional<Symbol> private_producer(loop::BufferId buffer);
 

@@ -1,5 +1,7 @@
 #include "compiler/schedules/register_tile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tenon::compiler::schedules {
@@ -66,6 +68,13 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
     }
   }
   return shapes;
+}
+
+std::vector<Option> tile_options(const std::vector<TileShape>& shapes) {
+  std::vector<Option> options;
+  for (const TileShape& shape : shapes)
+    options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});
+  return options;
 }
 
 TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms,

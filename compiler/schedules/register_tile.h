@@ -9,6 +9,7 @@
 
 #include "compiler/loop/loop.h"
 #include "compiler/machine/machine.h"
+#include "compiler/schedules/option.h"
 #include "runtime/dtype.h"
 
 namespace tenon::compiler::schedules {
@@ -64,6 +65,8 @@ struct TileShape {
 // All tiles that fit into the machine's registers, for `rows` (0: not constant, assumed to be many) and `lanes` in
 // total; at least one.
 std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
+// The options of a knob that selects one of them.
+std::vector<Option> tile_options(const std::vector<TileShape>& shapes);
 // The cheapest of these tiles.
 TileShape choose_tile(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
 

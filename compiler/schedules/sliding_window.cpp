@@ -182,22 +182,10 @@ class WindowTemplate {
     return step("mark({}, {}, parallel)", windows_.results, loops_of(windows_.results)[loop]);
   }
 
-  // Splits the loop, and returns the stage with its copies.
-  template <class... Args>
-  Expected<std::vector<Symbol>> split(Symbol stage, Symbol loop, std::string_view sizes, const Args&... args) {
-    std::set<Symbol> before = steps_.stage_names();
-    TENON_TRY(step("split({}, {}, {})", stage, loop, fmt::format(fmt::runtime(sizes), args...)));
-    std::vector<Symbol> stages{stage};
-    for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
-      const auto* copy = std::get_if<loop::Stage>(&stmt.form);
-      if (copy && before.insert(copy->name).second) stages.push_back(copy->name);
-    });
-    return stages;
-  }
   // The loop in blocks of a size, of which the last one overlaps where the size does not divide the extent.
   Expected<std::vector<Symbol>> split_overlapping(Symbol stage, Symbol loop, int64_t size, int64_t extent) {
-    if (size > extent || extent % size == 0) return split(stage, loop, "{}", size);
-    return split(stage, loop, "{}, overlap", size);
+    const bool overlaps = size <= extent && extent % size != 0;
+    return steps_.split(stage, loop, fmt::format("{}{}", size, overlaps ? ", overlap" : ""));
   }
 
   // The loops of each copy end with: blocks of rows, blocks of columns, rows, columns.
@@ -212,8 +200,9 @@ class WindowTemplate {
     }
     const int64_t tail = rows_ % tile_rows_;
     const Symbol rows = loops_of(windows_.results)[first];
-    TENON_TRY_ASSIGN(bands, tail == 0 ? split(windows_.results, rows, "{}", tile_rows_)
-                                      : split(windows_.results, rows, "{}, {}", tile_rows_, tail));
+    TENON_TRY_ASSIGN(bands,
+                     steps_.split(windows_.results, rows,
+                                  tail == 0 ? fmt::format("{}", tile_rows_) : fmt::format("{}, {}", tile_rows_, tail)));
     for (const Symbol band : *bands) {
       std::vector<Symbol> loops = loops_of(band);
       TENON_TRY(step("reorder({}, {}, {})", band, loops[first + 2], loops[first + 1]));
@@ -303,32 +292,12 @@ class WindowTemplate {
 
   // --- Boundaries ---
 
-  // Whether a condition of the stage's values depends on the loop.
-  bool has_condition_on(Symbol stage, Symbol loop) {
-    loop::Function& function = steps_.function();
-    const auto path = loop::find_stage(context_, function, stage);
-    bool found = false;
-    for_each_expr(path->stage(), [&](loop::Expr& expr) {
-      for_each_node(expr, [&](const loop::ExprNode& node) {
-        const auto* selection = std::get_if<loop::Select>(&node.form);
-        if (!selection) return;
-        for_each_node(selection->condition, [&](const loop::ExprNode& part) {
-          const auto* index = std::get_if<loop::IndexValue>(&part.form);
-          if (!index) return;
-          const Dims value = loop::over_loops(context_, path->stage(), {index->value});
-          found |= loop::mentions(value, loop);
-        });
-      });
-    });
-    return found;
-  }
-
   // Cuts the loop of blocks that is so many loops outside of the sums' innermost one where windows leave the input.
   Status cut(Symbol sums, size_t loops_inside) {
     if (!steps_.stage_names().contains(sums)) return {};
     const std::vector<Symbol> loops = loops_of(sums);
     const Symbol loop = loops[loops.size() - 1 - loops_inside];
-    if (!has_condition_on(sums, loop)) return {};
+    if (!steps_.has_condition_on(sums, loop)) return {};
     return step("partition({}, {})", sums, loop);
   }
   // The stages that partition made of the sums since there were the stages `before`.
@@ -383,7 +352,7 @@ class WindowTemplate {
     const Symbol window_column = loops[loops.size() - num_terms_ - 2];
     const int64_t columns = steps_.extent_of(sums, window_column).constant().value_or(1 << 10);
     // Masks are computed in each iteration unless the loop is unrolled.
-    if (columns <= kMostUnrolledEdge && has_condition_on(sums, window_column))
+    if (columns <= kMostUnrolledEdge && steps_.has_condition_on(sums, window_column))
       TENON_TRY(step("mark({}, {}, unroll)", sums, window_column));
     // Along diagonals, a row of elements is loaded once, for all rows of the tile whose windows contain it.
     if (window_rows_ == 1 || tile_rows_ == 1 || window_rows_ > kMostUnrolledColumn || !shares_diagonals(sums, loops))

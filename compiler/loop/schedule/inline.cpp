@@ -36,7 +36,7 @@ Status inputs_stay_available(const TypeContext& context, Function& function, con
                                  local(context, function, access.buffer)));
   });
   TENON_TRY(status);
-  // A folded buffer is written at remainders of an axis. Who reads others at remainders selects elements.
+  // A buffer is folded if a stage stores at remainders of an axis. Loads at remainders select elements of any buffer.
   std::set<BufferId> folded;
   for_each_statement(function.body, [&](const Stmt& stmt) {
     const auto* writer = std::get_if<Stage>(&stmt.form);
