@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/kernels/bytes.h"
-#include "compiler/kernels/direct.h"
+#include "compiler/kernels/plain_convolution.h"
 #include "compiler/kernels/sliding_window.h"
 #include "compiler/loop/scalar.h"
 
@@ -183,10 +183,8 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
   const auto pad_word = static_cast<int32_t>(word == 4 ? 0x01010101u * bits : 0x00010001u * (bits & 0xffffu));
   // The sums of windows, whose weights are ones, pass kByteDotSaturating too.
   const auto convolution = [&](const OperatorCall& call) {
-    return direct_convolution(
-        call, loop::integer_literal(DType::kI32, pad_word),
-        [dot = operands.dot](const Expr& w, const Expr& x) { return loop::binary(dot, x, w); },
-        schedules::factors_of(operands.dot));
+    return plain_convolution(call, loop::integer_literal(DType::kI32, pad_word),
+                             [dot = operands.dot](const Expr& w, const Expr& x) { return loop::binary(dot, x, w); });
   };
   // The zero point of the weights contributes a term for each window of a group.
   std::optional<LazyTensor> window_corrections;
@@ -201,8 +199,8 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
     const std::vector<LazyTensor> by_ones{args[0], pack_words(emit, emit.constant(ones), 1)};
     window_corrections = convolution({op.emit, op.attrs, by_ones, {type.tensor()}});
   }
-  const auto sums = convolution({op.emit, op.attrs, args, op.results});
-  if (!sums || (!output_corrections && !window_corrections)) return sums;
+  const LazyTensor sums = convolution({op.emit, op.attrs, args, op.results});
+  if (!output_corrections && !window_corrections) return sums;
   const int64_t terms = *op.context().product({w.dims.begin() + 1, w.dims.end()}).constant();
   return emit.expression(op.dims(), DType::kI32,
                          [=, &context = op.context(), left = operands.left_zero, right = operands.right_zero,
@@ -210,7 +208,7 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
                            const auto constant = [](int64_t value) {
                              return loop::integer_literal(DType::kI32, static_cast<int32_t>(value));
                            };
-                           Expr sum = sums->at(at);
+                           Expr sum = sums.at(at);
                            if (output_corrections) sum = sum - output_corrections->at({at[1]}) * constant(left);
                            if (window_corrections) {
                              Dims window = at;

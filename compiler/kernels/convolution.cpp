@@ -1,72 +1,13 @@
 // Convolutions and transposed convolutions over one to three spatial dims, with groups.
 #include "compiler/kernels/byte_convolution.h"
-#include "compiler/kernels/direct.h"
 #include "compiler/kernels/implicit_product.h"
+#include "compiler/kernels/plain_convolution.h"
 #include "compiler/kernels/product.h"
 #include "compiler/kernels/sliding_window.h"
 #include "compiler/kernels/transposed.h"
 
 namespace tenon::compiler::kernels {
 namespace {
-
-// The general convolution, for any rank and sizes that need not be constant: vectors are output pixels along the last
-// dim, unrolled over output channels. The input is padded as far as the last vector reads.
-LazyTensor row_convolution(const OperatorCall& op, const Windows& windows, Dim groups, const Expr& pad) {
-  Context& context = op.context();
-  const LazyTensor& x = op.arg(0);
-  const LazyTensor w = op.emit.stored("w", op.arg(1));
-  const size_t rank = windows.rank();
-  const Dim group_out = context.floor_divide(op.dims()[1], groups), group_in = w.dims[1];
-  const TileShape shape = tile_of(op, group_out, windows.out.back());
-  const int64_t vector = lanes_of(op.dtype());
-  Dims padded_dims(x.dims.begin(), x.dims.begin() + 2);
-  for (size_t d = 0; d < rank; ++d) {
-    Dim count = windows.out[d];
-    if (d + 1 == rank) count = context.multiply(context.ceil_divide(count, vector), context.dim(vector));
-    const auto last = [&](Dim size) { return context.subtract(size, context.dim(1)); };
-    padded_dims.push_back(context.maximum(
-        {context.add(windows.input_index(context, d, last(count), last(windows.kernel[d])), context.dim(1)),
-         context.dim(0)}));
-  }
-  const LazyTensor padded_input =
-      op.emit.stored("padded_input", op.emit.expression(padded_dims, x.dtype, [=, &op, &context](const Dims& at) {
-        Dims from = at;
-        Expr inside;
-        for (size_t d = 0; d < rank; ++d) {
-          from[2 + d] = context.subtract(at[2 + d], context.dim(windows.before[d]));
-          const Expr in_range = op.emit.inside(from[2 + d], context.dim(0), x.dims[2 + d]);
-          inside = inside ? logical_and(inside, in_range) : in_range;
-        }
-        return select(inside, x.at(from), pad);
-      }));
-  Product product{.batch = {x.dims[0], groups},
-                  .rows = group_out,
-                  .columns = windows.out.back(),
-                  .terms = {group_in},
-                  .term =
-                      [=, &context](const Dims& batch, Dim output, const Dims& k, Dim pixel) {
-                        Dims from{batch[0], context.add(context.multiply(batch[1], group_in), k[0])};
-                        Dims weight{context.add(context.multiply(batch[1], group_out), output), k[0]};
-                        for (size_t d = 0; d < rank; ++d) {
-                          const Dim at = d + 1 < rank ? batch[2 + d] : pixel;
-                          from.push_back(windows.input_index(context, d, at, k[1 + d]));
-                          weight.push_back(k[1 + d]);
-                        }
-                        return factor(padded_input.at(from)) * factor(w.at(weight));
-                      },
-                  .order = schedules::TileOrder{.tile = shape, .rolled = true},
-                  .dims = op.dims(),
-                  .result_index =
-                      [=, &context](const Dims& at) {
-                        Dims index{at[0], context.add(context.multiply(at[1], group_out), at[at.size() - 2])};
-                        index.insert(index.end(), at.begin() + 2, at.end() - 2);
-                        index.push_back(at.back());
-                        return index;
-                      }};
-  product.batch.insert(product.batch.end(), windows.out.begin(), windows.out.end() - 1);
-  product.terms.insert(product.terms.end(), windows.kernel.begin(), windows.kernel.end());
-  return multiply(op, "conv", product);
-}
 
 // A sum for each output pixel, which a GPU's thread computes: its neighbours read the same cache lines. The terms are
 // in the order of sliding windows, column by column.
@@ -112,9 +53,7 @@ LoweredResults convolution(const OperatorCall& op) {
   }
   if (auto product = implicit_product(op, windows, pad)) return std::vector{std::move(*product)};
   if (auto bytes = byte_convolution(op)) return std::vector{std::move(*bytes)};
-  const auto times = [](const Expr& a, const Expr& b) { return factor(a) * factor(b); };
-  if (auto direct = direct_convolution(op, pad, times)) return std::vector{std::move(*direct)};
-  return std::vector{row_convolution(op, windows, groups, pad)};
+  return std::vector{plain_convolution(op, pad, [](const Expr& w, const Expr& x) { return factor(w) * factor(x); })};
 }
 
 // In register tiles where the sizes of the weights are constant. Else each output pixel is a sum over kernel taps of x

@@ -18,6 +18,7 @@
 #include "compiler/kernels/arithmetic.h"
 #include "compiler/kernels/knob.h"
 #include "compiler/loop/builder.h"
+#include "compiler/schedules/convolution.h"
 #include "compiler/schedules/product.h"
 #include "compiler/schedules/sliding_window.h"
 #include "compiler/schedules/user_schedule.h"
@@ -141,7 +142,7 @@ class Emitter {
   using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
   LazyTensor contract(std::string_view name, Dims dims, DType dtype, Nests nests);
   // Stages that a template schedules, with the knobs of the operator.
-  using Pattern = std::variant<schedules::ProductStages, schedules::WindowStages>;
+  using Pattern = std::variant<schedules::ProductStages, schedules::ConvolutionStages, schedules::WindowStages>;
   void add_template(Pattern pattern, size_t operator_index) { patterns_.push_back({pattern, operator_index}); }
   // The index of the operator that is being lowered, for add_template().
   size_t operator_index();

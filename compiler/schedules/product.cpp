@@ -59,7 +59,7 @@ class ProductTemplate {
   std::string joined(const std::vector<Symbol>& names) const { return steps_.joined(names); }
 
   Status read_sizes() {
-    TENON_TRY_ASSIGN(axes, steps_.axes_of(product_.sums));
+    TENON_TRY_ASSIGN(axes, steps_.axes_of(product_.sums, product_.matrix));
     row_axis_ = axes->rows.var, column_axis_ = axes->columns.var;
     rows_ = axes->rows.extent, columns_ = axes->columns.extent;
     for (const loop::Axis& axis : axes->terms) terms_ = context_.multiply(terms_, axis.extent);
@@ -68,7 +68,19 @@ class ProductTemplate {
     is_step_ = axes->is_step;
     vector_ = lanes_of(schedule_.function().buffer(buffer_).dtype);
     shape_ = product_.order ? product_.order->tile : select_tile(axes->factors);
-    return {};
+    return order_axes(axes->row_position, axes->column_position);
+  }
+
+  // Rows and columns are the last axes of the sums' buffer.
+  Status order_axes(size_t row, size_t column) {
+    const loop::Buffer& sums = schedule_.function().buffer(buffer_);
+    const size_t rank = sums.rank();
+    if (row + 2 == rank && column + 1 == rank) return {};
+    std::string batch;
+    for (size_t i = 0; i < rank; ++i)
+      if (i != row && i != column) batch += ProductSteps::axis(i) + " ";
+    return step("layout({}, {} -> {}{} {})", sums.name, ProductSteps::axes(rank), batch, ProductSteps::axis(row),
+                ProductSteps::axis(column));
   }
 
   TileShape select_tile(Factors factors) {
@@ -272,10 +284,12 @@ class ProductTemplate {
     }
     TENON_TRY(step("compute_at({}, {}, {})", sums, reader, around));
     TENON_TRY(step("store_at({}, {}, {}, registers)", reader, buffer, around));
-    std::vector<Symbol> own = loops_of(sums);
-    const auto terms = own.end() - static_cast<ptrdiff_t>(num_terms_), tile = terms - 2;
-    const Symbol row = tile[0], column = tile[1], term = terms[0];
-    std::vector<Symbol> order(terms, own.end());
+    const std::vector<Symbol> own = loops_of(sums);
+    TENON_TRY_ASSIGN(row_loop, steps_.loop_of(sums, row_axis_));
+    TENON_TRY_ASSIGN(column_loop, steps_.loop_of(sums, column_axis_));
+    const Symbol row = *row_loop, column = *column_loop;
+    std::vector<Symbol> order(own.end() - static_cast<ptrdiff_t>(num_terms_), own.end());
+    const Symbol term = order.front();
     order.push_back(row), order.push_back(column);
     TENON_TRY(step("reorder({}, {})", sums, joined(order)));
     TENON_TRY_ASSIGN(init, steps_.stage_of_step("split_init({}, {})", sums, term));

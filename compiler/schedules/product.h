@@ -30,14 +30,20 @@ struct TileOrder {
   bool rolled = false;      // no loop over terms is unrolled
 };
 
-// Two stages of a function. `sums` adds products into a buffer whose last two axes are rows and columns, the preceding
-// ones a batch; its loops are those of the buffer's axes and of the terms, in this order. `results`, in loops over the
-// same axes, computes results from the sums.
+// Axes of a stage of sums.
+struct MatrixAxes {
+  Symbol rows{}, columns{};
+};
+
+// Two stages of a function. `sums` adds products into a buffer, whose axes are those of a batch, and rows and columns:
+// the last two, unless `matrix` names them. `results`, in loops over the same axes of which the last two are those of
+// rows and columns, computes results from the sums.
 struct ProductStages {
   Symbol sums{}, results{};
   std::optional<Symbol> panels = {};      // the buffer, read by `sums`, that is packed into panels of columns
   std::optional<Symbol> row_panels = {};  // the one that is packed into panels of a tile's rows
   std::optional<TileOrder> order = {};
+  std::optional<MatrixAxes> matrix = {};
 };
 
 // Applies the steps; stops at the first one that is refused.

@@ -42,6 +42,15 @@ Dim ProductSteps::extent_of(Symbol stage, Symbol loop) {
   return at ? path->loop_at(*at).extent : context_.dim(0);
 }
 
+Expected<Symbol> ProductSteps::loop_of(Symbol stage, Symbol axis) {
+  TENON_TRY_ASSIGN(path, loop::find_stage(context_, function(), stage));
+  const auto found = std::ranges::find(path->stage().axes, axis, &loop::Axis::var);
+  const std::vector<const loop::For*> loops = loop::all_loops(*path);
+  for (size_t i = loops.size(); i-- > 0 && found != path->stage().axes.end();)
+    if (loop::mentions({&found->value, 1}, loops[i]->var)) return loops[i]->var;
+  return error(fmt::format("the axis '{}' of '{}' has no loop", context_.name(axis), context_.name(stage)));
+}
+
 std::set<Symbol> ProductSteps::stage_names() const {
   std::set<Symbol> names;
   for_each_statement(schedule_.function().body, [&](const loop::Stmt& stmt) {
@@ -112,19 +121,27 @@ std::optional<Symbol> ProductSteps::private_producer(loop::BufferId buffer) {
   return is_private ? std::optional(writers[0]->name) : std::nullopt;
 }
 
-Expected<ProductAxes> ProductSteps::axes_of(Symbol sums) {
+Expected<ProductAxes> ProductSteps::axes_of(Symbol sums, const std::optional<MatrixAxes>& matrix) {
   TENON_TRY_ASSIGN(path, loop::find_stage(context_, function(), sums));
   const loop::Stage& stage = path->stage();
   const auto terms = std::ranges::find(stage.axes, loop::AxisKind::kReduce, &loop::Axis::kind);
   if (terms - stage.axes.begin() < 2)
     return error(fmt::format("the stage '{}' has no axes of rows and columns", context_.name(sums)));
-  ProductAxes axes{.batch = {stage.axes.begin(), terms - 2},
-                   .terms = {terms, stage.axes.end()},
-                   .rows = *(terms - 2),
-                   .columns = *(terms - 1),
-                   .factors = factors_in(stage)};
+  const auto rows = matrix ? std::ranges::find(stage.axes, matrix->rows, &loop::Axis::var) : terms - 2,
+             columns = matrix ? std::ranges::find(stage.axes, matrix->columns, &loop::Axis::var) : terms - 1;
+  if (rows == stage.axes.end() || columns == stage.axes.end())
+    return error(fmt::format("the stage '{}' has no such axes of rows and columns", context_.name(sums)));
+  ProductAxes axes;
+  axes.terms = {terms, stage.axes.end()}, axes.rows = *rows, axes.columns = *columns, axes.factors = factors_in(stage);
+  for (auto axis = stage.axes.begin(); axis != terms; ++axis)
+    if (axis != rows && axis != columns) axes.batch.push_back(*axis);
   loop::for_each_access(stage, [&](const loop::Access& access) {
-    if (access.writes) axes.buffer = access.buffer;
+    if (!access.writes) return;
+    axes.buffer = access.buffer;
+    const auto position = [&](const loop::Axis& axis) {
+      return static_cast<size_t>(std::ranges::find(access.indices, context_.dim(axis.var)) - access.indices.begin());
+    };
+    axes.row_position = position(axes.rows), axes.column_position = position(axes.columns);
   });
   axes.is_step = axes.batch.size() + 2 > function_.buffer(axes.buffer).rank();
   return axes;

@@ -21,7 +21,8 @@ struct ProductAxes {
   loop::BufferId buffer{};  // of the sums
   std::vector<loop::Axis> batch, terms;
   loop::Axis rows, columns;
-  bool is_step = false;  // of a scan, whose loop does not index the sums
+  size_t row_position = 0, column_position = 0;  // of the buffer's axes
+  bool is_step = false;                          // of a scan, whose loop does not index the sums
   Factors factors = Factors::kElements;
 };
 
@@ -57,13 +58,16 @@ class ProductSteps {
   // The variables of the loops around a stage, the outermost first, and the extent of one.
   std::vector<Symbol> loops_of(Symbol stage);
   Dim extent_of(Symbol stage, Symbol loop);
+  // The innermost loop that an axis of the stage takes its values from.
+  Expected<Symbol> loop_of(Symbol stage, Symbol axis);
   std::set<Symbol> stage_names() const;
   std::string joined(const std::vector<Symbol>& names) const;
   // The names of the buffer's axes in a layout, "a0 a1", and of one.
   static std::string axis(size_t position) { return fmt::format("a{}", position); }
   static std::string axes(size_t rank);
 
-  Expected<ProductAxes> axes_of(Symbol sums);
+  // `matrix`: the axes of rows and of columns, where these are not the last two that are no terms.
+  Expected<ProductAxes> axes_of(Symbol sums, const std::optional<MatrixAxes>& matrix = {});
   // Whether a condition of the stage's values depends on the loop.
   bool has_condition_on(Symbol stage, Symbol loop);
   // The stage that alone computes the buffer, by one assignment, for one reader.

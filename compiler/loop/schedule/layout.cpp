@@ -19,12 +19,14 @@ struct Digit {
   size_t axis = 0;
   int64_t divisor = 1, modulus = 0;
 };
+// A new axis: the digits of its index, the most significant one first.
+using Digits = std::vector<Digit>;
 
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
 
-  Expected<std::vector<Digit>> digits() {
+  Expected<std::vector<Digits>> axes() {
     const size_t arrow = text_.find("->");
     if (arrow == std::string_view::npos)
       return error("a layout must be old axes and new ones, as j k -> j/16 k j%16", std::string(text_));
@@ -33,12 +35,16 @@ class Reader {
         return error(fmt::format("the axis '{}' is named twice", name), std::string(text_));
       names_.push_back(name);
     }
-    std::vector<Digit> digits;
-    for (const std::string_view word : words(text_.substr(arrow + 2))) {
-      TENON_TRY_ASSIGN(digit, this->digit(word));
-      digits.push_back(*digit);
+    std::vector<Digits> axes;
+    for (std::string_view word : words(text_.substr(arrow + 2))) {
+      Digits& digits = axes.emplace_back();
+      for (size_t end = 0; end != std::string_view::npos; word.remove_prefix(std::min(end + 1, word.size()))) {
+        end = word.find('*');
+        TENON_TRY_ASSIGN(digit, this->digit(word.substr(0, end)));
+        digits.push_back(*digit);
+      }
     }
-    return digits;
+    return axes;
   }
   size_t rank() const { return names_.size(); }
   std::string_view name(size_t axis) const { return names_[axis]; }
@@ -80,10 +86,11 @@ class Reader {
 
 // Whether the digits of each axis are all those of its index: 1, and from each digit to the next the product of the
 // moduli; the last has none.
-Status is_permutation(const Reader& names, const std::vector<Digit>& digits, size_t rank) {
+Status is_permutation(const Reader& names, const std::vector<Digits>& axes, size_t rank) {
   for (size_t axis = 0; axis < rank; ++axis) {
-    std::vector<Digit> own;
-    std::ranges::copy_if(digits, std::back_inserter(own), [&](const Digit& digit) { return digit.axis == axis; });
+    Digits own;
+    for (const Digits& digits : axes)
+      std::ranges::copy_if(digits, std::back_inserter(own), [&](const Digit& digit) { return digit.axis == axis; });
     std::ranges::sort(own, {}, &Digit::divisor);
     int64_t covered = 1;
     bool ends = false, fits = true;
@@ -104,12 +111,12 @@ Status is_permutation(const Reader& names, const std::vector<Digit>& digits, siz
 Expected<Function> layout(TypeContext& context, Function function, Symbol buffer, std::string_view order) {
   TENON_TRY_ASSIGN(id, find_buffer(context, function, buffer));
   Reader reader(order);
-  TENON_TRY_ASSIGN(digits, reader.digits());
+  TENON_TRY_ASSIGN(orders, reader.axes());
   const std::string shown = local(context, function, *id);
   const std::vector<BufferAxis> old = function.buffer(*id).axes;
   if (reader.rank() != old.size())
     return error(fmt::format("{} has {} axes, {} are named", shown, old.size(), reader.rank()));
-  TENON_TRY(is_permutation(reader, *digits, old.size()));
+  TENON_TRY(is_permutation(reader, *orders, old.size()));
   if (!find_alloc(function.body, *id))
     return error(fmt::format("{} is not allocated in the function", shown), {},
                  "a parameter or result has the layout of its caller; cache_read and cache_write make copies");
@@ -133,25 +140,40 @@ Expected<Function> layout(TypeContext& context, Function function, Symbol buffer
     if (uses) status = error(fmt::format("{} is used by an if, a let, a library or an instruction", shown));
   });
   TENON_TRY(status);
-  std::vector<BufferAxis>& axes = function.buffers[index(*id)].axes;
-  axes.clear();
   const DimProver prover(context);
-  for (const Digit& digit : *digits) {
+  const auto size_of = [&](const Digit& digit) -> Expected<Dim> {
     const Dim size = old[digit.axis].extent, divisor = context.dim(digit.divisor);
     // A quotient of a constant size may have elements at its end that no index refers to.
     const bool exact = prover.divides(divisor, size) == Answer::kYes;
     if (!exact && !(size.constant() && digit.modulus == 0))
       return error(fmt::format("{} does not divide the size {} of {}", digit.divisor, context.str(size), shown), {},
                    "pad the stage that writes it first");
-    const Dim quotient = exact ? context.floor_divide(size, divisor) : context.ceil_divide(size, digit.divisor);
-    const Symbol var = fresh(context, function, fmt::format("{}_{}", context.name(buffer), axes.size()));
-    axes.push_back({var, digit.modulus > 0 ? context.dim(digit.modulus) : quotient});
+    if (digit.modulus > 0) return context.dim(digit.modulus);
+    return exact ? context.floor_divide(size, divisor) : context.ceil_divide(size, digit.divisor);
+  };
+  std::vector<BufferAxis> axes;
+  std::vector<Dims> sizes;  // of the digits of each new axis
+  for (const Digits& digits : *orders) {
+    Dim extent = context.dim(1);
+    sizes.emplace_back();
+    for (const Digit& digit : digits) {
+      TENON_TRY_ASSIGN(size, size_of(digit));
+      sizes.back().push_back(*size), extent = context.multiply(extent, *size);
+    }
+    axes.push_back({fresh(context, function, fmt::format("{}_{}", context.name(buffer), axes.size())), extent});
   }
+  function.buffers[index(*id)].axes = axes;
   const auto moved = [&](const Dims& indices) {
     Dims result;
-    for (const Digit& digit : *digits) {
-      const Dim quotient = context.floor_divide(indices[digit.axis], context.dim(digit.divisor));
-      result.push_back(digit.modulus > 0 ? context.modulo(quotient, context.dim(digit.modulus)) : quotient);
+    for (size_t axis = 0; axis < orders->size(); ++axis) {
+      Dim position = context.dim(0);
+      for (size_t i = 0; i < (*orders)[axis].size(); ++i) {
+        const Digit& digit = (*orders)[axis][i];
+        const Dim quotient = context.floor_divide(indices[digit.axis], context.dim(digit.divisor));
+        position = context.add(context.multiply(position, sizes[axis][i]),
+                               digit.modulus > 0 ? context.modulo(quotient, context.dim(digit.modulus)) : quotient);
+      }
+      result.push_back(position);
     }
     return result;
   };

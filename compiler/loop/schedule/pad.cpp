@@ -170,7 +170,8 @@ class PaddedLoads {
 
 }  // namespace
 
-Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Symbol axis, int64_t multiple) {
+Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Symbol axis, int64_t multiple,
+                       int64_t more) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   Stage& target = path->stage();
   const auto found = std::ranges::find(target.axes, axis, &Axis::var);
@@ -180,9 +181,10 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
   if (found->kind != AxisKind::kSpatial && found->kind != AxisKind::kReduce)
     return error(fmt::format("'{}' is neither a spatial axis nor a reduction", name));
   const bool reduction = found->kind == AxisKind::kReduce;
+  const Dim least = context.add(found->extent, context.dim(more));
   const Padding padding{axis, found->extent,
-                        context.multiply(context.ceil_divide(found->extent, multiple), context.dim(multiple))};
-  if (DimProver(context).divides(context.dim(multiple), padding.size) == Answer::kYes)
+                        context.multiply(context.ceil_divide(least, multiple), context.dim(multiple))};
+  if (more == 0 && DimProver(context).divides(context.dim(multiple), padding.size) == Answer::kYes)
     return error(
         fmt::format("the size {} of '{}' is already a multiple of {}", context.str(padding.size), name, multiple));
   for (const Axis& other : target.axes) {

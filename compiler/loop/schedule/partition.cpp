@@ -1,4 +1,4 @@
-// Primitives that split and join iteration ranges of loops: partition, hfuse.
+// Primitives that split and join iteration ranges of loops: partition, fill, hfuse.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -201,6 +201,96 @@ Expected<Function> partition(TypeContext& context, Function function, Symbol sta
   erase(original);
   original.body->insert(original.body->begin() + static_cast<ptrdiff_t>(original.index),
                         std::make_move_iterator(parts.begin()), std::make_move_iterator(parts.end()));
+  return function;
+}
+
+namespace {
+
+// The comparisons that a condition is the conjunction of; nothing where it is none.
+std::optional<std::vector<Guard>> conjunction(TypeContext& context, const Expr& condition) {
+  if (const auto guard = as_guard(context, *condition)) return std::vector{*guard};
+  const auto* both = std::get_if<Binary>(&condition->form);
+  if (!both || both->op != BinaryOp::kAnd) return std::nullopt;
+  auto left = conjunction(context, both->left), right = conjunction(context, both->right);
+  if (!left || !right) return std::nullopt;
+  left->insert(left->end(), right->begin(), right->end());
+  return left;
+}
+
+bool has_loads(const Expr& value) {
+  bool found = false;
+  for_each_node(value, [&](const ExprNode& node) { found |= std::holds_alternative<Load>(node.form); });
+  return found;
+}
+
+// A value, the comparisons under which it is selected, and the value where one of them fails.
+struct Selected {
+  Expr value, otherwise;
+  std::vector<Guard> where;
+};
+std::optional<Selected> selected(TypeContext& context, const Expr& value) {
+  const auto* select = std::get_if<Select>(&value->form);
+  if (!select || has_loads(select->otherwise)) return std::nullopt;
+  auto where = conjunction(context, select->condition);
+  if (!where) return std::nullopt;
+  auto inner = selected(context, select->then);
+  if (!inner) return Selected{select->then, select->otherwise, std::move(*where)};
+  where->insert(where->end(), inner->where.begin(), inner->where.end());
+  const bool is_same = equal(inner->otherwise, select->otherwise);
+  return Selected{inner->value,
+                  is_same ? inner->otherwise : loop::select(select->condition, inner->otherwise, select->otherwise),
+                  std::move(*where)};
+}
+
+}  // namespace
+
+Expected<Function> fill(TypeContext& context, Function function, Symbol stage) {
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  Stage& target = path->stage();
+  const std::string name(context.name(stage));
+  auto* store = target.body.size() == 1 && target.init.empty() ? std::get_if<Store>(&target.body[0].form) : nullptr;
+  const auto parts = store ? selected(context, store->value) : std::nullopt;
+  if (!parts)
+    return error(fmt::format("the values of the stage '{}' are not selected by comparisons of indices", name), {},
+                 "only a stage of one assignment, as of select(i < n, x[i], 0), can be filled first");
+  const size_t root = root_of(*path);
+  const Body original{path->steps[root].stmt()};
+  // The range of each loop in which all comparisons hold.
+  for (const Guard& comparison : parts->where) {
+    const Dims ends = over_loops(context, target, {comparison.left, comparison.right});
+    if (always_below(context, ends[0], ends[1], all_loops(*path))) continue;
+    std::optional<size_t> step;
+    bool is_one = true;
+    for (size_t i = root; i + 1 < path->steps.size(); ++i) {
+      if (!path->is_loop(i) || !mentions(ends, path->loop_at(i).var)) continue;
+      is_one &= !step && path->loop_at(i).kind == LoopKind::kSerial;
+      step = i;
+    }
+    const auto holds =
+        step && is_one ? where_it_holds(context, path->loop_at(*step), {ends[0], ends[1]}, {}) : std::nullopt;
+    Dim first = context.dim(0), end = first;
+    if (holds) {
+      end = path->loop_at(*step).extent;
+      if (holds->first) first = context.minimum({context.maximum({*holds->first, first}), end});
+      if (holds->end) end = context.maximum({context.minimum({*holds->end, end}), first});
+    }
+    if (!holds || !first.valid() || !end.valid())
+      return error(fmt::format("the comparison {} < {} of the stage '{}' is not one of a loop's range",
+                               context.str(comparison.left), context.str(comparison.right), name),
+                   {}, "fill the stage before its loops are split, fused or marked");
+    For& loop = path->loop_at(*step);
+    loop.extent = context.subtract(end, first);
+    if (first == context.dim(0)) continue;
+    const Symbol var = loop.var;
+    for (Stmt& stmt : loop.body) substitute(context, function, stmt, {{var, context.add(first, context.dim(var))}});
+  }
+  store->value = parts->value;
+  Body filled = copy_of(context, function, original, "fill");
+  for_each_statement(filled, [&](Stmt& stmt) {
+    if (auto* copy = std::get_if<Stage>(&stmt.form)) std::get<Store>(copy->body[0].form).value = parts->otherwise;
+  });
+  const Path::Step at = path->steps[root];
+  at.body->insert(at.body->begin() + static_cast<ptrdiff_t>(at.index), std::move(filled[0]));
   return function;
 }
 

@@ -31,6 +31,7 @@ bool has_independent_iterations(TypeContext& context, const Function& function, 
 // Whether annotate() accepts the kind of each loop, for a function that was not built by steps.
 Status check_loop_kinds(TypeContext& context, const Function& function);
 Expected<Function> partition(TypeContext& context, Function function, Symbol stage, Symbol loop);
+Expected<Function> fill(TypeContext& context, Function function, Symbol stage);
 Expected<Function> hfuse(TypeContext& context, Function function, Symbol first, Symbol first_loop, Symbol second,
                          Symbol second_loop);
 
@@ -38,7 +39,9 @@ Expected<Function> inlined(TypeContext& context, Function function, Symbol stage
 Expected<Function> compute_at(TypeContext& context, Function function, Symbol stage, Symbol reader, Symbol loop);
 Expected<Function> split_init(TypeContext& context, Function function, Symbol stage, Symbol loop);
 Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage, Symbol loop);
-Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Symbol axis, int64_t multiple);
+// Pads to a multiple that is by at least `more` larger.
+Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Symbol axis, int64_t multiple,
+                       int64_t more);
 
 // The placement of a copy: the loop that contains it, and its storage.
 struct CachePlacement {
@@ -60,6 +63,7 @@ Expected<Function> pipeline(TypeContext& context, Function function, Symbol stag
 Expected<Function> pipeline_async(TypeContext& context, Function function, Symbol stage, Symbol loop, int64_t buffers);
 
 Expected<Function> clone(TypeContext& context, Function function, Symbol stage, Symbol reader);
+Expected<Function> fuse_axes(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
 Expected<Function> layout(TypeContext& context, Function function, Symbol buffer, std::string_view order);
 // A new parameter of a function, which `load` computes once from parameters with constant elements.
 struct LoadStep {

@@ -131,14 +131,23 @@ constexpr Primitive kPrimitives[] = {
      [](const Arguments& arguments, Function function) {
        return rfactor(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
      }},
-    {"pad", "a stage, an axis of it and a multiple", 3, 3,
+    {"pad", "a stage, an axis of it and a multiple, optionally a number of elements", 3, 4,
      [](const Arguments& arguments, Function function) -> Expected<Function> {
        TENON_TRY_ASSIGN(multiple, arguments.integer(2, "multiple"));
-       return pad(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *multiple);
+       int64_t more = 0;
+       if (arguments.size() == 4) {
+         TENON_TRY_ASSIGN(elements, arguments.integer(3, "number of elements"));
+         more = *elements;
+       }
+       return pad(arguments.context, std::move(function), arguments.name(0), arguments.name(1), *multiple, more);
      }},
     {"partition", "a stage and a loop", 2, 2,
      [](const Arguments& arguments, Function function) {
        return partition(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
+     }},
+    {"fill", "a stage", 1, 1,
+     [](const Arguments& arguments, Function function) {
+       return fill(arguments.context, std::move(function), arguments.name(0));
      }},
     {"hfuse", "a stage and a loop, twice", 4, 4,
      [](const Arguments& arguments, Function function) {
@@ -178,6 +187,11 @@ constexpr Primitive kPrimitives[] = {
     {"clone", "a stage and its reader", 2, 2,
      [](const Arguments& arguments, Function function) {
        return clone(arguments.context, std::move(function), arguments.name(0), arguments.name(1));
+     }},
+    {"fuse_axes", "a stage and two axes of it", 3, 3,
+     [](const Arguments& arguments, Function function) {
+       return fuse_axes(arguments.context, std::move(function), arguments.name(0), arguments.name(1),
+                        arguments.name(2));
      }},
     {"layout", "a buffer and the order of its elements, as j k -> j/16 k j%16", 2, 2,
      [](const Arguments& arguments, Function function) {

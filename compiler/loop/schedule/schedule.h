@@ -34,8 +34,12 @@
 //   pad(S, A, 8)                the size of the axis A of S is rounded up to a multiple of 8, which removes guards of
 //                               it. New points of copies write zeros, those of sums values that nothing reads; new
 //                               terms do not change a sum.
+//   pad(S, A, 8, 15)            the same to a multiple that is larger by at least 15.
 //   partition(S, I)             I is split where guards inside begin to fail, or comparisons of indices in selects: S
 //                               and S_tail (and S_head before them). Ranges without iterations are left out.
+//   fill(S)                     S, whose values are selected by comparisons of indices, as those of padding are, runs
+//                               over the points alone for which they hold; S_fill stores the other values everywhere
+//                               before.
 //   hfuse(S, I, T, J)           the consecutive loops I and J become one loop I_J that runs I's iterations, then J's.
 //   fold_storage(S, B, I, 3)    B holds only the last 3 elements along the axis that the loop I of S traverses.
 //   align_storage(B, 1, 9)      the size of the axis 1 of B (the first is 0) is rounded up to a multiple of 9 by
@@ -50,7 +54,9 @@
 //   layout(B, j k -> j/16 k j%16)
 //                               changes the order of B's elements: the new axes are quotients and remainders of the
 //                               old ones, which are named here in their order, and determine them. A quotient is
-//                               rounded up where 16 does not divide a constant size.
+//                               rounded up where 16 does not divide a constant size. h*w joins two axes, as one of
+//                               their size in all.
+//   fuse_axes(S, A, B)          A and B, adjacent axes of S and of its buffer, become one axis A_B of both.
 //   at_load(S)                  S leaves the function; its buffer becomes a parameter, which is computed once, when the
 //                               function is loaded. S reads constant parameters only.
 //   tensorize(S, I, dot4)       the loops from I inwards, with S, become a declared instruction (instructions.h).

@@ -400,6 +400,66 @@ TEST(Primitives, LayoutPacksPanels) {
             linear_params());
 }
 
+TEST(Primitives, PadMayAddAtLeastSomeElements) {
+  const std::string text = scheduled(kLinear, {"cache_read(dot, w)", "pad(w_dot, c0, 8, 7)"}, linear_params());
+  EXPECT_NE(text.find("alloc %w_dot: Tensor[(32, 5), i32] {"), std::string::npos) << text;
+  // A block of 16 rows reads elements that exist, whatever the number of rows.
+  const std::string rows =
+      scheduled(kLinear, {"cache_read(dot, x)", "pad(x_dot, c0, 1, 15)", "pad(dot, i, 16)"}, linear_params());
+  EXPECT_NE(rows.find("alloc %x_dot: Tensor[(n + 15, 5), i32] {"), std::string::npos) << rows;
+  EXPECT_NE(rows.find("%d[i, j] = %d[i, j] + %x_dot[i, k] * %w[j, k];"), std::string::npos) << rows;
+}
+
+TEST(Primitives, LayoutJoinsAxes) {
+  const std::string text = scheduled(kLinear, {"layout(d, i j -> i*j)"}, linear_params());
+  EXPECT_NE(text.find("alloc %d: Tensor[(24*n,), i32] {"), std::string::npos) << text;
+  EXPECT_NE(text.find("%d[24*i + j] = %d[24*i + j] + %x[i, k] * %w[j, k];"), std::string::npos) << text;
+  scheduled(kLinear, {"cache_read(dot, w)", "layout(w_dot, j k -> k*j)"}, linear_params());
+}
+
+TEST(Primitives, FusedAxesAreOneAxisOfTheStageAndItsBuffer) {
+  const std::string text =
+      scheduled(kLinear, {"fuse_axes(dot, i, j)", "fuse(y, i, j)", "split(y, i_j__, 6)", "compute_at(dot, y, i_j__0)"},
+                linear_params());
+  EXPECT_NE(text.find("alloc %d: Tensor[(24*n,), i32] {"), std::string::npos) << text;
+  EXPECT_NE(text.find("for dot_i_j_ in (6) {"), std::string::npos) << text;
+  EXPECT_NE(text.find("%d[i_j_] = %d[i_j_] + %x[i_j_ // 24, k] * %w[i_j_ % 24, k];"), std::string::npos) << text;
+}
+
+constexpr std::string_view kPadded =
+    R"(loop @padded[n](%x: Tensor[(n, 9), i32]) -> (%y: Tensor[(n + 3, 11), i32]) {
+  alloc %p: Tensor[(n + 3, 11), i32] {
+    for i in (n + 3) { for j in (11) {
+      stage p(i in (n + 3) at (i), j in (11) at (j)) {
+        %p[i, j] = select(index(0) <= index(i - 2) and index(i - 2) < index(n) and index(0) <= index(j - 1) and index(j - 1) < index(9), %x[i - 2, j - 1], i32(7));
+      }
+    } }
+    for i in (n + 3) { for j in (11) {
+      stage y(i in (n + 3) at (i), j in (11) at (j)) { %y[i, j] = %p[i, j]; }
+    } }
+  }
+}
+)";
+
+TEST(Primitives, FillStoresPaddingFirst) {
+  const std::string text =
+      scheduled(kLinear, {"cache_read(dot, w)", "pad(w_dot, c0, 16)", "fill(w_dot)"}, linear_params());
+  EXPECT_NE(
+      text.find(
+          "stage w_dot_fill(c0 in (32) at (w_dot_0), c1 in (5) at (w_dot_1)) {\n            %w_dot[c0, c1] = i32(0);"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("for w_dot_0 in (24) {"), std::string::npos) << text;
+  EXPECT_NE(text.find("%w_dot[c0, c1] = %w[c0, c1];"), std::string::npos) << text;
+  // Sevens around x, and zeros that another step adds after them.
+  const std::string both =
+      scheduled(kPadded, {"pad(p, j, 16)", "fill(p)"}, {{filled(DType::kI32, {0, 9})}, {filled(DType::kI32, {4, 9})}});
+  EXPECT_NE(both.find("%p[i, j] = select(index(j) < index(11), i32(7), i32(0));"), std::string::npos) << both;
+  EXPECT_NE(both.find("for i in (n) {"), std::string::npos) << both;
+  EXPECT_NE(both.find("for j in (9) {"), std::string::npos) << both;
+  EXPECT_NE(both.find("%p[i, j] = %x[i - 2, j - 1];"), std::string::npos) << both;
+}
+
 TEST(Primitives, AtLoadComputesAnOperandOnce) {
   TypeContext context;
   const Function before = must_parse(context, kLinear);
@@ -585,6 +645,18 @@ TEST(Primitives, RefuseWithTheReason) {
       {kLinear, {}, "layout(d, i j -> i j/4)", "the new axes do not determine the axis 'j' once"},
       {kLinear, {}, "layout(d, i j -> i j/4 j%8)", "the new axes do not determine the axis 'j' once"},
       {kLinear, {}, "layout(d, i j -> i/2 j i%2)", "2 does not divide the size n of %d"},
+      {kLinear, {}, "layout(d, i j -> i*i j)", "the new axes do not determine the axis 'i' once"},
+      {kLinear, {}, "layout(d, i j -> i*)", "'' is not an old axis"},
+      {kLinear, {}, "fuse_axes(dot, i, z)", "the stage 'dot' has no axis 'z'"},
+      {kLinear, {}, "fuse_axes(dot, j, k)", "'k' is not a spatial axis"},
+      {kLinear, {}, "fuse_axes(dot, j, i)", "'j' and 'i' are not adjacent axes of %d, of its sizes"},
+      {kLinear, {}, "fuse_axes(y, i, j)", "%y is a result of the function"},
+      {kLinear, {"split(dot, j, 4)"}, "fuse_axes(dot, i, j)", "'j' has no loop of its own"},
+      {kLinear, {"mark(dot, i, parallel)"}, "fuse_axes(dot, i, j)", "a loop with a loop kind cannot be fused"},
+      {kLinear, {}, "fill(dot)", "the values of the stage 'dot' are not selected by comparisons of indices"},
+      {kLinear, {}, "fill(y)", "the values of the stage 'y' are not selected by comparisons of indices"},
+      {kPadded, {"split(p, j, 4)"}, "fill(p)", "the comparison 0 < j of the stage 'p' is not one of a loop's range"},
+      {kPadded, {"mark(p, i, parallel)"}, "fill(p)", "is not one of a loop's range"},
       {kLinear, {}, "align_storage(y, 1, 5)", "%y is a parameter or a result"},
       {kLinear, {}, "align_storage(z, 1, 5)", "there is no buffer %z"},
       {kLinear, {}, "align_storage(d, 2, 5)", "%d has 2 axes, so none has the number 2"},

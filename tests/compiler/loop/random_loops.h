@@ -131,7 +131,7 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
   if (names.loops.empty() || next.loops.empty()) return {"inline(" + names.stage + ")"};
   const std::string &stage = names.stage, &loop = random.one_of(names.loops), &buffer = random.one_of(names.buffers);
   const std::string scope = random.one_of<std::string>({"heap", "stack", "registers"});
-  switch (random.below(24)) {
+  switch (random.below(26)) {
     case 0:
       return {fmt::format("split({}, {}, {}{})", stage, loop, 1 + random.below(5),
                           random.below(3) == 0 ? ", overlap" : "")};
@@ -161,7 +161,9 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
     case 10: return {fmt::format("store_at({}, {}, {}, {})", stage, buffer, loop, scope)};
     case 11:
     case 20: return {fmt::format("rfactor({}, {})", stage, loop)};
-    case 12: return {fmt::format("pad({}, {}, {})", stage, random.one_of(names.axes), 2 + random.below(3))};
+    case 12:
+      return {fmt::format("pad({}, {}, {}{})", stage, random.one_of(names.axes), 2 + random.below(3),
+                          random.below(3) == 0 ? ", 3" : "")};
     case 13:
       return {fmt::format("split({}, {}, {})", stage, loop, 2 + random.below(3)),
               fmt::format("partition({}, {}{})", stage, loop, random.below(2) == 0 ? "0" : "")};
@@ -183,9 +185,15 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
       const size_t factor = 2 + random.below(3);
       return {fmt::format("pad({}, {}, {})", stage, random.one_of(names.axes), factor),
               fmt::format("layout({}, i j -> {})", buffer,
-                          fmt::format(fmt::runtime(random.one_of<std::string>(
-                                          {"j i", "i/{0} j i%{0}", "j/{0} i j%{0}", "i/{0} j i%{0}", "j i/{0} i%{0}"})),
+                          fmt::format(fmt::runtime(random.one_of<std::string>({"j i", "i/{0} j i%{0}", "j/{0} i j%{0}",
+                                                                               "i/{0} j i%{0}", "j i/{0} i%{0}", "i*j",
+                                                                               "i%{0} i/{0}*j"})),
                                       factor))};
+    }
+    case 23: return {fmt::format("fuse_axes({}, i, j)", stage), fmt::format("fuse_axes({}, j, k)", stage)};
+    case 24: {
+      const size_t factor = 2 + random.below(3);
+      return {fmt::format("pad({}, {}, {})", stage, random.one_of(names.axes), factor), fmt::format("fill({})", stage)};
     }
     default: {
       const std::string& rows = names.loops[names.loops.size() > 1 ? names.loops.size() - 2 : 0];

@@ -12,6 +12,7 @@
 #include "compiler/loop/tree.h"
 #include "compiler/schedules/register_tile.h"
 #include "tests/compiler/loop/must_parse.h"
+#include "tests/compiler/schedules/filled.h"
 
 namespace tenon::compiler::schedules {
 namespace {
@@ -36,13 +37,6 @@ std::string dense(int64_t columns) {
 }}
 )",
       columns);
-}
-
-Tensor filled(runtime::Shape shape) {
-  Tensor tensor(runtime::DType::kF32, std::move(shape));
-  auto data = tensor.data<float>();
-  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(static_cast<int>(i * 37 % 29) - 14);
-  return tensor;
 }
 
 size_t cheapest(std::string_view, const std::vector<Option>& options) {
