@@ -560,8 +560,10 @@ void Emitter::schedule_patterns(KernelFunction& kernel) {
     Status status;
     if (const auto* product = std::get_if<schedules::ProductStages>(&pattern.stages))
       status = schedules::schedule_product(context_, schedule, *product, machine_, choose);
-    if (const auto* convolution = std::get_if<schedules::ConvolutionStages>(&pattern.stages))
-      status = schedules::schedule_convolution(context_, schedule, *convolution, machine_, choose);
+    if (const auto* stages = std::get_if<schedules::ConvolutionStages>(&pattern.stages))
+      status = schedules::schedule_convolution(context_, schedule, *stages, machine_, choose);
+    if (const auto* stages = std::get_if<schedules::TransposedConvolutionStages>(&pattern.stages))
+      status = schedules::schedule_transposed_convolution(context_, schedule, *stages, machine_, choose);
     if (const auto* windows = std::get_if<schedules::WindowStages>(&pattern.stages))
       status = schedules::schedule_windows(context_, schedule, *windows, machine_, choose);
     if (status) {

@@ -21,6 +21,7 @@
 #include "compiler/schedules/convolution.h"
 #include "compiler/schedules/product.h"
 #include "compiler/schedules/sliding_window.h"
+#include "compiler/schedules/transposed_convolution.h"
 #include "compiler/schedules/user_schedule.h"
 
 namespace tenon::compiler::kernels {
@@ -32,14 +33,8 @@ using loop::For;
 using loop::LoopKind;
 using loop::Stmt;
 using runtime::Tensor;
-using schedules::choose_tile;
-using schedules::elements_in;
-using schedules::Factors;
 using schedules::kParallelTerms;
-using schedules::kTransposeSide;
 using schedules::lanes_of;
-using schedules::Terms;
-using schedules::TileShape;
 
 // Whether one of these sizes is the constant 0.
 inline bool is_empty(const Dims& dims) {
@@ -142,7 +137,8 @@ class Emitter {
   using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
   LazyTensor contract(std::string_view name, Dims dims, DType dtype, Nests nests);
   // Stages that a template schedules, with the knobs of the operator.
-  using Pattern = std::variant<schedules::ProductStages, schedules::ConvolutionStages, schedules::WindowStages>;
+  using Pattern = std::variant<schedules::ProductStages, schedules::ConvolutionStages,
+                               schedules::TransposedConvolutionStages, schedules::WindowStages>;
   void add_template(Pattern pattern, size_t operator_index) { patterns_.push_back({pattern, operator_index}); }
   // The index of the operator that is being lowered, for add_template().
   size_t operator_index();

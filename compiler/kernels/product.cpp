@@ -29,8 +29,7 @@ loop::Body product_loops(Emitter& emit, std::string_view name, const Product& pr
   const auto name_of = [&](const LazyTensor& value) { return emit.builder().function().buffer(*value.buffer).name; };
   if (product.panels) stages.panels = name_of(*product.panels);
   if (product.row_panels) stages.row_panels = name_of(*product.row_panels);
-  stages.order = product.order;
-  emit.add_template(stages, operator_index);
+  emit.add_template(product.pattern ? product.pattern(stages) : stages, operator_index);
   return std::move(plain.body);
 }
 
@@ -43,17 +42,6 @@ LazyTensor multiply(const OperatorCall& op, std::string_view name, const Product
                            index = op.emit.operator_index()](const std::vector<TileResult>& results) {
                             return product_loops(emit, name, product, dtype, index, results);
                           });
-}
-
-TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Terms terms) {
-  const std::vector<TileShape> shapes = tile_shapes(emit.machine(), rows, lanes, vector, terms);
-  return shapes[emit.choose_option("tile", schedules::tile_options(shapes))];
-}
-
-TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns) {
-  const int64_t vector = lanes_of(op.dtype());
-  return choose_tile(op.emit, rows.constant().value_or(0),
-                     std::max<int64_t>(columns.constant().value_or(2 * vector), 1), vector, {.strided_rows = true});
 }
 
 Columns columns_of(const OperatorCall& op, const LazyTensor& operand, Dim rows, Dim columns, bool contiguous) {

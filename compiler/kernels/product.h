@@ -22,7 +22,8 @@ struct Product {
   std::function<Expr(const Dims& batch, Dim i, const Dims& k, Dim j)> term;
   // The operand whose columns are packed into panels, and the one whose rows are; they must have buffers.
   std::optional<LazyTensor> panels = {}, row_panels = {};
-  std::optional<schedules::TileOrder> order = {};  // where the operands are stored for its tiles
+  // The pattern of the stages, where another template than that of products schedules them.
+  std::function<Emitter::Pattern(const schedules::ProductStages& stages)> pattern = nullptr;
   // Where the result is not [batch, rows, columns]: its dims, and its indices from [batch, row, column].
   Dims dims = {};
   std::function<Dims(const Dims& at)> result_index = nullptr;
@@ -40,10 +41,5 @@ struct Columns {
   bool packed = false;
 };
 Columns columns_of(const OperatorCall& op, const LazyTensor& operand, Dim rows, Dim columns, bool contiguous);
-
-// The tile selected by the knob "tile", whose options are tile_shapes().
-TileShape choose_tile(Emitter& emit, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
-// The tile for sums of the operator's result type, for any sizes.
-TileShape tile_of(const OperatorCall& op, Dim rows, Dim columns);
 
 }  // namespace tenon::compiler::kernels

@@ -69,8 +69,14 @@ class WindowElement {
 }  // namespace
 
 bool has_sliding_window(const Windows& windows) {
+  // The elements of each remainder by the stride are copied side by side.
+  constexpr int64_t kMostRemainders = 32;
   const auto is_positive = [](Dim dim) { return dim.constant().value_or(0) > 0; };
-  return windows.rank() <= 2 && windows.few_phases() && std::ranges::all_of(windows.in, is_positive) &&
+  for (size_t d = 0; d < windows.rank(); ++d) {
+    const int64_t stride = windows.strides[d], kernel = windows.kernel[d].constant().value_or(stride);
+    if ((windows.dilation[d] == 1 ? std::min(kernel, stride) : stride) > kMostRemainders) return false;
+  }
+  return windows.rank() <= 2 && std::ranges::all_of(windows.in, is_positive) &&
          std::ranges::all_of(windows.out, is_positive) && std::ranges::all_of(windows.kernel, is_positive);
 }
 

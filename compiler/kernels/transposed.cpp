@@ -9,8 +9,6 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-constexpr int64_t kUnknownCount = 32;  // assumed pixels along a spatial dim that is not constant
-
 class Transposed {
  public:
   Transposed(const OperatorCall& op, const Windows& windows)
@@ -28,40 +26,22 @@ class Transposed {
   LazyTensor run() {
     const LazyTensor &x = op_.arg(0), &w = op_.arg(1);
     channels_ = *x.dims[1].constant() / groups_, outputs_ = *w.dims[1].constant();
-    int64_t terms = channels_, all_terms = channels_;  // of the phase with the most kernel taps; of all phases
-    bool is_uniform = true, is_exact = true, is_constant = true;
-    double pixels = 1;
+    bool is_uniform = true, is_exact = true;
     for (size_t d = 0; d < rank_; ++d) {
       axes_.push_back(spatial_axis(d));
       const SpatialAxis& axis = axes_.back();
-      terms *= axis.max_taps, all_terms *= axis.kernel, is_uniform &= axis.is_uniform,
-          is_constant &= axis.count.constant().has_value();
+      is_uniform &= axis.is_uniform;
       is_exact &= context_.multiply(axis.count, dim(axis.stride)) == axis.out;
-      pixels *= static_cast<double>(axis.count.constant().value_or(kUnknownCount));
     }
-    const int64_t vector = lanes_of(op_.dtype()), row_pixels = axes_.back().count.constant().value_or(0);
-    TileShape channel_shape;
-    if (is_constant && vector == kTransposeSide && (groups_ == 1 || outputs_ % kTransposeSide == 0)) {
-      channel_shape =
-          schedules::choose_transposed_tile(op_.emit.machine(), row_pixels, outputs_, terms, Factors::kElements);
-      const double row =
-          choose_tile(op_.emit.machine(), outputs_, row_pixels, vector, {}).cycles * static_cast<double>(terms);
-      channels_as_lanes_ = op_.emit.choose_option("lanes", {{"pixels", row}, {"channels", channel_shape.cycles}}) == 1;
-    }
-    const TileShape shape = channels_as_lanes_ ? channel_shape
-                            : row_pixels > 0   ? choose_tile(op_.emit, outputs_, row_pixels, vector, {})
-                                               : tile_of(op_, dim(outputs_), axes_.back().count);
-    // The costs are the weights, or the elements, that the inner loop reloads for each block of the outer one.
-    const bool weights_outer =
-        op_.emit.choose_option("outer", {{"pixels", static_cast<double>(outputs_ * all_terms)},
-                                         {"weights", static_cast<double>(channels_) * pixels}}) == 1;
-
-    const LazyTensor input = pad_input(x), weights = op_.emit.stored("weights", w);
+    const LazyTensor input = padded(x), weights = op_.emit.stored("weights", w);
     Product product{.batch = {x.dims[0], dim(groups_)},
                     .rows = dim(outputs_),
                     .columns = axes_.back().count,
                     .terms = {dim(channels_)},
-                    .term = nullptr};
+                    .term = nullptr,
+                    .pattern = [](const schedules::ProductStages& stages) {
+                      return schedules::TransposedConvolutionStages{stages.sums, stages.results};
+                    }};
     for (SpatialAxis& axis : axes_) {
       // The phases of a row are adjacent loops: they write the same cache lines.
       axis.phase = product.batch.size(), product.batch.push_back(dim(axis.stride));
@@ -69,11 +49,6 @@ class Transposed {
       if (&axis != &axes_.back()) product.batch.push_back(axis.count);
       product.terms.push_back(dim(axis.max_taps));
     }
-    product.order = {.tile = shape,
-                     .rows_outer = weights_outer != channels_as_lanes_,
-                     .lines = weights_outer ? product.batch.size() - 2 : 0,
-                     .transposed = channels_as_lanes_,
-                     .rolled = true};
     if (!is_uniform) {
       product.terms_of = [self = *this](const Dims& batch) {
         Dims terms{self.dim(self.channels_)};
@@ -81,27 +56,18 @@ class Transposed {
         return terms;
       };
     }
-    product.term = [=, self = *this](const Dims& batch, Dim i, const Dims& k, Dim j) {
-      return self.channels_as_lanes_ ? self.term(input, weights, batch, j, k, i)
-                                     : self.term(input, weights, batch, i, k, j);
+    product.term = [=, self = *this](const Dims& batch, Dim output, const Dims& k, Dim pixel) {
+      return self.term(input, weights, batch, output, k, pixel);
     };
-    if (channels_as_lanes_) {
-      std::swap(product.rows, product.columns);
-      product.panels = weights;
-    } else {
-      product.row_panels = weights;
-    }
     Dims& dims = product.dims = {x.dims[0], op_.dims()[1]};
     for (const SpatialAxis& axis : axes_) dims.push_back(context_.multiply(axis.count, dim(axis.stride)));
     product.result_index = [self = *this](const Dims& at) {
       Context& context = self.context_;
       const Dims batch(at.begin(), at.end() - 2);
-      const auto [output, pixel] =
-          self.channels_as_lanes_ ? std::pair(at.back(), at[at.size() - 2]) : std::pair(at[at.size() - 2], at.back());
-      Dims to{at[0], context.add(context.multiply(at[1], self.dim(self.outputs_)), output)};
+      Dims to{at[0], context.add(context.multiply(at[1], self.dim(self.outputs_)), at[at.size() - 2])};
       for (const SpatialAxis& axis : self.axes_)
-        to.push_back(
-            context.add(context.multiply(self.pixel_of(axis, batch, pixel), self.dim(axis.stride)), at[axis.phase]));
+        to.push_back(context.add(context.multiply(self.pixel_of(axis, batch, at.back()), self.dim(axis.stride)),
+                                 at[axis.phase]));
       return to;
     };
     const LazyTensor sums = multiply(op_, "conv", product);
@@ -185,26 +151,16 @@ class Transposed {
   }
 
   // x padded with zeros, as far as kernel taps read.
-  LazyTensor pad_input(const LazyTensor& x) {
-    Dims dims{x.dims[0], x.dims[1]};
-    SpatialAxis& last = axes_.back();
-    bool is_padded = !last.count.constant();
+  LazyTensor padded(const LazyTensor& x) const {
+    bool is_padded = !axes_.back().count.constant();
     for (const SpatialAxis& axis : axes_) is_padded |= axis.size != axis.in;
     if (!is_padded) return op_.emit.stored("x", x);
-    // Vectors of pixels are read to their end.
-    const int64_t vector = lanes_of(op_.dtype());
-    if (!channels_as_lanes_) {
-      const Dim read = context_.multiply(context_.ceil_divide(last.count, vector), dim(vector));
-      last.size = context_.add(last.size, context_.subtract(read, last.count));
-    }
-    for (const SpatialAxis& axis : axes_) dims.push_back(axis.size);
-    const LazyTensor input = op_.emit.overwritten("padded_input", dims, like(loop::literal(x.dtype, 0), 0));
-    op_.emit.overwrite("copy", input, x.dims, [x, self = *this](const Dims& at) {
-      Dims to = at;
-      for (size_t d = 0; d < self.rank_; ++d) to[2 + d] = self.context_.add(to[2 + d], self.dim(self.axes_[d].offset));
-      return std::pair(to, x.at(at));
-    });
-    return input;
+    Dims dims{x.dims[0], x.dims[1]};
+    std::vector<int64_t> offsets;
+    for (const SpatialAxis& axis : axes_) dims.push_back(axis.size), offsets.push_back(axis.offset);
+    const Expr zero = like(loop::literal(x.dtype, 0), 0);
+    return op_.emit.stored("padded",
+                           surrounded(op_.emit, x, dims, offsets, std::vector<bool>(axes_.size(), true), zero));
   }
 
   // `output`: the channel in its group; `pixel`: the index along the last dim.
@@ -229,7 +185,6 @@ class Transposed {
   size_t rank_;
   int64_t groups_, channels_ = 0, outputs_ = 0;  // channels_, outputs_: of a group
   std::vector<SpatialAxis> axes_;
-  bool channels_as_lanes_ = false;
 };
 
 }  // namespace

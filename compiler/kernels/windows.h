@@ -21,24 +21,11 @@ inline std::vector<int64_t> channels_second(size_t rank) {
   return axes;
 }
 
-// The number of phases of a strided window: distinct remainders of the kernel taps' offsets by the stride.
-inline int64_t num_phases(int64_t kernel, int64_t stride, int64_t dilation) {
-  return dilation == 1 ? std::min(kernel, stride) : stride;
-}
-
 struct Windows {
   std::vector<Dim> kernel, in, out;  // sizes by spatial dim
   std::vector<int64_t> strides, dilation, before, after;
 
   size_t rank() const { return kernel.size(); }
-  // Whether the strides have few phases: each phase is a copy of the input or of the code.
-  bool few_phases() const {
-    constexpr int64_t kMost = 32;
-    for (size_t d = 0; d < rank(); ++d) {
-      if (num_phases(kernel[d].constant().value_or(strides[d]), strides[d], dilation[d]) > kMost) return false;
-    }
-    return true;
-  }
   // The index that a kernel tap of a window reads, in x padded with `before` elements.
   Dim input_index(Context& context, size_t d, Dim window, Dim kernel_index) const {
     return context.add(context.multiply(window, context.dim(strides[d])),
@@ -59,36 +46,41 @@ inline Windows read_windows(const OperatorCall& op, Dims kernel) {
           .after = {padding.begin() + static_cast<ptrdiff_t>(rank), padding.end()}};
 }
 
+// A tensor of the sizes `dims` that is x from the spatial indices `offsets` on, and `value` elsewhere; computed by each
+// reader. Dims of which `is_padded` is false have the sizes of x.
+inline LazyTensor surrounded(Emitter& emit, const LazyTensor& x, const Dims& dims, const std::vector<int64_t>& offsets,
+                             const std::vector<bool>& is_padded, const Expr& value) {
+  return emit.expression(dims, x.dtype, [=, &emit](const Dims& at) {
+    Context& context = emit.context();
+    Dims from = at;
+    Expr inside;
+    for (size_t d = 0; d < offsets.size(); ++d) {
+      if (!is_padded[d]) continue;
+      from[2 + d] = context.subtract(at[2 + d], context.dim(offsets[d]));
+      const Expr in_range = emit.inside(from[2 + d], context.dim(0), x.dims[2 + d]);
+      inside = inside ? logical_and(inside, in_range) : in_range;
+    }
+    return select(inside, x.at(from), value);
+  });
+}
+
 // x padded with `value` as far as windows read; computed by each reader.
 inline LazyTensor padded_elements(const OperatorCall& op, const Windows& windows, const LazyTensor& x,
                                   const Expr& value) {
-  Emitter& emit = op.emit;
   Context& context = op.context();
   Dims dims(x.dims.begin(), x.dims.begin() + 2);
-  std::vector<bool> needs_padding(windows.rank());
-  bool any_padding = false;
+  std::vector<bool> is_padded;
   for (size_t d = 0; d < windows.rank(); ++d) {
     const auto last = [&](Dim count) { return context.subtract(count, context.dim(1)); };
     const Dim footprint =
         context.add(windows.input_index(context, d, last(windows.out[d]), last(windows.kernel[d])), context.dim(1));
     const bool is_inside =
         windows.before[d] == 0 && DimProver(context).less_equal(footprint, windows.in[d]) == Answer::kYes;
-    needs_padding[d] = !is_inside;
-    any_padding |= !is_inside;
+    is_padded.push_back(!is_inside);
     dims.push_back(is_inside ? windows.in[d] : footprint);
   }
-  if (!any_padding) return x;
-  return emit.expression(dims, x.dtype, [=, &emit, &context, before = windows.before](const Dims& at) {
-    Dims from = at;
-    Expr inside;
-    for (size_t d = 0; d < needs_padding.size(); ++d) {
-      if (!needs_padding[d]) continue;
-      from[2 + d] = context.subtract(at[2 + d], context.dim(before[d]));
-      const Expr in_range = emit.inside(from[2 + d], context.dim(0), x.dims[2 + d]);
-      inside = inside ? logical_and(inside, in_range) : in_range;
-    }
-    return select(inside, x.at(from), value);
-  });
+  if (std::ranges::count(is_padded, true) == 0) return x;
+  return surrounded(op.emit, x, dims, windows.before, is_padded, value);
 }
 
 // The same stored, so that no kernel tap needs a bounds check.

@@ -11,6 +11,7 @@
 #include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
 #include "compiler/loop/tree.h"
+#include "compiler/schedules/elements.h"
 #include "compiler/schedules/product.h"
 #include "compiler/schedules/product_steps.h"
 #include "support/try.h"
@@ -100,6 +101,7 @@ class ConvolutionTemplate {
     loop::Function& function = steps_.function();
     TENON_TRY_ASSIGN(path, loop::find_stage(context_, function, stages_.sums));
     std::vector<int64_t> strides(rank_), dilations(rank_);
+    std::vector<loop::BufferAxis> sizes;
     loop::for_each_access(path->stage(), [&](const loop::Access& access) {
       if (access.writes || access.buffer == buffer_) return;
       if (loop::mentions(access.indices, output_)) {
@@ -107,7 +109,8 @@ class ConvolutionTemplate {
         return;
       }
       if (access.indices.size() != rank_ + 2) return;
-      elements_ = access.buffer;
+      elements_.emplace(context_, schedule_, stages_.sums, access.buffer);
+      sizes = function.buffer(access.buffer).axes;
       for (size_t d = 0; d < rank_; ++d) {
         const auto pixel = context_.linear_in(pixels_[d].var, access.indices[2 + d]);
         const auto kernel_index = pixel ? context_.linear_in(terms[1 + d].var, pixel->second) : std::nullopt;
@@ -123,7 +126,7 @@ class ConvolutionTemplate {
     pointwise_ = true;
     const size_t known = std::min<size_t>(rank_, 2);  // of the sizes below
     for (size_t d = 0; d < rank_; ++d) {
-      const Dim size = function.buffer(*elements_).axes[2 + d].extent;
+      const Dim size = sizes[2 + d].extent;
       pointwise_ &= terms[1 + d].extent.constant() == 1 && strides[d] == 1 && size == pixels_[d].extent;
       if (d + known < rank_) continue;
       // A convolution over one dim is one row of a convolution over two dims.
@@ -241,6 +244,10 @@ class ConvolutionTemplate {
   // --- Steps ---
 
   Symbol name_of(loop::BufferId buffer) const { return schedule_.function().buffer(buffer).name; }
+  std::vector<loop::Axis> axes_of(Symbol stage) {
+    loop::Function& function = steps_.function();
+    return loop::find_stage(context_, function, stage)->stage().axes;
+  }
   Symbol row_axis() const { return pixels_[0].var; }
   Symbol column_axis() const { return pixels_.back().var; }
 
@@ -273,65 +280,20 @@ class ConvolutionTemplate {
 
   // --- The elements ---
 
-  // The stage that computes the elements for the sums alone; a copy, where `required`, if there is none. `copies`: a
-  // stage that computes more than a copy does not count.
-  Expected<std::optional<Symbol>> elements_stage(bool required, bool copies = false) {
-    std::optional<Symbol> stage = steps_.private_producer(*elements_);
-    if (stage && copies && !std::holds_alternative<loop::Load>(value_of(*stage)->form)) {
-      TENON_TRY(fill(*stage));
-      stage.reset();
-    }
-    if (!stage && required) {
-      TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_read({}, {})", stages_.sums, name_of(*elements_)));
-      stage = *copy;
-      loop::Function& function = steps_.function();
-      TENON_TRY_ASSIGN(writer, loop::find_stage(context_, function, *stage));
-      elements_ = std::get<loop::Store>(writer->stage().body[0].form).buffer;
-    }
-    return stage;
-  }
-
-  // The axis of the stage that is an axis of the buffer that it writes.
-  Symbol axis_at(Symbol stage, size_t position) {
-    loop::Function& function = steps_.function();
-    const auto path = loop::find_stage(context_, function, stage);
-    return *std::get<loop::Store>(path->stage().body[0].form).indices[position].variable();
-  }
-
-  loop::Expr value_of(Symbol stage) {
-    loop::Function& function = steps_.function();
-    const auto path = loop::find_stage(context_, function, stage);
-    return std::get<loop::Store>(path->stage().body[0].form).value;
-  }
-
-  // Stores the padding first, if the elements have some: where a constant is selected by indices alone.
-  Status fill(Symbol stage) {
-    const loop::Expr value = value_of(stage);
-    const auto* select = std::get_if<loop::Select>(&value->form);
-    return select && !has_loads(select->condition) && !has_loads(select->otherwise) ? step("fill({})", stage)
-                                                                                    : Status();
-  }
-  static bool has_loads(const loop::Expr& value) {
-    bool found = false;
-    loop::for_each_node(value,
-                        [&](const loop::ExprNode& node) { found |= std::holds_alternative<loop::Load>(node.form); });
-    return found;
-  }
-
-  // Extends a spatial axis of the elements to a size; the new ones are zeros, which no result depends on.
-  Status extend(Symbol stage, size_t position, int64_t size) {
-    const auto now = schedule_.function().buffer(*elements_).axes[position].extent.constant();
-    return now && *now < size ? step("pad({}, {}, {})", stage, axis_at(stage, position), size) : Status();
+  // Stores the padding first where the elements are read as they are.
+  Status fill_elements() {
+    const auto stage = elements_->stage();
+    return stage ? elements_->fill(*stage) : Status();
   }
 
   // Copies the elements into rows of width_ in each phase. Flat: without phases, in `rows` adjacent rows.
   Status copy_elements(std::optional<int64_t> rows = {}) {
-    TENON_TRY_ASSIGN(found, elements_stage(true));
-    const Symbol stage = **found;
-    TENON_TRY(extend(stage, rank_ + 1, width_ * stride_[1]));
-    if (rows) TENON_TRY(extend(stage, rank_, *rows));
-    TENON_TRY(fill(stage));
-    if (rows) return step("layout({}, a0 a1 a2 a3 -> a0 a1 a2*a3)", name_of(*elements_));
+    TENON_TRY_ASSIGN(found, elements_->stage_or_copy());
+    const Symbol stage = *found;
+    TENON_TRY(elements_->extend(stage, rank_ + 1, width_ * stride_[1]));
+    if (rows) TENON_TRY(elements_->extend(stage, rank_, *rows));
+    TENON_TRY(elements_->fill(stage));
+    if (rows) return step("layout({}, a0 a1 a2 a3 -> a0 a1 a2*a3)", elements_->name());
     if (stride_[1] > 1) {
       // The columns of one remainder after those of the other.
       const Symbol columns = loops_of(stage).back();
@@ -351,7 +313,7 @@ class ConvolutionTemplate {
       quotients += stride > 1 ? fmt::format(" {}/{}", name, stride) : " " + name;
     }
     return phases.empty() ? Status()
-                          : step("layout({}, {} -> a0 a1{}{})", name_of(*elements_), ProductSteps::axes(rank_ + 2),
+                          : step("layout({}, {} -> a0 a1{}{})", elements_->name(), ProductSteps::axes(rank_ + 2),
                                  phases, quotients);
   }
 
@@ -370,8 +332,7 @@ class ConvolutionTemplate {
   }
 
   Status with_pixels_of_all_rows(const TileShape& shape) {
-    TENON_TRY_ASSIGN(stage, elements_stage(false));
-    if (*stage) TENON_TRY(fill(**stage));
+    TENON_TRY(fill_elements());
     TENON_TRY_ASSIGN(pixel, fuse_rows());
     return product({.sums = stages_.sums,
                     .results = stages_.results,
@@ -388,7 +349,8 @@ class ConvolutionTemplate {
     if (width_ != out_[1]) TENON_TRY(step("pad({}, {}, {})", stages_.sums, column_axis(), width_));
     TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_write({})", stages_.sums));
     TENON_TRY(step("fuse_axes({}, {}, {})", stages_.sums, row_axis(), column_axis()));
-    TENON_TRY(step("fuse_axes({}, {}, {})", *copy, axis_at(*copy, 3), axis_at(*copy, 4)));
+    const std::vector<loop::Axis> copied = axes_of(*copy);
+    TENON_TRY(step("fuse_axes({}, {}, {})", *copy, copied[3].var, copied[4].var));
     TENON_TRY_ASSIGN(axes, steps_.axes_of(stages_.sums));
     return product({.sums = stages_.sums,
                     .results = *copy,
@@ -412,18 +374,15 @@ class ConvolutionTemplate {
                          .results = stages_.results,
                          .order = TileOrder{.tile = shapes[choose_("tile", tile_options(shapes))], .rolled = !flat},
                          .matrix = MatrixAxes{output_, column_axis()}};
-    TENON_TRY_ASSIGN(stage, elements_stage(!flat));
     if (flat) {
-      if (*stage) TENON_TRY(fill(**stage));
+      TENON_TRY(fill_elements());
       TENON_TRY_ASSIGN(pixel, fuse_rows());
       stages.matrix->columns = *pixel;
       return product(stages);
     }
-    if (!count || *count % vector_ != 0) {
-      const int64_t past = (count ? round_up(*count, vector_) - *count : vector_ - 1) * stride_[1];
-      TENON_TRY(step("pad({}, {}, {}, {})", **stage, axis_at(**stage, rank_ + 1), vector_, past));
-    }
-    TENON_TRY(fill(**stage));
+    TENON_TRY_ASSIGN(copy, elements_->stage_or_copy());
+    TENON_TRY(elements_->extend_to_vectors(*copy, columns, vector_, stride_[1]));
+    TENON_TRY(elements_->fill(*copy));
     TENON_TRY(order_results(false));
     return product(stages);
   }
@@ -438,7 +397,6 @@ class ConvolutionTemplate {
                                    ? has_outer_weights(out_[0] * out_[1] / shape.rows, ceil_divide(outputs_, lanes))
                                    : has_outer_weights();
     const bool packed = pointwise_ && across_rows_ && packs_pixels(shape, lanes);
-    TENON_TRY_ASSIGN(stage, elements_stage(packed, packed));
     ProductStages stages{.sums = stages_.sums,
                          .results = stages_.results,
                          .panels = name_of(*weights_),
@@ -446,10 +404,14 @@ class ConvolutionTemplate {
                                             .rows_outer = !weights_outer,
                                             .lines = weights_outer && !across_rows_ ? rank_ - 1 : 0,
                                             .transposed = true}};
-    if (packed && rank_ == 2)
-      TENON_TRY(step("fuse_axes({}, {}, {})", **stage, axis_at(**stage, 2), axis_at(**stage, 3)));
-    if (packed) stages.row_panels = name_of(*elements_);
-    if (*stage && !packed) TENON_TRY(fill(**stage));
+    if (packed) {
+      TENON_TRY_ASSIGN(copy, elements_->copy());
+      if (rank_ == 2)
+        TENON_TRY(step("fuse_axes({}, {}, {})", *copy, elements_->axis_at(*copy, 2), elements_->axis_at(*copy, 3)));
+      stages.row_panels = elements_->name();
+    } else {
+      TENON_TRY(fill_elements());
+    }
     Symbol pixel = column_axis();
     if (across_rows_) {
       TENON_TRY_ASSIGN(fused, fuse_rows());
@@ -470,7 +432,8 @@ class ConvolutionTemplate {
   std::vector<loop::Axis> pixels_;  // axes of the sums
   Symbol output_{};                 // the axis of output channels
   loop::BufferId buffer_{};         // of the sums
-  std::optional<loop::BufferId> weights_, elements_;
+  std::optional<loop::BufferId> weights_;
+  std::optional<Elements> elements_;
   Factors factors_ = Factors::kElements;
   int64_t vector_ = 1, num_terms_ = 0;
   int64_t groups_ = 0, channels_ = 0, outputs_ = 0;  // channels, outputs: of a group; 0: not constant

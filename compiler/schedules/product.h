@@ -20,8 +20,8 @@
 
 namespace tenon::compiler::schedules {
 
-// The tiles and the order of their loops, where the algorithm has chosen them: the operands of a convolution are stored
-// for its tiles.
+// The tiles and the order of their loops, where another template has chosen them: the operands of a convolution are
+// copied for its tiles.
 struct TileOrder {
   TileShape tile;
   bool rows_outer = false;  // blocks of columns are inside of those of rows

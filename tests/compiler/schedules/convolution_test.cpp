@@ -1,4 +1,5 @@
-// The template of convolutions: whatever its knobs select, the loops compute the algorithm's results on all machines.
+// The templates of convolutions: whatever their knobs select, the loops compute the algorithm's results on all
+// machines.
 #include "compiler/schedules/convolution.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/rearrange.h"
 #include "compiler/loop/text.h"
+#include "compiler/schedules/transposed_convolution.h"
 #include "tests/compiler/loop/must_parse.h"
 #include "tests/compiler/schedules/filled.h"
 
@@ -145,8 +147,8 @@ TEST(ConvolutionTemplate, OnePixelIsTheProductOfItsChannels) {
   }
 }
 
-// The reason why sums over these terms, of this value, are no convolution.
-std::string refusal(std::string_view terms, std::string_view value) {
+// The reason why sums over these terms, of this value, are no convolution, or no transposed one.
+std::string refusal(std::string_view terms, std::string_view value, bool transposed = false) {
   TypeContext context;
   std::string loops, axes, ends;
   for (const char term : terms) {
@@ -170,7 +172,9 @@ std::string refusal(std::string_view terms, std::string_view value) {
               loops, axes, value, ends)));
   const auto first = [](std::string_view, const std::vector<Option>&) { return size_t{0}; };
   const Symbol sum = context.symbol("sum");
-  const Status status = schedule_convolution(context, schedule, {sum, sum}, *find_machine("x86-64-v3"), first);
+  const Machine& machine = *find_machine("x86-64-v3");
+  const Status status = transposed ? schedule_transposed_convolution(context, schedule, {sum, sum}, machine, first)
+                                   : schedule_convolution(context, schedule, {sum, sum}, machine, first);
   return status ? "" : status.error().str();
 }
 
@@ -183,6 +187,7 @@ TEST(ConvolutionTemplate, OtherSumsAreRefusedWithTheReason) {
                 .find("the stage 'sum' is not a convolution: it does not multiply weights and the elements of sliding "
                       "windows"),
             std::string::npos);
+  EXPECT_NE(refusal("c", "%x[n, c]", true).find("the stage 'sum' is not a transposed convolution"), std::string::npos);
 }
 
 }  // namespace
