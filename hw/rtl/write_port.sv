@@ -3,7 +3,9 @@
 //
 // A burst begins on both write channels at once: its data never waits for the slave to take its address, since a slave
 // may wait for the data before it does (AXI4, A3.3.1).
-module write_port (
+module write_port #(
+  parameter int Bursts = tenon_pkg::IN_ORDER == 0 ? 7 : 1  // without response: one less than a power of two, or one
+) (
   input  logic                             clk_i,
   input  logic                             rst_ni,
   input  logic                             clear_i,
@@ -31,8 +33,6 @@ module write_port (
   input  logic                             bvalid_i,
   input  logic                             berror_i
 );
-
-  localparam int Bursts = tenon_pkg::IN_ORDER == 0 ? 7 : 1;  // without response
 
   // --------------------------------------------------------------------------------------------------------- addresses
   logic        burst_valid, burst_ready, length_ready, busy;
@@ -85,7 +85,7 @@ module write_port (
 
   prim_fifo #(
     .Width(8),
-    .Depth(tenon_pkg::IN_ORDER == 0 ? 8 : 1)
+    .Depth(Bursts == 1 ? 1 : Bursts + 1)
   ) u_lengths (
     .clk_i,
     .rst_ni,
