@@ -172,12 +172,13 @@ def measure(name, folder, tenon, peers, rounds):
         if hasattr(engine, "compile"):
             figures["compile_seconds"] = engine.compile
     say(f"   {name}: {rounds} rounds")
-    runs = {engine: max(1, min(200, int(0.05 / max(engine.seconds(1), 1e-9)))) for engine in engines}
+    runs = {engine: max(1, min(200, int(0.1 / max(engine.seconds(1), 1e-9)))) for engine in engines}
     times = {engine: [] for engine in engines}
     for _ in range(rounds):
         for engine in engines:
             if THREADS > 1:
                 time.sleep(0.2)  # until the threads of the engine before have stopped waiting for work
+                engine.seconds(runs[engine])  # until those of this one are on processors of their own
             times[engine].append(engine.seconds(runs[engine]))
     base = statistics.median(times[ours])
     for engine in engines:
