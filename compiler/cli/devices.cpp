@@ -43,7 +43,7 @@ struct Devices {
       out.begin_object().field("name", device.name).field("uri", device.uri).field("holder", device.holder);
       out.field("held_seconds", seconds).field("queued", device.queued).end();
       if (json) continue;
-      fmt::print("{:<12}{}\n", device.name, device.uri);
+      fmt::print("{:<11} {}\n", device.name, device.uri);
       if (device.holder.empty()) fmt::print("{:<12}free\n", "");
       else
         fmt::print("{:<12}held by {} for {:.0f} s; {} more in its queue\n", "", device.holder, seconds, device.queued);

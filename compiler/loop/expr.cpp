@@ -302,6 +302,12 @@ void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>&
   visit(*expr);
 }
 
+bool has_loads(const Expr& value) {
+  bool found = false;
+  for_each_node(value, [&](const ExprNode& node) { found |= std::holds_alternative<Load>(node.form); });
+  return found;
+}
+
 Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step) {
   std::unordered_map<const ExprNode*, Expr> replaced_nodes;
   const std::function<Expr(const Expr&)> replaced = [&](const Expr& node) {

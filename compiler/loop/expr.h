@@ -51,6 +51,8 @@ std::optional<CopiedElement> copied_element(const Expr& value);
 std::vector<Expr> operands(const ExprNode& node);  // in order
 // Visits each node in post-order: operands before their users.
 void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>& visit);
+// Whether the value depends on elements of buffers.
+bool has_loads(const Expr& value);
 // Visits each dim of the node itself.
 template <class N, class F>
 void for_each_dim(N& node, F&& visit) {

@@ -7,13 +7,6 @@
 namespace tenon::compiler::schedules {
 namespace {
 
-bool has_loads(const loop::Expr& value) {
-  bool found = false;
-  loop::for_each_node(value,
-                      [&](const loop::ExprNode& node) { found |= std::holds_alternative<loop::Load>(node.form); });
-  return found;
-}
-
 const loop::Store& store_of(const Expected<loop::Path>& path) {
   return std::get<loop::Store>(path->stage().body[0].form);
 }
@@ -49,7 +42,7 @@ loop::Expr Elements::value_of(Symbol stage) {
 Status Elements::fill(Symbol stage) {
   const loop::Expr value = value_of(stage);
   const auto* select = std::get_if<loop::Select>(&value->form);
-  const bool is_padded = select && !has_loads(select->condition) && !has_loads(select->otherwise);
+  const bool is_padded = select && !loop::has_loads(select->condition) && !loop::has_loads(select->otherwise);
   return is_padded ? steps_.step("fill({})", stage) : Status();
 }
 

@@ -117,7 +117,7 @@ expect 2 "cuda:emulated requires native kernels" "$tenon" compile "${digits[@]}"
 expect 0 "Libraries of kernels" "$tenon" doctor
 # Kernels as they were measured.
 expect 0 "// for x86-64-v3" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d --level x86-64-v3
-expect 0 "mark(copy, i3, vector)" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d
+expect 0 "mark(padded, i3, vector)" "$tenon" schedule tests/models/tiny_digits.onnx --shapes N=1 --op conv2d
 cat >"$scratch/softmax.tn" <<'END'
 #[version = "1"]
 def @main(%x: Tensor[(128, 64), f32]) -> Tensor[(128, 64), f32] { softmax(%x) }

@@ -217,12 +217,6 @@ std::optional<std::vector<Guard>> conjunction(TypeContext& context, const Expr& 
   return left;
 }
 
-bool has_loads(const Expr& value) {
-  bool found = false;
-  for_each_node(value, [&](const ExprNode& node) { found |= std::holds_alternative<Load>(node.form); });
-  return found;
-}
-
 // A value, the comparisons under which it is selected, and the value where one of them fails.
 struct Selected {
   Expr value, otherwise;
