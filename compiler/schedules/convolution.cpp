@@ -63,7 +63,7 @@ class ConvolutionTemplate {
     const bool is_flat = pointwise_ || (can_be_flat() && choose_("pixels", {{"row", row}, {"flat", flat}}) == 1);
     const std::vector<TileShape> shapes =
         tile_shapes(machine_, outputs_, is_flat ? flat_pixels() : out_[1], vector_, terms_of_pixels(is_flat));
-    const TileShape shape = shapes[choose_("tile", tile_options(shapes))];
+    const TileShape shape = choose_tile(choose_, shapes);
     if (pointwise_) return with_pixels_of_all_rows(shape);
     return is_flat ? with_flat_pixels(shape) : with_rows_of_pixels(shape);
   }
@@ -372,7 +372,7 @@ class ConvolutionTemplate {
                     {.strided_rows = true, .factors = factors_});
     ProductStages stages{.sums = stages_.sums,
                          .results = stages_.results,
-                         .order = TileOrder{.tile = shapes[choose_("tile", tile_options(shapes))], .rolled = !flat},
+                         .order = TileOrder{.tile = choose_tile(choose_, shapes), .rolled = !flat},
                          .matrix = MatrixAxes{output_, column_axis()}};
     if (flat) {
       TENON_TRY(fill_elements());

@@ -1,46 +1,29 @@
 #include "compiler/schedules/elements.h"
 
 #include "compiler/loop/expr.h"
-#include "compiler/loop/tree.h"
 #include "support/try.h"
 
 namespace tenon::compiler::schedules {
-namespace {
-
-const loop::Store& store_of(const Expected<loop::Path>& path) {
-  return std::get<loop::Store>(path->stage().body[0].form);
-}
-
-}  // namespace
-
-Expected<Symbol> Elements::stage_or_copy() {
-  const auto found = stage();
-  return found ? *found : make_copy();
-}
+Expected<Symbol> Elements::stage_or_copy() { return use(steps_.producer_or_copy(sums_, buffer_)); }
 
 Expected<Symbol> Elements::copy() {
   const auto found = stage();
-  if (found && std::holds_alternative<loop::Load>(value_of(*found)->form)) return *found;
-  if (found) TENON_TRY(fill(*found));
-  return make_copy();
+  if (!found || std::holds_alternative<loop::Load>(steps_.assignment_of(*found).value->form)) return stage_or_copy();
+  TENON_TRY(fill(*found));
+  return use(steps_.stage_of_step("cache_read({}, {})", sums_, name()));
 }
 
-Expected<Symbol> Elements::make_copy() {
-  TENON_TRY_ASSIGN(made, steps_.stage_of_step("cache_read({}, {})", sums_, name()));
-  buffer_ = store_of(loop::find_stage(context_, steps_.function(), *made)).buffer;
-  return *made;
+Expected<Symbol> Elements::use(Expected<Symbol> stage) {
+  if (stage) buffer_ = steps_.assignment_of(*stage).buffer;
+  return stage;
 }
 
 Symbol Elements::axis_at(Symbol stage, size_t position) {
-  return *store_of(loop::find_stage(context_, steps_.function(), stage)).indices[position].variable();
-}
-
-loop::Expr Elements::value_of(Symbol stage) {
-  return store_of(loop::find_stage(context_, steps_.function(), stage)).value;
+  return *steps_.assignment_of(stage).indices[position].variable();
 }
 
 Status Elements::fill(Symbol stage) {
-  const loop::Expr value = value_of(stage);
+  const loop::Expr value = steps_.assignment_of(stage).value;
   const auto* select = std::get_if<loop::Select>(&value->form);
   const bool is_padded = select && !loop::has_loads(select->condition) && !loop::has_loads(select->otherwise);
   return is_padded ? steps_.step("fill({})", stage) : Status();

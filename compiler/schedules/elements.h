@@ -32,8 +32,8 @@ class Elements {
   Status extend_to_vectors(Symbol stage, Dim windows, int64_t vector, int64_t stride);
 
  private:
-  Expected<Symbol> make_copy();
-  loop::Expr value_of(Symbol stage);
+  // Makes the buffer of the stage that of the elements.
+  Expected<Symbol> use(Expected<Symbol> stage);
 
   TypeContext& context_;
   loop::Schedule& schedule_;

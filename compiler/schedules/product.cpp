@@ -87,7 +87,7 @@ class ProductTemplate {
     const std::vector<TileShape> shapes = tile_shapes(machine_, rows_.constant().value_or(0),
                                                       std::max<int64_t>(columns_.constant().value_or(2 * vector_), 1),
                                                       vector_, {.strided_rows = true, .factors = factors});
-    return shapes[choose_("tile", tile_options(shapes))];
+    return choose_tile(choose_, shapes);
   }
 
   // --- Panels ---
@@ -107,16 +107,11 @@ class ProductTemplate {
     });
     if (!from) return error(fmt::format("%{} is not read at '{}'", context_.name(operand), context_.name(along)));
     const bool is_constant = schedule_.constants().contains(*from);
-    std::optional<Symbol> stage = steps_.private_producer(*from);
-    if (!stage) {
-      TENON_TRY_ASSIGN(copy, steps_.stage_of_step("cache_read({}, {})", product_.sums, operand));
-      stage = *copy;
-    }
-    function_ = schedule_.function();
-    TENON_TRY_ASSIGN(writer, loop::find_stage(context_, function_, *stage));
-    const auto& store = std::get<loop::Store>(writer->stage().body[0].form);
-    const Symbol buffer = function_.buffer(store.buffer).name, axis = *store.indices[position].variable();
-    const Dim extent = function_.buffer(store.buffer).axes[position].extent;
+    TENON_TRY_ASSIGN(stage, steps_.producer_or_copy(product_.sums, *from));
+    const loop::Store& store = steps_.assignment_of(*stage);
+    const loop::Buffer& packed = schedule_.function().buffer(store.buffer);
+    const Symbol buffer = packed.name, axis = *store.indices[position].variable();
+    const Dim extent = packed.axes[position].extent;
     if (DimProver(context_).divides(context_.dim(size), extent) != Answer::kYes)
       TENON_TRY(step("pad({}, {}, {})", *stage, axis, size));
     const std::vector<Symbol> loops = loops_of(*stage);

@@ -121,6 +121,16 @@ std::optional<Symbol> ProductSteps::private_producer(loop::BufferId buffer) {
   return is_private ? std::optional(writers[0]->name) : std::nullopt;
 }
 
+Expected<Symbol> ProductSteps::producer_or_copy(Symbol reader, loop::BufferId buffer) {
+  if (const auto producer = private_producer(buffer)) return *producer;
+  return stage_of_step("cache_read({}, {})", reader, schedule_.function().buffer(buffer).name);
+}
+
+const loop::Store& ProductSteps::assignment_of(Symbol stage) {
+  const auto path = loop::find_stage(context_, function(), stage);
+  return std::get<loop::Store>(path->stage().body[0].form);
+}
+
 Expected<ProductAxes> ProductSteps::axes_of(Symbol sums, const std::optional<MatrixAxes>& matrix) {
   TENON_TRY_ASSIGN(path, loop::find_stage(context_, function(), sums));
   const loop::Stage& stage = path->stage();

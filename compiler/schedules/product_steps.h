@@ -72,6 +72,10 @@ class ProductSteps {
   bool has_condition_on(Symbol stage, Symbol loop);
   // The stage that alone computes the buffer, by one assignment, for one reader.
   std::optional<Symbol> private_producer(loop::BufferId buffer);
+  // The same, or else the stage of a copy that `reader` reads instead of the buffer.
+  Expected<Symbol> producer_or_copy(Symbol reader, loop::BufferId buffer);
+  // The assignment of a stage that has no other; valid up to the next call of a member.
+  const loop::Store& assignment_of(Symbol stage);
 
  private:
   template <class T>

@@ -70,11 +70,11 @@ std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t
   return shapes;
 }
 
-std::vector<Option> tile_options(const std::vector<TileShape>& shapes) {
+TileShape choose_tile(const ChooseOption& choose, const std::vector<TileShape>& shapes) {
   std::vector<Option> options;
   for (const TileShape& shape : shapes)
     options.push_back({fmt::format("{}x{}", shape.rows, shape.vectors), shape.cost()});
-  return options;
+  return shapes[choose("tile", options)];
 }
 
 TileShape choose_transposed_tile(const Machine& machine, int64_t pixels, int64_t channels, int64_t terms,

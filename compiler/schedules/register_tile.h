@@ -65,8 +65,8 @@ struct TileShape {
 // All tiles that fit into the machine's registers, for `rows` (0: not constant, assumed to be many) and `lanes` in
 // total; at least one.
 std::vector<TileShape> tile_shapes(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
-// The options of a knob that selects one of them.
-std::vector<Option> tile_options(const std::vector<TileShape>& shapes);
+// The one that the knob "tile" selects.
+TileShape choose_tile(const ChooseOption& choose, const std::vector<TileShape>& shapes);
 // The cheapest of these tiles.
 TileShape choose_tile(const Machine& machine, int64_t rows, int64_t lanes, int64_t vector, Terms terms);
 

@@ -89,16 +89,10 @@ class WindowTemplate {
       stride_ = index ? index->first.constant().value_or(1) : 1;
     });
     if (!read) return {};
-    std::optional<Symbol> stage = steps_.private_producer(*read);
-    if (!stage && (stride_ == 1 || selects_columns())) return {};
-    if (!stage) {
-      TENON_TRY_ASSIGN(
-          copy, steps_.stage_of_step("cache_read({}, {})", windows_.sums, schedule_.function().buffer(*read).name));
-      stage = *copy;
-    }
-    loop::Function& now = steps_.function();
-    const auto writer = loop::find_stage(context_, now, *stage);
-    elements_ = {*stage, std::get<loop::Store>(writer->stage().body.front().form).buffer};
+    if (!steps_.private_producer(*read) && (stride_ == 1 || selects_columns())) return {};
+    TENON_TRY_ASSIGN(stage, steps_.producer_or_copy(windows_.sums, *read));
+    elements_ = {*stage, steps_.assignment_of(*stage).buffer};
+    const loop::Function& now = schedule_.function();
     // Words of bytes are shuffled out of adjacent ones, whatever the stride.
     const bool has_words =
         runtime::bytes(now.buffer(elements_->second).dtype) == 1 && now.buffer(buffer_).dtype == runtime::DType::kI32;

@@ -56,7 +56,7 @@ class TransposedConvolutionTemplate {
     if (!channels_are_lanes) {
       const std::vector<TileShape> shapes =
           tile_shapes(machine_, outputs, pixels > 0 ? pixels : 2 * vector, vector, {.strided_rows = pixels == 0});
-      shape = shapes[choose_("tile", tile_options(shapes))];
+      shape = choose_tile(choose_, shapes);
     }
     // The costs are the weights, or the elements, that the inner loop reloads for each block of the outer one.
     const auto channels = static_cast<double>(axes->terms[0].extent.constant().value_or(1));

@@ -58,7 +58,7 @@ module burst_split_proof #(
   always_ff @(posedge clk_i) begin
     if (~rst_n | clear_i) begin
       pending_q <= '0;
-      tracked_q  <= 1'b0;
+      tracked_q <= 1'b0;
     end else begin
       pending_q <= pending_q + (accepted ? beats : '0) - (fire ? Count'(burst_beats) : '0);
       if (~tracked_q) begin

@@ -1,6 +1,6 @@
-// The reading AXI4 master, a read_port behind the arbiter, for every memory that answers what was requested and nothing
-// else: addresses stay until they are taken, no burst is longer than allowed or leaves its page, and there is room for
-// every beat whenever it comes, since RREADY does not exist.
+// The reading AXI4 master, a read_port and the arbiter after it, for every memory that answers what was requested and
+// nothing else: addresses stay until they are taken, no burst is longer than allowed or leaves its page, and there is
+// room for every beat whenever it comes, since RREADY does not exist.
 module read_port_proof #(
   parameter int MaxBurst  = 2,
   parameter int FifoDepth = 4
