@@ -20,6 +20,31 @@ class Design {
   virtual bool tx() = 0;
 };
 
+// The model that Verilator has made of a board design: reset, and run until its memory is ready. An SDRAM is initialized
+// for 200 us after power-up, at 25 MHz, and no request is answered before.
+template <class Top>
+class VerilatedBoard final : public Design {
+ public:
+  VerilatedBoard() {
+    top_.rst_ni = 0;
+    for (int i = 0; i < 4; ++i) clock(true);
+    top_.rst_ni = 1;
+    for (int i = 0; i < kPowerUpClocks; ++i) clock(true);
+  }
+  void clock(bool rx) override {
+    top_.rx_i = rx;
+    top_.clk_i = 0;
+    top_.eval();
+    top_.clk_i = 1;
+    top_.eval();
+  }
+  bool tx() override { return top_.tx_o; }
+
+ private:
+  static constexpr int kPowerUpClocks = 6000;
+  Top top_;
+};
+
 // Time passes while bytes arrive and until the design is quiet.
 class Pins final : public serial::Line {
  public:

@@ -15,29 +15,9 @@ namespace {
 
 constexpr int kClocksPerBit = 4;  // generate_rtl's
 
-class Board final : public Design {
- public:
-  Board() {
-    top_.rst_ni = 0;
-    for (int i = 0; i < 4; ++i) clock(true);
-    top_.rst_ni = 1;
-  }
-  void clock(bool rx) override {
-    top_.rx_i = rx;
-    top_.clk_i = 0;
-    top_.eval();
-    top_.clk_i = 1;
-    top_.eval();
-  }
-  bool tx() override { return top_.tx_o; }
-
- private:
-  Vsdram_board top_;
-};
-
 int play(const char* link) {
   auto emulator =
-      serial::Emulator::create(std::make_unique<Pins>(std::make_unique<Board>(), kClocksPerBit), serial::Noise{}, link);
+      serial::Emulator::create(std::make_unique<Pins>(std::make_unique<VerilatedBoard<Vsdram_board>>(), kClocksPerBit), serial::Noise{}, link);
   if (!emulator) return std::fprintf(stderr, "%s\n", emulator.error().str().c_str()), 1;
   std::printf("ready: serial:%s\n", link);
   std::fflush(stdout);

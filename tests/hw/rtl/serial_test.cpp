@@ -36,28 +36,8 @@ constexpr uint32_t kMemoryBytes = 1 << 16;
 #endif
 constexpr int kClocksPerBit = 4;  // this and the memory are generate_rtl's
 
-class SerialTop final : public Design {
- public:
-  SerialTop() {
-    top_.rst_ni = 0;
-    for (int i = 0; i < 4; ++i) clock(true);
-    top_.rst_ni = 1;
-  }
-  void clock(bool rx) override {
-    top_.rx_i = rx;
-    top_.clk_i = 0;
-    top_.eval();
-    top_.clk_i = 1;
-    top_.eval();
-  }
-  bool tx() override { return top_.tx_o; }
-
- private:
-  Top top_;
-};
-
 Expected<std::unique_ptr<serial::Line>> make_pins() {
-  return std::make_unique<Pins>(std::make_unique<SerialTop>(), kClocksPerBit);
+  return std::make_unique<Pins>(std::make_unique<VerilatedBoard<Top>>(), kClocksPerBit);
 }
 
 TEST(SerialPins, TheDriverRunsProductsOnTheDesign) {
@@ -120,7 +100,7 @@ TEST(SerialPins, LostFlippedAndDuplicatedBytesAreRepeated) {
 
 // The design and the model of the bridge answer the same bytes, whatever the line carries.
 TEST(SerialPins, DamagedFramesHaveTheResultsOfTheModel) {
-  Pins pins(std::make_unique<SerialTop>(), kClocksPerBit);
+  Pins pins(std::make_unique<VerilatedBoard<Top>>(), kClocksPerBit);
   auto model = serial::make_bridge(spec::load_config("tiny").value(), kMemoryBytes).value();
   std::mt19937_64 random(test_seed(36));
   serial::Deframer deframers[2];
