@@ -100,8 +100,8 @@ double relative_error(const Row& row, const Cells& estimate) {
   return std::abs(static_cast<double>(estimate.lut - row.cells.lut)) / static_cast<double>(row.cells.lut);
 }
 
-// Configurations drawn at random before the features were chosen. Nothing was fitted to them or chosen by them.
-TEST(Estimate, TenHeldOutConfigurationsAreWithin15PercentAndExactInMultipliersAndBlockRam) {
+// Configurations drawn at random. No feature was fitted to them or chosen by them.
+TEST(Estimate, HeldOutConfigurationsAreWithin15PercentAndExactInMultipliersAndBlockRam) {
   for (const Family family : {Family::kIce40, Family::kEcp5}) {
     const auto known = *read_table(family), rows = held_out(family);
     const auto model = *Model::create(family, known);
