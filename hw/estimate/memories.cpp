@@ -32,17 +32,29 @@ std::span<const Geometry> geometries(Family family) {
   return kXilinx;
 }
 
-// Whether look-up tables are cheaper than `blocks`: iCE40 has no RAM in them and takes registers for tiny memories.
-bool in_look_up_tables(Family family, const MemoryShape& memory, double blocks) {
+// Cells that hold a memory without block RAM: registers on an iCE40, on others RAM in look-up tables (TRELLIS_DPR16X4;
+// RAM32M and RAM64M).
+int64_t cells(Family family, const MemoryShape& memory) {
   const int64_t width = memory.width, depth = memory.depth;
   switch (family) {
-    case Family::kIce40: return static_cast<double>(width * depth) < 64 * blocks;
-    case Family::kEcp5: return static_cast<double>(quotient(width, 4) * quotient(depth, 16)) < 32 * blocks;
+    case Family::kIce40: return width * depth;
+    case Family::kEcp5: return quotient(width, 4) * quotient(depth, 16);
     case Family::kXilinx: break;
   }
-  const int64_t cells = depth > 32 ? quotient(width, 3) * quotient(depth, 64) : quotient(width, 6);
-  return static_cast<double>(cells) < 40 * blocks;
+  return depth > 32 ? quotient(width, 3) * quotient(depth, 64) : quotient(width, 6);
 }
+
+// Whether these are cheaper than `blocks`, by the costs of yosys's memory_libmap. Registers are taken at the same cost.
+bool in_look_up_tables(Family family, const MemoryShape& memory, double blocks) {
+  constexpr double kBlock[] = {64, 32, 40};  // cells that cost as much as a block
+  const auto cost = static_cast<double>(cells(family, memory)), limit = kBlock[static_cast<size_t>(family)] * blocks;
+  return family == Family::kIce40 ? cost <= limit : cost < limit;
+}
+
+// Blocks of one instance, whether or not cells are cheaper: all, and those that are read.
+struct Blocks {
+  double all = 0, read = 0;
+};
 
 // The fields of a micro-op, which lie one after the other.
 int64_t uop_bits(const spec::Config& config) {
@@ -72,6 +84,17 @@ int64_t columns(const MemoryShape& memory, int64_t width) {
   return count;
 }
 
+Blocks blocks(Family family, const MemoryShape& memory) {
+  Blocks best;
+  for (const auto [width, depth, size] : geometries(family)) {
+    const double column = static_cast<double>(quotient(memory.depth, depth)) * size;
+    const double need = static_cast<double>(quotient(memory.width, width)) * column;
+    if (best.all != 0 && need > best.all) continue;  // of equal ones the deepest, which requires fewest multiplexers
+    best = {need, static_cast<double>(columns(memory, width)) * column};
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<MemoryShape> memories(const spec::Config& config) {
@@ -94,15 +117,23 @@ std::vector<MemoryShape> memories(const spec::Config& config) {
 }
 
 double block_rams(Family family, const MemoryShape& memory) {
-  double blocks = 0, read = 0;
-  for (const auto [width, depth, size] : geometries(family)) {
-    const double column = static_cast<double>(quotient(memory.depth, depth)) * size;
-    const double need = static_cast<double>(quotient(memory.width, width)) * column;
-    if (blocks != 0 && need > blocks) continue;  // of equal ones the deepest, which requires fewest multiplexers
-    blocks = need;
-    read = static_cast<double>(columns(memory, width)) * column;
+  const Blocks needed = blocks(family, memory);
+  return in_look_up_tables(family, memory, needed.all) ? 0 : needed.read * static_cast<double>(memory.count);
+}
+
+double memory_luts(Family family, const MemoryShape& memory) {
+  if (!in_look_up_tables(family, memory, blocks(family, memory).all)) return 0;
+  const auto count = static_cast<double>(memory.count), used = static_cast<double>(cells(family, memory));
+  switch (family) {
+    case Family::kIce40: return count * used;
+    case Family::kEcp5: {
+      // Six look-up tables a cell, and a multiplexer of half a one for each bit of each further 16 words.
+      const auto further = static_cast<double>(memory.width * (quotient(memory.depth, 16) - 1));
+      return count * (6 * used + further / 2);
+    }
+    case Family::kXilinx: break;
   }
-  return in_look_up_tables(family, memory, blocks) ? 0 : read * static_cast<double>(memory.count);
+  return count * 4 * used;
 }
 
 }  // namespace tenon::estimate

@@ -24,4 +24,7 @@ std::vector<MemoryShape> memories(const spec::Config& config);
 // Block RAM of one memory; 0 where look-up tables hold it.
 double block_rams(Family family, const MemoryShape& memory);
 
+// Look-up tables of one memory, and registers on an iCE40; 0 where block RAM holds it.
+double memory_luts(Family family, const MemoryShape& memory);
+
 }  // namespace tenon::estimate

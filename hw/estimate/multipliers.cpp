@@ -21,7 +21,7 @@ int64_t multipliers(Family family, const spec::Config& config) {
   const Multipliers& cost = family == Family::kEcp5 ? kEcp5Multipliers : kXilinxMultipliers;
   const int64_t products = config.macs_per_cycle(), lanes = config.block_out;
   int64_t sum = config.serial_products ? 0 : config.packed_products ? products / 2 * cost.pair : products;
-  if (config.base && config.alu_multiply_passes == 1) sum += lanes * kAluLane;
+  if (config.base && config.alu_multiply_passes == 1) sum += lanes / config.alu_passes * kAluLane;
   if (config.native) sum += lanes / config.requantizer_passes * kRequantizerLane;
   // The base profile alone has the widths of its scratchpads, and dense vectors, whose distance is the bytes of a unit.
   if (!config.native) return sum + 1;

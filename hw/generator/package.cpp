@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cctype>
 
 #include "hw/generator/generator.h"
+#include "hw/spec/command_widths.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
 
@@ -34,49 +34,6 @@ std::string reserved_mask(const Format& format) {
     hex += "0123456789abcdef"[digit];
   }
   return "256'h" + hex;
-}
-
-// Widths that a configuration needs less of than the instructions have bits for. A command outside its scratchpad is
-// never started, so the base profile's transfers have no more units, rows and bytes than the largest scratchpad; the
-// native profile's go by the instruction's fields.
-struct Widths {
-  int slot = 32;    // the index of a slot, and the count
-  int unit = 23;    // of a transfer: the first unit,
-  int row = 17;     // rows,
-  int vector = 24;  // vectors of a row,
-  int total = 21;   // units,
-  int length = 32;  // bytes of a row,
-  int left = 18;    // and, signed, the padding before it
-  int end = 34;     // and its end
-  int ahead = 20;   // signed, from the window's first byte to a vector's
-  int step = 32;    // the bytes between rows: no more than addresses have
-  int loop = 16;    // an index that loops advance: of a scratchpad, plus a factor and a micro-op
-  int uop = 15;     // a micro-op's index, plus one
-};
-
-Widths widths(const Config& config) {
-  Widths w;
-  w.slot = config.slot_bits();
-  w.step = std::min(w.step, config.address_bits);
-  if (config.native) return w;
-  int64_t units = 0, bytes = 0;
-  int index = 0;
-  for (const Memory m : {Memory::kUop, Memory::kWgt, Memory::kInp, Memory::kAcc}) {
-    units = std::max(units, config.depth(m) * config.units_per_element(m));
-    bytes = std::max(bytes, config.bytes[static_cast<size_t>(m)]);
-    if (m != Memory::kUop) index = std::max(index, config.index_bits(m));
-  }
-  const auto bits = [](int64_t value) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(value))); };
-  // Rows and vectors have 16 bits in the instructions: in a deep scratchpad these are less than its units.
-  for (int* width : {&w.unit, &w.row, &w.vector, &w.total}) *width = std::min(*width, bits(units));
-  w.length = bits(bytes);
-  w.left = std::min(w.left, std::max(w.length + 1, 8));
-  w.end = std::max(w.length + 1, 8);
-  w.ahead =
-      std::min(w.ahead, std::max(w.length, bits(config.axi_bytes() + std::max(config.block_in, config.block_out))) + 2);
-  w.loop = index + 2;
-  w.uop = std::min(w.uop, config.index_bits(Memory::kUop) + 2);
-  return w;
 }
 
 class Package {
@@ -127,7 +84,7 @@ std::string package_text(const Config& config) {
   p.vector("REGMAP_VERSION", 16, kRegisterMapVersion);
 
   p.section("Widths that follow from it.");
-  const Widths w = widths(config);
+  const CommandWidths w = command_widths(config);
   p.integer("SLOT_BITS", w.slot);
   p.integer("UNIT_BITS", w.unit);
   p.integer("ROW_BITS", w.row);
