@@ -20,8 +20,8 @@ class Design {
   virtual bool tx() = 0;
 };
 
-// The model that Verilator has made of a board design: reset, and run until its memory is ready. An SDRAM is initialized
-// for 200 us after power-up, at 25 MHz, and no request is answered before.
+// The model that Verilator has made of a board design: reset, and run until its memory is ready. An SDRAM is
+// initialized for 200 us after power-up, at 25 MHz, and no request is answered before.
 template <class Top>
 class VerilatedBoard final : public Design {
  public:

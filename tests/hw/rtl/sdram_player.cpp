@@ -16,8 +16,8 @@ namespace {
 constexpr int kClocksPerBit = 4;  // generate_rtl's
 
 int play(const char* link) {
-  auto emulator =
-      serial::Emulator::create(std::make_unique<Pins>(std::make_unique<VerilatedBoard<Vsdram_board>>(), kClocksPerBit), serial::Noise{}, link);
+  auto emulator = serial::Emulator::create(
+      std::make_unique<Pins>(std::make_unique<VerilatedBoard<Vsdram_board>>(), kClocksPerBit), serial::Noise{}, link);
   if (!emulator) return std::fprintf(stderr, "%s\n", emulator.error().str().c_str()), 1;
   std::printf("ready: serial:%s\n", link);
   std::fflush(stdout);
