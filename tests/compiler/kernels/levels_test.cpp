@@ -246,7 +246,7 @@ TEST_F(Levels, AKernelIsCalledTranspose) {
   check(*transposed, "transpose", true, "transpose");
   begin();
   const auto value =
-      builder_->apply("conv2d", {argument(floats({1, 16, 7, 7})), builder_->constant(floats({64, 16, 3, 3}))},
+      builder_->apply("conv2d", {argument(floats({1, 64, 7, 7})), builder_->constant(floats({64, 64, 3, 3}))},
                       {{"padding", std::vector<int64_t>{1, 1, 1, 1}}});
   ASSERT_TRUE(value) << value.error().str();
   check(*value, "convolution");
