@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kStackBytes = size_t{1} << 30;
 
 struct Task {
-  const std::function<void()>& work;
+  FunctionRef<void()> work;
   std::exception_ptr failure;
 };
 
@@ -31,7 +31,7 @@ void* run(void* argument) {
 
 }  // namespace
 
-void with_deep_stack(const std::function<void()>& work) {
+void with_deep_stack(FunctionRef<void()> work) {
   Task task{work, nullptr};
   pthread_attr_t attributes;
   pthread_t thread{};

@@ -503,7 +503,7 @@ std::optional<int64_t> evaluate(Dim dim, const DimValues& values) {
   return sum;
 }
 
-void for_each_variable(Dim dim, const std::function<void(Symbol)>& visit) {
+void for_each_variable(Dim dim, FunctionRef<void(Symbol)> visit) {
   for (const DimTerm& term : dim.node->terms) {
     for (const DimAtom* factor : term.factors) {
       if (factor->kind == Kind::kVariable) visit(factor->name);

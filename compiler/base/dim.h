@@ -14,7 +14,6 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -22,6 +21,8 @@
 #include <string_view>
 #include <unordered_set>
 #include <vector>
+
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -143,12 +144,12 @@ std::optional<int64_t> evaluate(Dim dim, const DimValues& values);
 // Bounds of the value, by interval arithmetic.
 DimRange range(Dim dim, const DimBounds& bounds = {});
 // Visits every occurrence of a variable in `dim`.
-void for_each_variable(Dim dim, const std::function<void(Symbol)>& visit);
+void for_each_variable(Dim dim, FunctionRef<void(Symbol)> visit);
 // Adds the value of the only variable of `dim` that has no value yet, where the variable occurs once and linearly and
 // `dim` = `value` has an integer solution. Returns whether a value was added.
 bool solve_for_variable(Dim dim, int64_t value, DimValues& values);
 // The dim in the syntax of the text form: "4*n + 1", "(h + 1) // 2", "n % 16", "min(n, 512)", "?". The order of the
 // terms depends on names only. The parser reads the text as the same node.
-std::string str(Dim dim, const std::function<std::string_view(Symbol)>& name);
+std::string str(Dim dim, FunctionRef<std::string_view(Symbol)> name);
 
 }  // namespace tenon::compiler

@@ -10,7 +10,7 @@ using AtomKind = DimAtom::Kind;
 
 class Writer {
  public:
-  explicit Writer(const std::function<std::string_view(Symbol)>& name) : name_(name) {}
+  explicit Writer(FunctionRef<std::string_view(Symbol)> name) : name_(name) {}
 
   std::string sum(std::vector<DimTerm> terms) const {
     if (terms.empty()) return "0";
@@ -202,7 +202,7 @@ class Writer {
     return (atom.kind == AtomKind::kMin ? "min(" : "max(") + list(atom.args, true, terms[0].coefficient) + ")";
   }
 
-  const std::function<std::string_view(Symbol)>& name_;
+  FunctionRef<std::string_view(Symbol)> name_;
 };
 
 }  // namespace
@@ -211,8 +211,6 @@ std::string str(const DimRange& range) {
   return std::to_string(range.lo.value_or(0)) + ".." + (range.hi ? std::to_string(*range.hi) : "");
 }
 
-std::string str(Dim dim, const std::function<std::string_view(Symbol)>& name) {
-  return Writer(name).sum(dim.node->terms);
-}
+std::string str(Dim dim, FunctionRef<std::string_view(Symbol)> name) { return Writer(name).sum(dim.node->terms); }
 
 }  // namespace tenon::compiler

@@ -21,6 +21,7 @@
 
 #include "compiler/base/dim.h"
 #include "runtime/tensor.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -133,9 +134,9 @@ inline std::vector<Type> Type::parts() const {
 }
 
 // Visits the type and each type that is a part of it, at any depth, once.
-void for_each_part(Type type, const std::function<void(Type)>& visit);
+void for_each_part(Type type, FunctionRef<void(Type)> visit);
 // The same without the types in `seen`, which receives each visited type.
-void for_each_part(Type type, const std::function<void(Type)>& visit, std::unordered_set<const TypeNode*>& seen);
+void for_each_part(Type type, FunctionRef<void(Type)> visit, std::unordered_set<const TypeNode*>& seen);
 
 // Whether the type has a visible `?`: in a tensor, or in a field of a tuple. The `?` inside other types is not visible.
 bool has_erased(Type type);

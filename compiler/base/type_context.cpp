@@ -21,12 +21,12 @@ std::optional<runtime::Shape> TensorType::shape() const {
   return shape;
 }
 
-void for_each_part(Type type, const std::function<void(Type)>& visit) {
+void for_each_part(Type type, FunctionRef<void(Type)> visit) {
   std::unordered_set<const TypeNode*> seen;
   for_each_part(type, visit, seen);
 }
 
-void for_each_part(Type type, const std::function<void(Type)>& visit, std::unordered_set<const TypeNode*>& seen) {
+void for_each_part(Type type, FunctionRef<void(Type)> visit, std::unordered_set<const TypeNode*>& seen) {
   struct Visitor {
     std::vector<Type>& open;
     void add(const std::vector<Type>& types) const { open.insert(open.end(), types.begin(), types.end()); }
@@ -150,7 +150,7 @@ Type TypeContext::intern(TypeNode node) {
 // The types that a map has replaced already: a part that a type shares is mapped once.
 class TypeContext::Mapping {
  public:
-  Mapping(TypeContext& context, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim)
+  Mapping(TypeContext& context, FunctionRef<Type(Type)> leaf, FunctionRef<Dim(Dim)> dim)
       : context_(context), leaf_(leaf), dim_(dim) {}
 
   Type operator()(Type type) {
@@ -169,8 +169,7 @@ class TypeContext::Mapping {
     for (Type next : types) mapped.push_back((*this)(next));
     return mapped;
   }
-  Type map(Type type, const TensorType& x) {
-    if (!dim_) return type;
+  Type map(Type, const TensorType& x) {
     Dims dims;
     dims.reserve(x.dims.size());
     for (Dim next : x.dims) dims.push_back(dim_(next));
@@ -183,20 +182,20 @@ class TypeContext::Mapping {
   }
   Type map(Type, const AdtType& x) { return context_.adt(x.name, map(x.args)); }
   Type map(Type, const ReferenceType& x) { return context_.reference((*this)(x.value)); }
-  Type map(Type type, const TypeVariable&) { return leaf_ ? leaf_(type) : type; }
-  Type map(Type type, const UnknownType&) { return leaf_ ? leaf_(type) : type; }
+  Type map(Type type, const TypeVariable&) { return leaf_(type); }
+  Type map(Type type, const UnknownType&) { return leaf_(type); }
 
   TypeContext& context_;
-  const std::function<Type(Type)>& leaf_;
-  const std::function<Dim(Dim)>& dim_;
+  FunctionRef<Type(Type)> leaf_;
+  FunctionRef<Dim(Dim)> dim_;
   TypeMap<Type> mapped_;
 };
 
-Type TypeContext::map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim) {
+Type TypeContext::map_type(Type type, FunctionRef<Type(Type)> leaf, FunctionRef<Dim(Dim)> dim) {
   return Mapping(*this, leaf, dim)(type);
 }
 
-Type TypeContext::map_sizes(Type type, const std::function<Dim(Dim)>& size) {
+Type TypeContext::map_sizes(Type type, FunctionRef<Dim(Dim)> size) {
   TypeMap<Type> mapped;
   const std::function<Type(Type)> map = [&](Type next) -> Type {
     if (const TensorType* tensor = next.tensor()) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -12,6 +11,7 @@
 #include <unordered_map>
 
 #include "compiler/base/type.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -28,11 +28,11 @@ class TypeContext : public DimPool {
   Symbol fresh_dim(std::set<Symbol>& used);
   using DimPool::substitute;
   Type substitute(Type type, const std::map<Symbol, Dim>& values, const std::map<Symbol, Type>& types = {});
-  // The type with every leaf (a type variable or an unknown type) and every dim replaced; nullptr keeps them.
-  Type map_type(Type type, const std::function<Type(Type)>& leaf, const std::function<Dim(Dim)>& dim);
+  // The type with every leaf (a type variable or an unknown type) and every dim replaced.
+  Type map_type(Type type, FunctionRef<Type(Type)> leaf, FunctionRef<Dim(Dim)> dim);
 
   // The type with every visible size replaced: the sizes of a tensor and of the fields of a tuple.
-  Type map_sizes(Type type, const std::function<Dim(Dim)>& size);
+  Type map_sizes(Type type, FunctionRef<Dim(Dim)> size);
 
   Type tensor(Dims dims, DType dtype);
   Type tensor(std::span<const int64_t> shape, DType dtype);

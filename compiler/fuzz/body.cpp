@@ -30,7 +30,7 @@ int64_t call_cost(Type type) {
 }
 
 // A wanted local, the later ones more often.
-const Local* Body::any(const std::function<bool(const Local&)>& wanted) {
+const Local* Body::any(FunctionRef<bool(const Local&)> wanted) {
   std::vector<const Local*> found;
   for (const Local& local : scope_) {
     if (wanted(local)) found.push_back(&local);

@@ -5,13 +5,13 @@
 // times its body. Where the limit is reached, values are taken from the scope, or made in the shortest way.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/fuzz/types.h"
 #include "compiler/ir/builder.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::fuzz {
 
@@ -70,7 +70,7 @@ class Body {
   // For the operands of operators.
   Atom constant(DType dtype, const runtime::Shape& shape) { return builder_.constant(types_.constant(dtype, shape)); }
   Atom constant(runtime::Tensor tensor) { return builder_.constant(std::move(tensor)); }
-  const Local* any(const std::function<bool(const Local&)>& wanted);
+  const Local* any(FunctionRef<bool(const Local&)> wanted);
   std::optional<Atom> apply(OperatorId op, Atoms args, Attrs attrs = {});
   Expected<Type> infer(const Value& value) const {
     return infer_value(context_, builder_.module(), builder_.function(), value);

@@ -73,7 +73,7 @@ class LoopMaker {
     return loop::binary(op, left, expression(at, depth - 1));
   }
 
-  void elements(std::string_view name, const Dims& dims, const std::function<Dims(const Dims&)>& source_index,
+  void elements(std::string_view name, const Dims& dims, FunctionRef<Dims(const Dims&)> source_index,
                 bool always_inside = false) {
     const BufferId to = builder_.result(name, dims, dtype_);
     if (always_inside && random_.chance(50)) {
@@ -93,7 +93,7 @@ class LoopMaker {
     });
   }
   // The value where all indices are in bounds, else 0.
-  Expr guarded(const Dims& at, const std::function<Expr(const Dims&)>& value) {
+  Expr guarded(const Dims& at, FunctionRef<Expr(const Dims&)> value) {
     Expr inside;
     for (size_t axis = 0; axis < at.size(); ++axis) {
       const Expr index = loop::index_value(at[axis]);

@@ -4,6 +4,7 @@
 
 #include "compiler/ir/infer.h"
 #include "compiler/ir/verifier.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::fuzz {
 namespace {
@@ -20,7 +21,7 @@ size_t bindings(const Module& module) {
 template <class B>
 void collect(B& block, std::vector<B*>& found) {
   found.push_back(&block);
-  for (auto& binding : block.bindings) for_each_block(binding.value, [&](auto& inner) { collect(inner, found); });
+  for (auto& binding : block.bindings) for_each_block(binding.value, [&](Block& inner) { collect(inner, found); });
 }
 
 class Shrinker {
@@ -152,7 +153,7 @@ class Shrinker {
     return erase(function, [&](const Binding& binding) { return uses[index(binding.var)] == 0; });
   }
   // From the inside: erasing moves the blocks that follow.
-  static size_t erase(Function& function, const std::function<bool(const Binding&)>& gone) {
+  static size_t erase(Function& function, FunctionRef<bool(const Binding&)> gone) {
     std::vector<Block*> blocks;
     collect(function.body, blocks);
     size_t count = 0;

@@ -31,7 +31,7 @@ std::vector<Symbol> reachable_globals(const Module& module, Symbol from) {
   return found;
 }
 
-Dependencies dependencies(const std::function<Effect(const Value&)>& effect_of, const Block& block) {
+Dependencies dependencies(FunctionRef<Effect(const Value&)> effect_of, const Block& block) {
   const auto size = static_cast<uint32_t>(block.bindings.size());
   std::unordered_map<VarId, uint32_t> made_by;
   for (uint32_t i = 0; i < size; ++i) made_by.emplace(block.bindings[i].var, i);

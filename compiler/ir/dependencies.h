@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <set>
 #include <vector>
 
 #include "compiler/ir/effects.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -27,6 +27,6 @@ struct Dependencies {
   std::vector<std::vector<uint32_t>> follows;
 };
 // `effect_of`: the effect of a binding's value.
-Dependencies dependencies(const std::function<Effect(const Value&)>& effect_of, const Block& block);
+Dependencies dependencies(FunctionRef<Effect(const Value&)> effect_of, const Block& block);
 
 }  // namespace tenon::compiler

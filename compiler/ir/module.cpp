@@ -77,7 +77,7 @@ std::vector<uint32_t> use_counts(const Function& function) {
   return counts;
 }
 
-void for_each_type(Function& function, const std::function<void(Type&)>& visit) {
+void for_each_type(Function& function, FunctionRef<void(Type&)> visit) {
   visit(function.result);
   for (VarInfo& info : function.vars) visit(info.type);
   for_each_binding(function.body, [&](Binding& binding) {

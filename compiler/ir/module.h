@@ -10,12 +10,10 @@
 // (`equal`) ignores spans, local names and the numbering of variables and constants; constants compare by content.
 #pragma once
 
-#include <concepts>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
-#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -24,6 +22,7 @@
 #include "runtime/attrs.h"
 #include "runtime/computed_attr.h"
 #include "runtime/tensor.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -265,7 +264,7 @@ bool equal(const Module& module_a, const Function& a, const Module& module_b, co
 void substitute(Context& context, Function& function, const std::map<Symbol, Dim>& dims,
                 const std::map<Symbol, Type>& types = {});
 // Visits each type of the function: of variables, results, constructions and casts.
-void for_each_type(Function& function, const std::function<void(Type&)>& visit);
+void for_each_type(Function& function, FunctionRef<void(Type&)> visit);
 // The kind of a computed attribute, which its operator's record states.
 runtime::ComputedKind computed_kind(const Apply& apply, std::string_view attr);
 // Moves computed attributes whose dims are all constants to the constant ones.
@@ -275,125 +274,27 @@ void settle_attributes(Apply& apply);
 // does not call itself: it is straight-line code over tensors and tuples. It may call loop functions and libraries.
 bool first_order(const Module& module, const Function& function);
 
-// Visits of the parts of a value. They name every kind of value, so that a new kind does not compile until they handle
-// it.
+// Visits of the parts of a value, in order. Those of a value that is not constant may replace the parts.
 
-// Every operand of the value itself, in order; a visitor that takes a reference may replace it. A callee that is a
-// variable is an operand, but a callee by name is not, and neither are the operands inside the blocks of the value.
-template <class V, class F>
-requires std::same_as<std::remove_const_t<V>, Value>
-void for_each_operand(V& value, F&& visit) {
-  auto list = [&](auto& atoms) {
-    for (auto& atom : atoms) visit(atom);
-  };
-  std::visit(
-      [&](auto& node) {
-        using Node = std::remove_cvref_t<decltype(node)>;
-        if constexpr (std::same_as<Node, Apply>) {
-          list(node.args);
-          for (auto& [name, attr] : node.computed) {
-            if (auto* atom = std::get_if<Atom>(&attr)) visit(*atom);
-          }
-        } else if constexpr (std::same_as<Node, Call>) {
-          if (std::holds_alternative<VarId>(node.callee)) visit(node.callee);
-          list(node.args);
-        } else if constexpr (std::same_as<Node, Tuple> || std::same_as<Node, Construct>) {
-          list(node.fields);
-        } else if constexpr (std::same_as<Node, Project>) {
-          visit(node.tuple);
-        } else if constexpr (std::same_as<Node, If>) {
-          visit(node.condition);
-        } else if constexpr (std::same_as<Node, Case>) {
-          visit(node.subject);
-        } else if constexpr (std::same_as<Node, Cast> || std::same_as<Node, MakeReference>) {
-          visit(node.value);
-        } else if constexpr (std::same_as<Node, ReadReference>) {
-          visit(node.reference);
-        } else if constexpr (std::same_as<Node, WriteReference>) {
-          visit(node.reference);
-          visit(node.value);
-        } else {
-          static_assert(std::same_as<Node, Lambda> || std::same_as<Node, DimValue>);
-        }
-      },
-      value);
-}
-
+// Every operand of the value itself. A callee that is a variable is an operand, but a callee by name is not, and
+// neither are the operands inside the blocks of the value.
+void for_each_operand(Value& value, FunctionRef<void(Atom&)> visit);
+void for_each_operand(const Value& value, FunctionRef<void(const Atom&)> visit);
 // Every dim that the value itself computes with: of a DimValue, and of computed attributes.
-template <class V, class F>
-requires std::same_as<std::remove_const_t<V>, Value>
-void for_each_dim(V& value, F&& visit) {
-  if (auto* dim = std::get_if<DimValue>(&value)) visit(dim->dim);
-  auto* apply = std::get_if<Apply>(&value);
-  if (!apply) return;
-  for (auto& [name, attr] : apply->computed) {
-    if (auto* dims = std::get_if<Dims>(&attr)) {
-      for (auto& dim : *dims) visit(dim);
-    }
-  }
-}
-
-// Every block of a value, in order.
-template <class V, class F>
-requires std::same_as<std::remove_const_t<V>, Value>
-void for_each_block(V& value, F&& visit) {
-  std::visit(
-      [&](auto& node) {
-        using Node = std::remove_cvref_t<decltype(node)>;
-        if constexpr (std::same_as<Node, Lambda>) {
-          for (auto& block : node.body) visit(block);
-        } else if constexpr (std::same_as<Node, If>) {
-          for (auto& block : node.arms) visit(block);
-        } else if constexpr (std::same_as<Node, Case>) {
-          for (auto& arm : node.arms) visit(arm.block);
-        } else {
-          static_assert(std::same_as<Node, Apply> || std::same_as<Node, Call> || std::same_as<Node, Tuple> ||
-                        std::same_as<Node, Project> || std::same_as<Node, Construct> || std::same_as<Node, Cast> ||
-                        std::same_as<Node, MakeReference> || std::same_as<Node, ReadReference> ||
-                        std::same_as<Node, WriteReference> || std::same_as<Node, DimValue>);
-        }
-      },
-      value);
-}
-
+void for_each_dim(Value& value, FunctionRef<void(Dim&)> visit);
+void for_each_dim(const Value& value, FunctionRef<void(const Dim&)> visit);
+// Every block of a value.
+void for_each_block(Value& value, FunctionRef<void(Block&)> visit);
+void for_each_block(const Value& value, FunctionRef<void(const Block&)> visit);
 // Every variable that a pattern binds, from left to right.
-template <class P, class F>
-requires std::same_as<std::remove_const_t<P>, MatchPattern>
-void for_each_variable(P& pattern, F&& visit) {
-  std::visit(
-      [&](auto& node) {
-        using Node = std::remove_cvref_t<decltype(node)>;
-        if constexpr (std::same_as<Node, BindPattern>) {
-          visit(node.var);
-        } else if constexpr (std::same_as<Node, ConstructPattern> || std::same_as<Node, TuplePattern>) {
-          for (auto& field : node.fields) for_each_variable(field, visit);
-        } else {
-          static_assert(std::same_as<Node, AnyPattern>);
-        }
-      },
-      pattern.form);
-}
-
+void for_each_variable(MatchPattern& pattern, FunctionRef<void(VarId&)> visit);
+void for_each_variable(const MatchPattern& pattern, FunctionRef<void(const VarId&)> visit);
 // Every binding of a block and of its nested blocks, in pre-order.
-template <class B, class F>
-requires std::same_as<std::remove_const_t<B>, Block>
-void for_each_binding(B& block, F&& visit) {
-  for (auto& binding : block.bindings) {
-    visit(binding);
-    for_each_block(binding.value, [&](auto& inner) { for_each_binding(inner, visit); });
-  }
-}
-
+void for_each_binding(Block& block, FunctionRef<void(Binding&)> visit);
+void for_each_binding(const Block& block, FunctionRef<void(const Binding&)> visit);
 // Every atom that a block and its nested blocks use: operands and results.
-template <class B, class F>
-requires std::same_as<std::remove_const_t<B>, Block>
-void for_each_use(B& block, F&& visit) {
-  for (auto& binding : block.bindings) {
-    for_each_operand(binding.value, visit);
-    for_each_block(binding.value, [&](auto& inner) { for_each_use(inner, visit); });
-  }
-  visit(block.result);
-}
+void for_each_use(Block& block, FunctionRef<void(Atom&)> visit);
+void for_each_use(const Block& block, FunctionRef<void(const Atom&)> visit);
 
 // The number of uses of each variable of the function, including results and nested blocks.
 std::vector<uint32_t> use_counts(const Function& function);

@@ -18,6 +18,7 @@
 #include "runtime/attrs.h"
 #include "runtime/dtype.h"
 #include "runtime/reference/kernels.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -79,9 +80,9 @@ using TypeRule = Expected<Type> (*)(const RuleInput&);
 struct SchemeInput {
   Context& context;
   const runtime::Attrs& attrs;
-  std::vector<Type>& args;            // the scheme replaces unknown types
-  Type result;                        // may be unknown
-  const std::function<Dim()>& fresh;  // a new unknown size
+  std::vector<Type>& args;   // the scheme replaces unknown types
+  Type result;               // may be unknown
+  FunctionRef<Dim()> fresh;  // a new unknown size
 };
 // The signature of an operator for unification in both directions: derives the rank and dtype of arguments from the
 // result or from the other arguments. Returns whether the type rule may then run on unknown sizes, which its

@@ -120,7 +120,7 @@ bool Solver::occurs(uint32_t unknown, Type type) {
         found |= leaf.unknown() && leaf.unknown()->id == unknown;
         return leaf;
       },
-      nullptr);
+      [](Dim dim) { return dim; });
   return found;
 }
 

@@ -157,7 +157,7 @@ LazyTensor Emitter::overwritten(std::string_view name, Dims dims, const Expr& va
 }
 
 void Emitter::overwrite(std::string_view name, const LazyTensor& buffer, const Dims& region,
-                        const std::function<std::pair<Dims, Expr>(const Dims& at)>& at) {
+                        FunctionRef<std::pair<Dims, Expr>(const Dims& at)> at) {
   builder_.stage(name, ranges_of(region), {}, [&](const Dims& indices) {
     auto [to, value] = at(indices);
     return loop::Builder::Assignment{*buffer.buffer, std::move(to), std::move(value), nullptr};
@@ -173,7 +173,7 @@ Expr Emitter::counted(const Expr& index, Dim extent) {
 }
 
 void Emitter::update(std::string_view name, const LazyTensor& buffer, const Dims& parallel, const Dims& ordered,
-                     const std::function<Update(const Dims& at)>& point) {
+                     FunctionRef<Update(const Dims& at)> point) {
   builder_.stage(name, ranges_of(parallel), ranges_of(ordered), [&](const Dims& at) {
     const Update update = point(at);
     loop::Builder::Assignment assignment{.to = *buffer.buffer, .indices = {}, .value = nullptr};
@@ -324,7 +324,7 @@ bool Emitter::reads_in_place(const std::vector<LazyTensor>& results) {
 }
 
 LazyTensor Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dtype,
-                         const std::function<Expr(const Dims& at, const Expr& before)>& step) {
+                         FunctionRef<Expr(const Dims& at, const Expr& before)> step) {
   flush();
   loop::Ranges ranges, inner;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -347,7 +347,7 @@ LazyTensor Emitter::scan(std::string_view name, Dims dims, size_t axis, DType dt
 }
 
 std::vector<LazyTensor> Emitter::nest(std::string_view name, const std::vector<std::pair<Dims, DType>>& results,
-                                      const std::function<loop::Body(std::span<const BufferId>)>& make) {
+                                      FunctionRef<loop::Body(std::span<const BufferId>)> make) {
   flush();
   std::vector<BufferId> buffers;
   std::vector<LazyTensor> values;
@@ -359,7 +359,7 @@ std::vector<LazyTensor> Emitter::nest(std::string_view name, const std::vector<s
   return values;
 }
 
-Expr Emitter::at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use) {
+Expr Emitter::at_index(const Expr& index, Dim extent, FunctionRef<Expr(Dim)> use) {
   const Symbol var = fresh_index();
   return loop::let_index(var, extent, counted(index, extent), use(context_.dim(var)));
 }

@@ -23,6 +23,7 @@
 #include "compiler/schedules/sliding_window.h"
 #include "compiler/schedules/transposed_convolution.h"
 #include "compiler/schedules/user_schedule.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::kernels {
 
@@ -111,7 +112,7 @@ class Emitter {
   // the indices in the buffer and the new element.
   LazyTensor overwritten(std::string_view name, Dims dims, const Expr& value);
   void overwrite(std::string_view name, const LazyTensor& buffer, const Dims& region,
-                 const std::function<std::pair<Dims, Expr>(const Dims& at)>& at);
+                 FunctionRef<std::pair<Dims, Expr>(const Dims& at)> at);
   // Updates elements of a stored tensor at computed indices. The points of `parallel` update different elements; those
   // of `ordered` are applied in order.
   struct Update {
@@ -120,7 +121,7 @@ class Emitter {
     std::function<Expr(const Expr& old)> value;
   };
   void update(std::string_view name, const LazyTensor& buffer, const Dims& parallel, const Dims& ordered,
-              const std::function<Update(const Dims& at)>& point);
+              FunctionRef<Update(const Dims& at)> point);
   // Reduces `term`, a function of the indices of the result and then of the reduction axes, whose extents are `over`.
   // The reduction of no terms is `init`.
   struct Sum {
@@ -144,7 +145,7 @@ class Emitter {
   size_t operator_index();
   // A scan along the axis: step(indices, the previous element, or nullptr for the first element).
   LazyTensor scan(std::string_view name, Dims dims, size_t axis, DType dtype,
-                  const std::function<Expr(const Dims& at, const Expr& before)>& step);
+                  FunctionRef<Expr(const Dims& at, const Expr& before)> step);
 
   // A condition on sizes, which the caller of the kernel checks: the size is at least 0.
   void require(Dim size, std::string message);
@@ -162,7 +163,7 @@ class Emitter {
 
   // Statements of `make` that fill buffers of these sizes and types; local() makes further buffers for them.
   std::vector<LazyTensor> nest(std::string_view name, const std::vector<std::pair<Dims, DType>>& results,
-                               const std::function<loop::Body(std::span<const BufferId> results)>& make);
+                               FunctionRef<loop::Body(std::span<const BufferId> results)> make);
   BufferId local(std::string_view name, const Dims& dims, DType dtype) {
     return builder_.local(unique(name), dims, dtype);
   }
@@ -170,7 +171,7 @@ class Emitter {
   Dim dim(int64_t value) const { return context_.dim(value); }
   // Binds a computed index, which `use` reads at. A negative value counts from the end; an index that is out of range
   // is an error at run time.
-  Expr at_index(const Expr& index, Dim extent, const std::function<Expr(Dim)>& use);
+  Expr at_index(const Expr& index, Dim extent, FunctionRef<Expr(Dim)> use);
   // A name that is not used by another buffer.
   std::string unique(std::string_view name);
   Symbol fresh_index() { return context_.symbol(unique("p")); }

@@ -2,13 +2,13 @@
 // own.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/kernels/lowerings.h"
 #include "runtime/reference/layout.h"
 #include "runtime/reference/slice.h"
 #include "runtime/reference/support.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -85,7 +85,7 @@ LoweredResults transpose(const OperatorCall& op) {
 
 // Concatenated parts of an axis: the index selects the part.
 Expr select_part(Context& context, Dim index, const std::vector<Dim>& sizes,
-                 const std::function<Expr(size_t part, Dim index)>& read) {
+                 FunctionRef<Expr(size_t part, Dim index)> read) {
   std::vector<Dim> begins{context.dim(0)};
   for (const Dim size : sizes) begins.push_back(context.add(begins.back(), size));
   Expr result = read(sizes.size() - 1, context.subtract(index, begins[sizes.size() - 1]));

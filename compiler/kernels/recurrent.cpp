@@ -6,6 +6,7 @@
 #include "compiler/kernels/lowerings.h"
 #include "compiler/kernels/product.h"
 #include "runtime/reference/recurrent.h"
+#include "support/function_ref.h"
 #include "support/try.h"
 
 namespace tenon::compiler::kernels {
@@ -230,7 +231,7 @@ class Direction {
             op_.emit.stored("weights", rows_of(op_, op_.arg(2), direction_, from * hidden_, rows))};
   }
 
-  void steps(const std::function<void(Dim t)>& body) const {
+  void steps(FunctionRef<void(Dim t)> body) const {
     std::vector<BufferId> states{*h_.buffer};
     if (cell_ == Cell::kLstm) states.push_back(*c_.buffer);
     builder().scan({"t", steps_}, states, body);
@@ -296,7 +297,7 @@ LoweredResults recurrent(const OperatorCall& op) {
   directions.emplace_back(op, cell, 0, direction == "reverse", std::vector(functions->begin(), middle), lengths);
   if (bidirectional) directions.emplace_back(op, cell, 1, true, std::vector(middle, functions->end()), lengths);
   // The element of the direction d.
-  const auto select_direction = [&directions](Dim d, const std::function<Expr(const Direction&)>& element) {
+  const auto select_direction = [&directions](Dim d, FunctionRef<Expr(const Direction&)> element) {
     const Expr first = element(directions[0]);
     return directions.size() == 1 ? first
                                   : select(is_equal(loop::index_value(d), loop::integer_literal(DType::kI64, 0)), first,

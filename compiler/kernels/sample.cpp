@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/kernels/lowerings.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -22,8 +23,8 @@ struct SampleTaps {
 // The sum or maximum of weight times element over the source elements of both axes. `sample` maps indices of the result
 // to those of the sample in the tables of rows and columns.
 LazyTensor reduce_taps(const OperatorCall& op, std::string_view name, const std::array<SampleTaps, 2>& sources,
-                       BinaryOp combine, const std::function<Dims(const Dims& at, size_t axis)>& sample,
-                       const std::function<Expr(const Dims& at, Dim row, Dim column)>& element) {
+                       BinaryOp combine, FunctionRef<Dims(const Dims& at, size_t axis)> sample,
+                       FunctionRef<Expr(const Dims& at, Dim row, Dim column)> element) {
   Emitter& emit = op.emit;
   const Dims over{sources[0].index.dims.back(), sources[1].index.dims.back()};
   const size_t rank = op.dims().size();

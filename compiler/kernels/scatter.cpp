@@ -4,6 +4,7 @@
 // index is found first by a maximum, so that the result itself can be computed in any order.
 #include "compiler/kernels/indices.h"
 #include "compiler/kernels/lowerings.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -31,7 +32,7 @@ LazyTensor last_update_table(const OperatorCall& op, Dims dims) {
 }
 // The update with this index, or the old element where the index is negative.
 Expr updated_or(const OperatorCall& op, const Expr& update_index, Dim count, const Expr& old,
-                const std::function<Expr(Dim update_index)>& update) {
+                FunctionRef<Expr(Dim update_index)> update) {
   return select(below(update_index, 0), old, op.emit.at_index(update_index, count, update));
 }
 

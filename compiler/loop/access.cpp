@@ -9,7 +9,7 @@
 namespace tenon::compiler::loop {
 namespace {
 
-void visit_loads(const Expr& expr, const std::function<void(const Access&)>& visit) {
+void visit_loads(const Expr& expr, FunctionRef<void(const Access&)> visit) {
   for_each_node(expr, [&](const ExprNode& node) {
     if (const auto* load = std::get_if<Load>(&node.form))
       visit({.buffer = load->buffer, .writes = false, .indices = load->indices, .sizes = {}});
@@ -211,7 +211,7 @@ std::vector<const Axis*> determined_by(const Stage& stage, const Access& write, 
 
 }  // namespace
 
-void for_each_direct_access(const Stmt& stmt, const std::function<void(const Access&)>& visit) {
+void for_each_direct_access(const Stmt& stmt, FunctionRef<void(const Access&)> visit) {
   if (const auto* store = std::get_if<Store>(&stmt.form)) {
     visit_loads(store->value, visit);
     visit({.buffer = store->buffer, .writes = true, .indices = store->indices, .sizes = {}});
@@ -223,10 +223,10 @@ void for_each_direct_access(const Stmt& stmt, const std::function<void(const Acc
     for (const Operand& output : intrinsic->outputs) visit(block(output, false)), visit(block(output, true));
   }
 }
-void for_each_access(const Body& body, const std::function<void(const Access&)>& visit) {
+void for_each_access(const Body& body, FunctionRef<void(const Access&)> visit) {
   for_each_statement(body, [&](const Stmt& stmt) { for_each_direct_access(stmt, visit); });
 }
-void for_each_access(const Stage& stage, const std::function<void(const Access&)>& visit) {
+void for_each_access(const Stage& stage, FunctionRef<void(const Access&)> visit) {
   for_each_access(stage.init, visit);
   for_each_access(stage.body, visit);
 }
@@ -248,7 +248,7 @@ std::optional<OffsetIndex> offset_index(const Dims& indices, Symbol var) {
 }
 
 std::optional<size_t> distinguishing_index(const Stage& stage, const Access& write, Symbol var,
-                                           const std::function<bool(const Axis&)>& fixed) {
+                                           FunctionRef<bool(const Axis&)> fixed) {
   std::vector<const Axis*> open;  // not determined yet
   for (const Axis& axis : stage.axes) {
     if (!fixed(axis)) open.push_back(&axis);

@@ -1,11 +1,11 @@
 // The elements that the statements of a stage read and write, as indices over its axes.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 
 #include "compiler/loop/loop.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::loop {
 
@@ -20,10 +20,10 @@ struct Access {
 };
 // Visits the accesses of the statement itself, without those of nested statements. An instruction may read its outputs:
 // each of them is visited as a read and as a write.
-void for_each_direct_access(const Stmt& stmt, const std::function<void(const Access&)>& visit);
+void for_each_direct_access(const Stmt& stmt, FunctionRef<void(const Access&)> visit);
 // Visits the accesses of init and body, in the order of the statements.
-void for_each_access(const Stage& stage, const std::function<void(const Access&)>& visit);
-void for_each_access(const Body& body, const std::function<void(const Access&)>& visit);
+void for_each_access(const Stage& stage, FunctionRef<void(const Access&)> visit);
+void for_each_access(const Body& body, FunctionRef<void(const Access&)> visit);
 
 // Whether one of the dims contains the variable.
 bool mentions(std::span<const Dim> dims, Symbol var);
@@ -43,7 +43,7 @@ std::optional<OffsetIndex> offset_index(const Dims& indices, Symbol var);
 // other indices determine are assumed to be constant. A folded index determines only a scan axis, whose order says
 // which of the index's values is meant.
 std::optional<size_t> distinguishing_index(const Stage& stage, const Access& write, Symbol var,
-                                           const std::function<bool(const Axis&)>& fixed);
+                                           FunctionRef<bool(const Axis&)> fixed);
 
 // Whether `read` accesses, of the elements that `write` writes, only those that earlier points of a scan axis wrote.
 bool reads_earlier(const Stage& stage, const Access& write, const Access& read);

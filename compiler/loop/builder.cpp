@@ -123,7 +123,7 @@ Symbol Builder::stage_name(std::string_view name) {
 }
 
 void Builder::stage(std::string_view name, const Ranges& ranges, const Ranges& reduce,
-                    const std::function<Assignment(const Dims& point)>& assign) {
+                    FunctionRef<Assignment(const Dims& point)> assign) {
   Nest nest;
   add_loops(nest, ranges, AxisKind::kSpatial, "i");
   add_loops(nest, reduce, AxisKind::kReduce, "r");
@@ -196,7 +196,7 @@ Body Builder::close(Level level) {
   return body;
 }
 
-void Builder::scan(const Range& steps, const std::vector<BufferId>& states, const std::function<void(Dim t)>& body) {
+void Builder::scan(const Range& steps, const std::vector<BufferId>& states, FunctionRef<void(Dim t)> body) {
   const Symbol var = unused(steps.name.empty() ? "t" : steps.name);
   levels_.push_back({.step = var, .steps = steps.extent, .states = states, .temporaries = {}, .body = {}});
   body(context_.dim(var));

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "compiler/loop/loop.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::loop {
 
@@ -63,7 +64,7 @@ class Builder {
   };
   // A stage in its own loops. `assign` receives the axes of `ranges`, then those of `reduce`.
   void stage(std::string_view name, const Ranges& ranges, const Ranges& reduce,
-             const std::function<Assignment(const Dims& point)>& assign);
+             FunctionRef<Assignment(const Dims& point)> assign);
 
   // buffer[point] = value(point) for all points. The stage has the buffer's name, a new buffer the stage's.
   void compute(BufferId to, const Value& value);
@@ -76,7 +77,7 @@ class Builder {
 
   // Steps t = 0 .. steps - 1 in order; the stages and buffers that `body` makes belong to one step. Stages that write
   // one of the states may read the results of earlier steps: state[t + 1, ...] = f(state[t, ...]).
-  void scan(const Range& steps, const std::vector<BufferId>& states, const std::function<void(Dim t)>& body);
+  void scan(const Range& steps, const std::vector<BufferId>& states, FunctionRef<void(Dim t)> body);
 
   // Calls an external function on whole buffers.
   void call(std::string_view symbol, std::vector<BufferId> inputs, std::vector<BufferId> outputs);

@@ -297,7 +297,7 @@ std::vector<Expr> operands(const ExprNode& node) {
   return operands;
 }
 
-void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>& visit) {
+void for_each_node(const Expr& expr, FunctionRef<void(const ExprNode&)> visit) {
   for_each_operand(*expr, [&](const Expr& operand) { for_each_node(operand, visit); });
   visit(*expr);
 }
@@ -308,7 +308,7 @@ bool has_loads(const Expr& value) {
   return found;
 }
 
-Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step) {
+Expr rewrite(const Expr& expr, FunctionRef<Expr(const ExprNode&)> step) {
   std::unordered_map<const ExprNode*, Expr> replaced_nodes;
   const std::function<Expr(const Expr&)> replaced = [&](const Expr& node) {
     if (const auto found = replaced_nodes.find(node.get()); found != replaced_nodes.end()) return found->second;
@@ -327,6 +327,29 @@ Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step)
   };
   return replaced(expr);
 }
+
+namespace {
+
+// Visits each dim of the node itself.
+void for_each_dim(ExprNode& node, auto&& visit) {
+  std::visit(
+      [&](auto& form) {
+        using Form = std::remove_cvref_t<decltype(form)>;
+        if constexpr (std::same_as<Form, IndexValue>) {
+          visit(form.value);
+        } else if constexpr (std::same_as<Form, Load>) {
+          for (auto& index : form.indices) visit(index);
+        } else if constexpr (std::same_as<Form, LetIndex>) {
+          visit(form.extent);
+        } else {
+          static_assert(std::same_as<Form, Literal> || std::same_as<Form, Unary> || std::same_as<Form, Binary> ||
+                        std::same_as<Form, Select> || std::same_as<Form, Convert>);
+        }
+      },
+      node.form);
+}
+
+}  // namespace
 
 Expr substitute(TypeContext& context, const Expr& expr, const std::map<Symbol, Dim>& values) {
   return rewrite(expr, [&](const ExprNode& node) -> Expr {

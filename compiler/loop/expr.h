@@ -1,12 +1,12 @@
 // Construction and traversal of scalar expressions.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 
 #include "compiler/loop/loop.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::loop {
 
@@ -50,32 +50,12 @@ std::optional<CopiedElement> copied_element(const Expr& value);
 
 std::vector<Expr> operands(const ExprNode& node);  // in order
 // Visits each node in post-order: operands before their users.
-void for_each_node(const Expr& expr, const std::function<void(const ExprNode&)>& visit);
+void for_each_node(const Expr& expr, FunctionRef<void(const ExprNode&)> visit);
 // Whether the value depends on elements of buffers.
 bool has_loads(const Expr& value);
-// Visits each dim of the node itself.
-template <class N, class F>
-void for_each_dim(N& node, F&& visit) {
-  std::visit(
-      [&](auto& form) {
-        using Form = std::remove_cvref_t<decltype(form)>;
-        if constexpr (std::same_as<Form, IndexValue>) {
-          visit(form.value);
-        } else if constexpr (std::same_as<Form, Load>) {
-          for (auto& index : form.indices) visit(index);
-        } else if constexpr (std::same_as<Form, LetIndex>) {
-          visit(form.extent);
-        } else {
-          static_assert(std::same_as<Form, Literal> || std::same_as<Form, Unary> || std::same_as<Form, Binary> ||
-                        std::same_as<Form, Select> || std::same_as<Form, Convert>);
-        }
-      },
-      node.form);
-}
-
 // The expression with each node replaced by the result of `step`, operands first; nullptr keeps a node. A node with
 // several users is replaced once and stays shared.
-Expr rewrite(const Expr& expr, const std::function<Expr(const ExprNode&)>& step);
+Expr rewrite(const Expr& expr, FunctionRef<Expr(const ExprNode&)> step);
 // The expression with the variables in its dims replaced.
 Expr substitute(TypeContext& context, const Expr& expr, const std::map<Symbol, Dim>& values);
 

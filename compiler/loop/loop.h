@@ -52,6 +52,7 @@
 #include <vector>
 
 #include "compiler/base/type_context.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::loop {
 
@@ -339,33 +340,10 @@ size_t packed_axes(const Buffer& buffer);
 bool equal(const Function& a, const Function& b);
 
 // Visits every statement of a body in pre-order, nested ones included.
-template <class B, class F>
-void for_each_statement(B& body, F&& visit);
+void for_each_statement(Body& body, FunctionRef<void(Stmt&)> visit);
+void for_each_statement(const Body& body, FunctionRef<void(const Stmt&)> visit);
 // Visits every body directly inside a statement, in order.
-template <class S, class F>
-void for_each_body(S& stmt, F&& visit) {
-  std::visit(
-      [&](auto& node) {
-        using Node = std::remove_cvref_t<decltype(node)>;
-        if constexpr (std::same_as<Node, For> || std::same_as<Node, Let> || std::same_as<Node, Alloc>) {
-          visit(node.body);
-        } else if constexpr (std::same_as<Node, Stage>) {
-          visit(node.init), visit(node.body);
-        } else if constexpr (std::same_as<Node, If>) {
-          visit(node.then), visit(node.otherwise);
-        } else {
-          static_assert(std::same_as<Node, Store> || std::same_as<Node, CallLibrary> || std::same_as<Node, Intrinsic> ||
-                        std::same_as<Node, Barrier> || std::same_as<Node, Commit> || std::same_as<Node, Wait>);
-        }
-      },
-      stmt.form);
-}
-template <class B, class F>
-void for_each_statement(B& body, F&& visit) {
-  for (auto& stmt : body) {
-    visit(stmt);
-    for_each_body(stmt, [&](auto& inner) { for_each_statement(inner, visit); });
-  }
-}
+void for_each_body(Stmt& stmt, FunctionRef<void(Body&)> visit);
+void for_each_body(const Stmt& stmt, FunctionRef<void(const Body&)> visit);
 
 }  // namespace tenon::compiler::loop

@@ -22,22 +22,22 @@ bool find_in(Body& body, Symbol stage, std::vector<Path::Step>& steps) {
   return false;
 }
 
-void for_each_direct_expr(const Stmt& stmt, const std::function<void(const Expr&)>& visit) {
+void for_each_direct_expr(const Stmt& stmt, FunctionRef<void(const Expr&)> visit) {
   if (const auto* store = std::get_if<Store>(&stmt.form)) visit(store->value);
   if (const auto* branch = std::get_if<If>(&stmt.form)) visit(branch->condition);
   if (const auto* let = std::get_if<Let>(&stmt.form)) visit(let->value);
 }
 
 // Visits each expression of statements, and each store.
-void visit_body(Body& body, const std::function<void(Expr&)>& expr, const std::function<void(Store&)>& store) {
+void visit_body(Body& body, FunctionRef<void(Expr&)> expr, FunctionRef<void(Store&)> store) {
   for_each_statement(body, [&](Stmt& stmt) {
     if (auto* to = std::get_if<Store>(&stmt.form)) {
-      if (store) store(*to);
-      if (expr) expr(to->value);
+      store(*to);
+      expr(to->value);
     } else if (auto* branch = std::get_if<If>(&stmt.form)) {
-      if (expr) expr(branch->condition);
+      expr(branch->condition);
     } else if (auto* let = std::get_if<Let>(&stmt.form)) {
-      if (expr) expr(let->value);
+      expr(let->value);
     }
   });
 }
@@ -85,19 +85,21 @@ Expected<size_t> find_loop(const TypeContext& context, const Path& path, Symbol 
                loops.empty() ? "it is in no loop" : fmt::format("its loops are {}", loops));
 }
 
-void for_each_stage(Stmt& stmt, const std::function<void(Stage&)>& visit) {
+void for_each_stage(Stmt& stmt, FunctionRef<void(Stage&)> visit) {
   if (auto* stage = std::get_if<Stage>(&stmt.form)) visit(*stage);
   for_each_body(stmt, [&](Body& body) {
     for (Stmt& inner : body) for_each_stage(inner, visit);
   });
 }
-void for_each_expr(Stage& stage, const std::function<void(Expr&)>& visit) {
-  visit_body(stage.init, visit, {});
-  visit_body(stage.body, visit, {});
+void for_each_expr(Stage& stage, FunctionRef<void(Expr&)> visit) {
+  visit_body(stage.init, visit, [](Store&) {});
+  visit_body(stage.body, visit, [](Store&) {});
 }
-void for_each_store(Stage& stage, const std::function<void(Store&)>& visit) {
-  visit_body(stage.init, {}, visit);
-  visit_body(stage.body, {}, visit);
+void for_each_store(Stage& stage, FunctionRef<void(Store&)> visit) {
+  visit_body(
+      stage.init, [](Expr&) {}, visit);
+  visit_body(
+      stage.body, [](Expr&) {}, visit);
 }
 std::set<BufferId> buffers_read(const Stmt& stmt) { return buffers(stmt, false); }
 std::set<BufferId> buffers_written(const Stmt& stmt) { return buffers(stmt, true); }
@@ -177,8 +179,8 @@ void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, 
 namespace {
 
 // Visits the indices of each access of a stage to the buffer: those of a load or a store, or the parts of an operand.
-void for_each_access_indices(Stage& stage, BufferId buffer, const std::function<void(Dims&)>& element,
-                             const std::function<void(std::vector<Part>&)>& block) {
+void for_each_access_indices(Stage& stage, BufferId buffer, FunctionRef<void(Dims&)> element,
+                             FunctionRef<void(std::vector<Part>&)> block) {
   for_each_expr(stage, [&](Expr& expr) {
     expr = rewrite(expr, [&](const ExprNode& node) -> Expr {
       const auto* load = std::get_if<Load>(&node.form);
@@ -204,7 +206,7 @@ void for_each_access_indices(Stage& stage, BufferId buffer, const std::function<
 
 }  // namespace
 
-void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size_t axis, Dim& index)>& visit) {
+void for_each_index(Stage& stage, BufferId buffer, FunctionRef<void(size_t axis, Dim& index)> visit) {
   for_each_access_indices(
       stage, buffer,
       [&](Dims& indices) {
@@ -215,7 +217,7 @@ void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size
       });
 }
 
-void map_indices(Stage& stage, BufferId buffer, const std::function<Dims(const Dims& indices)>& map) {
+void map_indices(Stage& stage, BufferId buffer, FunctionRef<Dims(const Dims& indices)> map) {
   for_each_access_indices(
       stage, buffer, [&](Dims& indices) { indices = map(indices); }, [](std::vector<Part>&) {});
 }
@@ -387,7 +389,7 @@ bool feeds(const Stage& stage, Symbol loop, AxisKind kind) {
   });
 }
 
-const Body& nests_of(const Function& function, const std::function<void(const Alloc&)>& visit) {
+const Body& nests_of(const Function& function, FunctionRef<void(const Alloc&)> visit) {
   const Body* body = &function.body;
   while (body->size() == 1 && std::holds_alternative<Alloc>(body->front().form)) {
     const auto& alloc = std::get<Alloc>(body->front().form);

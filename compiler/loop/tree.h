@@ -1,12 +1,12 @@
 // Queries and edits of a loop function's statements, for the primitives of schedules.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <set>
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/loop/loop.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::loop {
 
@@ -30,10 +30,10 @@ Expected<Path> find_stage(const TypeContext& context, Function& function, Symbol
 Expected<size_t> find_loop(const TypeContext& context, const Path& path, Symbol var);
 
 // Visits each stage of a statement.
-void for_each_stage(Stmt& stmt, const std::function<void(Stage&)>& visit);
+void for_each_stage(Stmt& stmt, FunctionRef<void(Stage&)> visit);
 // Visit each expression and each store of a stage's statements, but nothing of instructions.
-void for_each_expr(Stage& stage, const std::function<void(Expr&)>& visit);
-void for_each_store(Stage& stage, const std::function<void(Store&)>& visit);
+void for_each_expr(Stage& stage, FunctionRef<void(Expr&)> visit);
+void for_each_store(Stage& stage, FunctionRef<void(Store&)> visit);
 // The buffers that a statement, with its nested stages and library calls, reads and writes.
 std::set<BufferId> buffers_read(const Stmt& stmt);
 std::set<BufferId> buffers_written(const Stmt& stmt);
@@ -49,9 +49,9 @@ void remove_single_iterations(TypeContext& context, Function& function);
 void substitute_axes(TypeContext& context, Stage& stage, const std::map<Symbol, Dim>& values);
 
 // Visits each index of the buffer in a stage's statements, with the buffer's axis.
-void for_each_index(Stage& stage, BufferId buffer, const std::function<void(size_t axis, Dim& index)>& visit);
+void for_each_index(Stage& stage, BufferId buffer, FunctionRef<void(size_t axis, Dim& index)> visit);
 // Replaces the indices of each load and store of the buffer, which no instruction in the stage uses.
-void map_indices(Stage& stage, BufferId buffer, const std::function<Dims(const Dims& indices)>& map);
+void map_indices(Stage& stage, BufferId buffer, FunctionRef<Dims(const Dims& indices)> map);
 // Prepends an index to each access to the buffer.
 void add_index(Stage& stage, BufferId buffer, Dim index);
 
@@ -91,7 +91,7 @@ DimBounds bounds_of(const Path& path, size_t steps);
 bool feeds(const Stage& stage, Symbol loop, AxisKind kind);
 // The statements inside of the allocations around all of them, which are visited from the outside in.
 const Body& nests_of(
-    const Function& function, const std::function<void(const Alloc&)>& visit = [](const Alloc&) {});
+    const Function& function, FunctionRef<void(const Alloc&)> visit = [](const Alloc&) {});
 // Whether the loops from `step` on provably visit each point of the stage at most once: if its axes are mixed-radix
 // sums of the loops' variables. The points of a stage that was moved to its reader may be computed repeatedly.
 bool visits_points_once(TypeContext& context, const Path& path, size_t step);

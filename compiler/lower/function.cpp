@@ -25,13 +25,12 @@ using runtime::Registers;
 
 }  // namespace
 
-FunctionLowering::FunctionLowering(FunctionLowering& parent, const Lambda& lambda, VarId self)
+FunctionLowering::FunctionLowering(FunctionLowering& parent, VarId self)
     : program_(parent.program_),
       function_(parent.function_),
       name_(fmt::format("{}.lambda{}", parent.name_, parent.lambdas_++)),
       role_(Role::kClosure),
       parent_(&parent),
-      lambda_(&lambda),
       self_(self) {}
 
 Status FunctionLowering::run(uint32_t index) {
@@ -488,7 +487,7 @@ Status FunctionLowering::binding(const Binding& binding) {
 }
 
 Status FunctionLowering::lambda(const Binding& binding, const Lambda& lambda) {
-  FunctionLowering inner(*this, lambda, binding.var);
+  FunctionLowering inner(*this, binding.var);
   for (const VarId param : lambda.params) {
     const Register reg = inner.fresh();
     inner.define(param, {reg});

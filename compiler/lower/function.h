@@ -41,7 +41,7 @@ class FunctionLowering {
     Location location = {};
   };
 
-  FunctionLowering(FunctionLowering& parent, const Lambda& lambda, VarId self);
+  FunctionLowering(FunctionLowering& parent, VarId self);
   Status finish(uint32_t index);
 
   Register fresh() { return next_++; }
@@ -122,7 +122,6 @@ class FunctionLowering {
   const std::string name_;
   const Role role_;
   FunctionLowering* parent_ = nullptr;  // of a lambda
-  const Lambda* lambda_ = nullptr;
   std::optional<VarId> self_;  // the variable of the lambda
   std::optional<Register> self_register_;
   Registers params_;                                      // hidden sizes behind the parameters

@@ -43,7 +43,7 @@ Type renamed(Context& context, Type type, const Names& names) {
   return context.tuple(std::move(fields));
 }
 
-void for_each_dim_of(Function& function, const std::function<void(Dim)>& visit) {
+void for_each_dim_of(Function& function, FunctionRef<void(Dim)> visit) {
   for_each_type(function, [&](Type& type) {
     for (const Type part : type.parts()) {
       if (part.tensor()) std::ranges::for_each(part.tensor()->dims, visit);

@@ -20,7 +20,7 @@ size_t depth_of(const Block& block) {
   return deepest;
 }
 
-void for_each_callee(const Function& function, const std::function<void(Symbol)>& visit) {
+void for_each_callee(const Function& function, FunctionRef<void(Symbol)> visit) {
   for_each_binding(function.body, [&](const Binding& binding) {
     auto* call = std::get_if<Call>(&binding.value);
     if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) visit(*symbol);

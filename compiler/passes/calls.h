@@ -1,12 +1,12 @@
 // Calls of global functions, as the passes that copy bodies into callers need them.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "compiler/ir/module.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -18,7 +18,7 @@ size_t depth_of(const Block& block);
 inline constexpr size_t kMaxBlockDepth = 60;
 
 // Visits each call of a global function in a function, and each use of one as a value.
-void for_each_callee(const Function& function, const std::function<void(Symbol)>& visit);
+void for_each_callee(const Function& function, FunctionRef<void(Symbol)> visit);
 
 // The functions in bottom-up order of the call graph, and the recursive ones.
 struct CallOrder {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compiler/passes/passes.h"
+#include "support/function_ref.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -30,7 +31,7 @@ bool is_float(const Tensor* tensor) {
 }
 
 // The tensor with each element replaced; nothing where an element becomes infinite. `change` gets the flat index.
-std::optional<Tensor> mapped(const Tensor& tensor, const std::function<double(size_t, double)>& change) {
+std::optional<Tensor> mapped(const Tensor& tensor, FunctionRef<double(size_t, double)> change) {
   Tensor result = tensor.clone();
   const auto map_elements = [&]<class T>(std::span<T> data) {
     for (size_t i = 0; i < data.size(); ++i) {

@@ -60,7 +60,7 @@ runtime::Hook Comparison::hook() {
   };
 }
 
-bool for_each_element(Shape blocked, Shape plain, const std::function<void(const ElementPosition&)>& visit) {
+bool for_each_element(Shape blocked, Shape plain, FunctionRef<void(const ElementPosition&)> visit) {
   const bool rows = plain.size() == 2 && plain[0] > 1;  // of a matrix: the positions of one map
   if (blocked.size() == 3) {
     if (rows) blocked = {1, blocked[0], 1, blocked[1], blocked[2]};

@@ -11,6 +11,7 @@
 #include "compiler/pipeline/kernel_check.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/vm/session.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -22,8 +23,7 @@ struct ElementPosition {
 // Visits the elements of a tensor of shape `plain`, [n][c][h][w] or [n][c], which the device holds blocked:
 // [n][ceil(c / B)][h][w][B]; a matrix as [n][ceil(c / B)][B] for one row and as [ceil(c / B)][n][B] for several. False
 // where the shapes do not belong to one tensor.
-bool for_each_element(runtime::Shape blocked, runtime::Shape plain,
-                      const std::function<void(const ElementPosition&)>& visit);
+bool for_each_element(runtime::Shape blocked, runtime::Shape plain, FunctionRef<void(const ElementPosition&)> visit);
 
 // Compares each launch with the reference interpreter's run of its region on the inputs that the device was given, so
 // that nothing before the launch, as the rounding of floats, counts as a fault of the device: every tensor between

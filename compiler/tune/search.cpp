@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "compiler/tune/measure.h"
+#include "support/function_ref.h"
 #include "support/try.h"
 
 namespace tenon::compiler::tune {
@@ -40,7 +41,7 @@ class Search {
     ratios_[0] = 1;
   }
 
-  Status run(const std::function<bool()>& over) {
+  Status run(FunctionRef<bool()> over) {
     TENON_TRY(compile({0}));
     while (num_measured() < static_cast<size_t>(options_.trials) && !over()) {
       const size_t count = std::min(kBatch, static_cast<size_t>(options_.trials) - num_measured());

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "support/visitor.h"
+
 namespace tenon::runtime {
 namespace {
 
@@ -152,6 +154,96 @@ class Walk {
 };
 
 }  // namespace
+
+void for_each_read(const Operation& operation, FunctionRef<void(const Register&)> visit) {
+  const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
+  std::visit(Overloaded{[&](const CallKernel& c) { list(c.args); },
+                        [&](const CallProgram& c) { list(c.args); },
+                        [&](const CallNative& c) { list(c.args); },
+                        [&](const CallFunction& c) { list(c.args); },
+                        [&](const Move& m) { visit(m.from); },
+                        [](const LoadConstant&) {},
+                        [](const Jump&) {},
+                        [&](const Branch& b) { visit(b.condition); },
+                        [](const Kill&) {},
+                        [&](const Return& r) { list(r.values); },
+                        [&](const CallClosure& c) {
+                          visit(c.closure);
+                          list(c.args);
+                        },
+                        [&](const TailCall& c) { list(c.args); },
+                        [&](const TailCallClosure& c) {
+                          visit(c.closure);
+                          list(c.args);
+                        },
+                        [&](const ScalarCompute& c) {
+                          visit(c.a);
+                          visit(c.b);
+                        },
+                        [&](const BindSize& b) {
+                          visit(b.tensor);
+                          list(b.sizes);
+                        },
+                        [&](const ComputeSize& c) { list(c.sizes); },
+                        [&](const CheckShape& c) {
+                          visit(c.tensor);
+                          list(c.sizes);
+                          list(c.known);
+                        },
+                        [&](const CheckSize& c) { visit(c.size); },
+                        [&](const Construct& c) { list(c.fields); },
+                        [&](const ReadField& f) { visit(f.from); },
+                        [&](const Switch& s) { visit(s.value); },
+                        [&](const MakeClosure& c) { list(c.captures); },
+                        [&](const MakeReference& m) { visit(m.value); },
+                        [&](const ReadReference& r) { visit(r.reference); },
+                        [&](const WriteReference& w) {
+                          visit(w.reference);
+                          visit(w.value);
+                        },
+                        [&](const StartProgram& s) { list(s.args); },
+                        [&](const StartNative& s) { list(s.args); }},
+             operation);
+}
+
+void for_each_write(const Operation& operation, FunctionRef<void(const Register&)> visit) {
+  const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
+  std::visit(Overloaded{[&](const CallKernel& c) { list(c.results); },
+                        [&](const CallProgram& c) { list(c.results); },
+                        [&](const CallNative& c) { list(c.results); },
+                        [&](const CallFunction& c) { list(c.results); },
+                        [&](const Move& m) { visit(m.to); },
+                        [&](const LoadConstant& c) { visit(c.to); },
+                        [](const Jump&) {},
+                        [](const Branch&) {},
+                        [&](const Kill& k) { list(k.registers); },
+                        [](const Return&) {},
+                        [&](const CallClosure& c) { list(c.results); },
+                        [](const TailCall&) {},
+                        [](const TailCallClosure&) {},
+                        [&](const ScalarCompute& c) { visit(c.to); },
+                        [&](const BindSize& b) { visit(b.to); },
+                        [&](const ComputeSize& c) { visit(c.to); },
+                        [](const CheckShape&) {},
+                        [](const CheckSize&) {},
+                        [&](const Construct& c) { visit(c.to); },
+                        [&](const ReadField& f) { visit(f.to); },
+                        [](const Switch&) {},
+                        [&](const MakeClosure& c) { visit(c.to); },
+                        [&](const MakeReference& m) { visit(m.to); },
+                        [&](const ReadReference& r) { visit(r.to); },
+                        [](const WriteReference&) {},
+                        [](const StartProgram&) {},
+                        [](const StartNative&) {}},
+             operation);
+}
+
+void rename_registers(Operation& operation, FunctionRef<Register(Register)> rename) {
+  // The visits are of the operation's own members, which are not constant.
+  const auto replace = [&](const Register& r) { const_cast<Register&>(r) = rename(r); };
+  for_each_read(operation, replace);
+  for_each_write(operation, replace);
+}
 
 std::vector<LiveBlock> live_blocks(const Function& function) {
   const auto& code = function.code;

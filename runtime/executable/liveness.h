@@ -13,102 +13,16 @@
 #include <vector>
 
 #include "runtime/executable/executable.h"
-#include "support/visitor.h"
+#include "support/function_ref.h"
 
 namespace tenon::runtime {
 
-// Calls visit(Register) for each register that the operation reads, in order; a register may come several times.
-void for_each_read(const Operation& operation, auto&& visit) {
-  const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
-  std::visit(Overloaded{[&](const CallKernel& c) { list(c.args); },
-                        [&](const CallProgram& c) { list(c.args); },
-                        [&](const CallNative& c) { list(c.args); },
-                        [&](const CallFunction& c) { list(c.args); },
-                        [&](const Move& m) { visit(m.from); },
-                        [](const LoadConstant&) {},
-                        [](const Jump&) {},
-                        [&](const Branch& b) { visit(b.condition); },
-                        [](const Kill&) {},
-                        [&](const Return& r) { list(r.values); },
-                        [&](const CallClosure& c) {
-                          visit(c.closure);
-                          list(c.args);
-                        },
-                        [&](const TailCall& c) { list(c.args); },
-                        [&](const TailCallClosure& c) {
-                          visit(c.closure);
-                          list(c.args);
-                        },
-                        [&](const ScalarCompute& c) {
-                          visit(c.a);
-                          visit(c.b);
-                        },
-                        [&](const BindSize& b) {
-                          visit(b.tensor);
-                          list(b.sizes);
-                        },
-                        [&](const ComputeSize& c) { list(c.sizes); },
-                        [&](const CheckShape& c) {
-                          visit(c.tensor);
-                          list(c.sizes);
-                          list(c.known);
-                        },
-                        [&](const CheckSize& c) { visit(c.size); },
-                        [&](const Construct& c) { list(c.fields); },
-                        [&](const ReadField& f) { visit(f.from); },
-                        [&](const Switch& s) { visit(s.value); },
-                        [&](const MakeClosure& c) { list(c.captures); },
-                        [&](const MakeReference& m) { visit(m.value); },
-                        [&](const ReadReference& r) { visit(r.reference); },
-                        [&](const WriteReference& w) {
-                          visit(w.reference);
-                          visit(w.value);
-                        },
-                        [&](const StartProgram& s) { list(s.args); },
-                        [&](const StartNative& s) { list(s.args); }},
-             operation);
-}
-
+// Visits each register that the operation reads, in order; a register may come several times.
+void for_each_read(const Operation& operation, FunctionRef<void(const Register&)> visit);
 // Visits each register that the operation fills or empties.
-void for_each_write(const Operation& operation, auto&& visit) {
-  const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
-  std::visit(Overloaded{[&](const CallKernel& c) { list(c.results); },
-                        [&](const CallProgram& c) { list(c.results); },
-                        [&](const CallNative& c) { list(c.results); },
-                        [&](const CallFunction& c) { list(c.results); },
-                        [&](const Move& m) { visit(m.to); },
-                        [&](const LoadConstant& c) { visit(c.to); },
-                        [](const Jump&) {},
-                        [](const Branch&) {},
-                        [&](const Kill& k) { list(k.registers); },
-                        [](const Return&) {},
-                        [&](const CallClosure& c) { list(c.results); },
-                        [](const TailCall&) {},
-                        [](const TailCallClosure&) {},
-                        [&](const ScalarCompute& c) { visit(c.to); },
-                        [&](const BindSize& b) { visit(b.to); },
-                        [&](const ComputeSize& c) { visit(c.to); },
-                        [](const CheckShape&) {},
-                        [](const CheckSize&) {},
-                        [&](const Construct& c) { visit(c.to); },
-                        [&](const ReadField& f) { visit(f.to); },
-                        [](const Switch&) {},
-                        [&](const MakeClosure& c) { visit(c.to); },
-                        [&](const MakeReference& m) { visit(m.to); },
-                        [&](const ReadReference& r) { visit(r.to); },
-                        [](const WriteReference&) {},
-                        [](const StartProgram&) {},
-                        [](const StartNative&) {}},
-             operation);
-}
-
+void for_each_write(const Operation& operation, FunctionRef<void(const Register&)> visit);
 // Replaces each register of the operation by what `rename` returns for it.
-void rename_registers(Operation& operation, auto&& rename) {
-  // The visits are of the operation's own members, which are not constant.
-  const auto replace = [&](const Register& r) { const_cast<Register&>(r) = rename(r); };
-  for_each_read(operation, replace);
-  for_each_write(operation, replace);
-}
+void rename_registers(Operation& operation, FunctionRef<Register(Register)> rename);
 
 // Visits each instruction that may run next by a jump; a visitor that takes a reference may replace it.
 template <class O, class F>

@@ -119,12 +119,12 @@ struct ThreadPool::State {
   static constexpr uint32_t kOpen = 1, kInside = 2;
 
   // Of the call whose gate is open.
-  const std::function<bool(Arena&, int64_t)>* task = nullptr;
+  const FunctionRef<bool(Arena&, int64_t)>* task = nullptr;
   int64_t count = 0;
   std::atomic<int64_t> next = 0, failed = INT64_MAX;
   std::vector<std::jthread> threads;  // the last member, so that they end before the others are destroyed
 
-  void work(Arena& arena, const std::function<bool(Arena&, int64_t)>& run, int64_t end) {
+  void work(Arena& arena, FunctionRef<bool(Arena&, int64_t)> run, int64_t end) {
     const Inside now;
     for (;;) {
       // Threads take indices in order, so all indices before a failing one are run to their end.
@@ -200,7 +200,7 @@ ThreadPool& ThreadPool::of_process() {
 
 unsigned ThreadPool::threads() const { return static_cast<unsigned>(state_->arenas.size()); }
 
-int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)>& task) {
+int64_t ThreadPool::run(int64_t count, FunctionRef<bool(Arena&, int64_t)> task) {
   State& state = *state_;
   if (inside || state.busy.exchange(true, std::memory_order_acquire)) {
     int64_t failed = -1;
@@ -230,7 +230,7 @@ int64_t ThreadPool::run(int64_t count, const std::function<bool(Arena&, int64_t)
   return failed;
 }
 
-void ThreadPool::with_arena(const std::function<void(Arena&)>& use) {
+void ThreadPool::with_arena(FunctionRef<void(Arena&)> use) {
   if (!state_->first_taken.exchange(true, std::memory_order_acquire)) {
     use(state_->first);
     state_->first.reset(0);

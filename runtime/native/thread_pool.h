@@ -6,8 +6,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+
+#include "support/function_ref.h"
 
 namespace tenon::runtime {
 
@@ -50,10 +51,10 @@ class ThreadPool {
   // Runs task(arena, index) for each index below `count`, in any order, `threads()` at a time; the arena belongs to the
   // thread. If a task returns false no further tasks begin, and the result is the smallest index whose task did,
   // whatever the threads; else -1.
-  int64_t run(int64_t count, const std::function<bool(Arena&, int64_t)>& task);
+  int64_t run(int64_t count, FunctionRef<bool(Arena&, int64_t)> task);
 
   // Calls `use` with an arena that no other call uses.
-  void with_arena(const std::function<void(Arena&)>& use);
+  void with_arena(FunctionRef<void(Arena&)> use);
 
  private:
   struct State;

@@ -17,7 +17,7 @@ Expected<Runner> Runner::create(const Executable& executable, SessionOptions opt
   return Runner(executable, std::move(options), std::move(bundle), std::move(*session));
 }
 
-Expected<std::vector<Value>> Runner::run(std::span<const Tensor> inputs, const std::function<std::string()>& command,
+Expected<std::vector<Value>> Runner::run(std::span<const Tensor> inputs, FunctionRef<std::string()> command,
                                          const ExpectedBytes& expected) {
   auto results = session_->run_values(std::vector<Value>(inputs.begin(), inputs.end()));
   if (results || options_.accelerator == nullptr) return results;  // on the CPU there is no launch to keep

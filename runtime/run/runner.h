@@ -1,7 +1,6 @@
 // The way to run a model on a device: a session over any number of samples, which keeps the launch that goes wrong.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +11,7 @@
 #include "runtime/profile/report.h"
 #include "runtime/vm/mismatch.h"
 #include "runtime/vm/session.h"
+#include "support/function_ref.h"
 
 namespace tenon::runtime {
 
@@ -23,7 +23,7 @@ class Runner {
 
   // One run. After an error of an accelerator or of the hook the runner is closed, the launch is kept as a bundle, and
   // the error's help says where. `command` is what repeats the run; `expected`: see keep_failure().
-  Expected<std::vector<Value>> run(std::span<const Tensor> inputs, const std::function<std::string()>& command,
+  Expected<std::vector<Value>> run(std::span<const Tensor> inputs, FunctionRef<std::string()> command,
                                    const ExpectedBytes& expected = {});
 
   // Another device gave other results than `good`: closes both, keeps the first launch on `wrong` whose outputs differ,

@@ -151,7 +151,7 @@ std::string TlmAccelerator::describe(size_t instruction) const {
 // Processes
 // -----------------------------------------------------------------------------------------------------------
 
-void TlmAccelerator::process(const std::function<void()>& body) {
+void TlmAccelerator::process(FunctionRef<void()> body) {
   while (true) {
     try {
       body();
@@ -160,7 +160,7 @@ void TlmAccelerator::process(const std::function<void()>& body) {
   }
 }
 
-void TlmAccelerator::until(const std::function<bool()>& ready) {
+void TlmAccelerator::until(FunctionRef<bool()> ready) {
   while (!registers_.busy() || !ready()) {
     const uint64_t launch = launch_;
     if (registers_.busy()) check_quiet();

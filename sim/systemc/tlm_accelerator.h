@@ -13,7 +13,6 @@
 
 #include <array>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "sim/systemc/accelerator.h"
 #include "sim/timing/model.h"
 #include "sim/timing/tokens.h"
+#include "support/function_ref.h"
 
 namespace tenon::sim::systemc {
 
@@ -70,8 +70,8 @@ class TlmAccelerator final : public AcceleratorModule, private RegisterFile::Run
   void stop(spec::StopCode code, uint32_t slot, std::string why);
 
   // Waits of processes; each throws Abandoned where the launch ends meanwhile.
-  void process(const std::function<void()>& body);
-  void until(const std::function<bool()>& ready);
+  void process(FunctionRef<void()> body);
+  void until(FunctionRef<bool()> ready);
   void pause(uint64_t count);
   void pause_until(uint64_t cycle);
   void changed() { changed_.notify(sc_core::SC_ZERO_TIME); }

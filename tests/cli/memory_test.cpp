@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <random>
 #include <string>
 
 #include "support/file.h"
+#include "support/function_ref.h"
 #include "tests/rounds.h"
 
 namespace tenon::test {
@@ -72,7 +72,7 @@ bool write_model(const fs::path& path, uint64_t layers, uint64_t size) {
 }
 
 // The peak resident memory of a process that runs the function, in bytes.
-int64_t peak_of(const std::function<bool()>& run) {
+int64_t peak_of(FunctionRef<bool()> run) {
   const pid_t child = fork();
   if (child == 0) _exit(run() ? 0 : 1);
   int status = -1;

@@ -37,7 +37,7 @@ int64_t AsyncCopyEmitter::element_bytes(const Copy& copy) {
 }
 
 void AsyncCopyEmitter::at_iteration(const loop::For& loop, const loop::Stage& stage, int64_t iteration,
-                                    const std::function<void()>& use) {
+                                    FunctionRef<void()> use) {
   IndexEmitter::Env outside = indices_.env();
   indices_.env()[loop.var] = context_.dim(iteration);
   IndexEmitter::Env axes;
@@ -93,7 +93,7 @@ bool AsyncCopyEmitter::is_uniform(const loop::For& loop, const Copy& copy, const
          prover.divides(count, first_left) == Answer::kYes && prover.divides(count, first_right) == Answer::kYes;
 }
 
-void AsyncCopyEmitter::guarded(const loop::Stage& stage, size_t guard, const std::function<void()>& emit) {
+void AsyncCopyEmitter::guarded(const loop::Stage& stage, size_t guard, FunctionRef<void()> emit) {
   if (guard == stage.where.size()) return emit();
   const Dim left = indices_.resolve(stage.where[guard].left), right = indices_.resolve(stage.where[guard].right);
   indices_.check_divisions(left), indices_.check_divisions(right);

@@ -2,7 +2,6 @@
 // non-bulk copies), of 4, 8 or 16 bytes each.
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "compiler/backends/llvm/emit_control.h"
@@ -10,6 +9,7 @@
 #include "compiler/backends/llvm/emit_frame.h"
 #include "compiler/backends/llvm/emit_index.h"
 #include "compiler/backends/llvm/emit_memory.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::native {
 
@@ -36,11 +36,10 @@ class AsyncCopyEmitter : EmitterPart {
   };
   std::optional<Copy> copy_of(const loop::Stage& stage);
   // Runs `use` in the environment of the stage at this iteration.
-  void at_iteration(const loop::For& loop, const loop::Stage& stage, int64_t iteration,
-                    const std::function<void()>& use);
+  void at_iteration(const loop::For& loop, const loop::Stage& stage, int64_t iteration, FunctionRef<void()> use);
   bool is_one_access(const loop::For& loop, const Copy& copy, int64_t elements);
   bool is_uniform(const loop::For& loop, const Copy& copy, const Expr& condition, int64_t elements);
-  void guarded(const loop::Stage& stage, size_t guard, const std::function<void()>& emit);
+  void guarded(const loop::Stage& stage, size_t guard, FunctionRef<void()> emit);
   int64_t element_bytes(const Copy& copy);
   void emit_copy(const Copy& copy, int64_t bytes);
 

@@ -9,7 +9,7 @@ constexpr int64_t kMaxInductionPointers = 3;  // with the same step, in a loop
 
 }  // namespace
 
-void ControlEmitter::serial_loop(Value* begin, Value* end, bool guarded, const std::function<void(Dim)>& run) {
+void ControlEmitter::serial_loop(Value* begin, Value* end, bool guarded, FunctionRef<void(Dim)> run) {
   auto* before = b_.GetInsertBlock();
   auto* head = block("loop");
   auto* done = block("done");
@@ -68,8 +68,7 @@ void ControlEmitter::make_inductions(const std::vector<FrameEmitter::Induction>&
   }
 }
 
-void ControlEmitter::branch(Value* condition, const std::function<void()>& then,
-                            const std::function<void()>& otherwise) {
+void ControlEmitter::branch(Value* condition, FunctionRef<void()> then, FunctionRef<void()> otherwise) {
   if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(condition)) return constant->isOne() ? then() : otherwise();
   if (condition->getType()->isVectorTy()) {
     if (const auto* constant = llvm::dyn_cast<llvm::Constant>(condition)) {
@@ -94,8 +93,7 @@ void ControlEmitter::branch(Value* condition, const std::function<void()>& then,
   frames_.continue_at(done);
 }
 
-std::pair<llvm::BasicBlock*, llvm::BasicBlock*> ControlEmitter::under_mask(Value* condition,
-                                                                           const std::function<void()>& run) {
+std::pair<llvm::BasicBlock*, llvm::BasicBlock*> ControlEmitter::under_mask(Value* condition, FunctionRef<void()> run) {
   Value* const outer = frame().mask;
   Value* mask = outer ? b_.CreateAnd(outer, condition) : condition;
   auto* masked = block("lanes");

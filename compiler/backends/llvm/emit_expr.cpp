@@ -513,12 +513,12 @@ void ExprEmitter::record_loads(const Expr& expr) {
 
 // --- Computed indices ---
 
-void ExprEmitter::bind_root_index(Symbol var, Dim extent, const Expr& expr, const std::function<void()>& run) {
+void ExprEmitter::bind_root_index(Symbol var, Dim extent, const Expr& expr, FunctionRef<void()> run) {
   subexpressions_.clear();
   bind_index(var, extent, expr, run);
 }
 
-void ExprEmitter::bind_index(Symbol var, Dim extent, const Expr& expr, const std::function<void()>& run) {
+void ExprEmitter::bind_index(Symbol var, Dim extent, const Expr& expr, FunctionRef<void()> run) {
   Value* index = indices_.to_index(expr->dtype, expression(expr));
   const Dim size = indices_.resolve(extent);
   indices_.check_divisions(size);

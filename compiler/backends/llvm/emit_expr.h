@@ -4,7 +4,6 @@
 // side is evaluated, unless the other one can be evaluated speculatively.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 #include "compiler/backends/llvm/emit_index.h"
 #include "compiler/backends/llvm/emit_memory.h"
 #include "compiler/backends/llvm/emit_quantize.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::native {
 
@@ -32,7 +32,7 @@ class ExprEmitter : EmitterPart {
   Value* root_expression(const Expr& expr);
   // Binds a computed index, after a check that it is inside the extent, while run() emits its users. The expression is
   // a whole one.
-  void bind_root_index(Symbol var, Dim extent, const Expr& expr, const std::function<void()>& run);
+  void bind_root_index(Symbol var, Dim extent, const Expr& expr, FunctionRef<void()> run);
 
  private:
   Value* expression(const Expr& expr);
@@ -55,7 +55,7 @@ class ExprEmitter : EmitterPart {
   Value* convert(DType from, DType to, Value* value);
   Value* to_integer(DType from, DType to, Value* value);
 
-  void bind_index(Symbol var, Dim extent, const Expr& expr, const std::function<void()>& run);
+  void bind_index(Symbol var, Dim extent, const Expr& expr, FunctionRef<void()> run);
   Value* select_value(Value* condition, const Expr& then, const Expr& otherwise);
   Value* select_branch(Value* condition, const Expr& then, const Expr& otherwise);
   Value* select_side(Value* mask, bool is_speculatable, const Expr& expr);

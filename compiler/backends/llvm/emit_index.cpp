@@ -1,4 +1,5 @@
 #include "compiler/backends/llvm/emit_index.h"
+#include "support/function_ref.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +8,7 @@
 namespace tenon::compiler::native {
 namespace {
 
-bool any_atom(Dim dim, const std::function<bool(const DimAtom&)>& holds) {
+bool any_atom(Dim dim, FunctionRef<bool(const DimAtom&)> holds) {
   return std::ranges::any_of(dim.node->terms, [&](const DimTerm& term) {
     return std::ranges::any_of(term.factors, [&](const DimAtom* factor) {
       return holds(*factor) || std::ranges::any_of(factor->args, [&](Dim arg) { return any_atom(arg, holds); });

@@ -136,8 +136,7 @@ void IntrinsicEmitter::emit(const loop::Intrinsic& call) {
 }
 
 // Visits each element of a block with its indices in the buffer and its offset in the block.
-void IntrinsicEmitter::for_each_element(const loop::Operand& operand,
-                                        const std::function<void(const Dims&, Dim)>& visit) {
+void IntrinsicEmitter::for_each_element(const loop::Operand& operand, FunctionRef<void(const Dims&, Dim)> visit) {
   Dims indices;
   const std::function<void(size_t, Dim)> visit_axis = [&](size_t axis, Dim offset) {
     if (axis == operand.parts.size()) return visit(indices, offset);

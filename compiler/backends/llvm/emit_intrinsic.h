@@ -12,6 +12,7 @@
 #include "compiler/backends/llvm/emit_frame.h"
 #include "compiler/backends/llvm/emit_index.h"
 #include "compiler/backends/llvm/emit_memory.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler::native {
 
@@ -50,8 +51,7 @@ class IntrinsicEmitter : EmitterPart {
   std::vector<Value*> load_matrices(const loop::Operand& operand, const Fragment& fragment, bool is_left);
   Value* word_at(const loop::Operand& operand, const Dims& indices);
   Value* fragment_pointer(const loop::Operand& operand, const Dims& indices, int64_t bytes);
-  void for_each_element(const loop::Operand& operand,
-                        const std::function<void(const Dims& indices, Dim offset)>& visit);
+  void for_each_element(const loop::Operand& operand, FunctionRef<void(const Dims& indices, Dim offset)> visit);
   void copy_in(Block& block);
   void copy_out(const Block& block);
   void execute(const loop::Function& declared, std::span<const Block> blocks);

@@ -18,7 +18,7 @@ namespace {
 class Elaborator {
  public:
   Elaborator(Context& context, const Module& module, Draft& draft, const InferOptions& options,
-             const std::function<size_t(SpanId)>& offset)
+             FunctionRef<size_t(SpanId)> offset)
       : context_(context),
         module_(module),
         draft_(draft),
@@ -518,7 +518,7 @@ class Elaborator {
     });
     function_.vars = std::move(vars);
   }
-  static void renumber(Block& block, const std::function<void(VarId&)>& assign_id) {
+  static void renumber(Block& block, FunctionRef<void(VarId&)> assign_id) {
     for (Binding& binding : block.bindings) {
       auto* lambda = std::get_if<Lambda>(&binding.value);
       if (lambda) {
@@ -544,7 +544,7 @@ class Elaborator {
   Solver& solver_;
   Rules rules_;
   const InferOptions& options_;
-  const std::function<size_t(SpanId)>& offset_;
+  FunctionRef<size_t(SpanId)> offset_;
   std::set<VarId> constructed_;  // the variables of constructed values
   std::vector<Binding*> pending_;
   std::vector<std::pair<Binding*, Passed>> passed_;
@@ -570,7 +570,7 @@ class Elaborator {
 }  // namespace
 
 Expected<Function> elaborate(Context& context, const Module& module, Draft draft, const InferOptions& options,
-                             const Source& source, const std::function<size_t(SpanId)>& offset) {
+                             const Source& source, FunctionRef<size_t(SpanId)> offset) {
   Elaborator elaborator(context, module, draft, options, offset);
   Status status = elaborator.run();
   if (!status) return source.error_at(elaborator.at(), status.error().what, status.error().help);

@@ -1,12 +1,12 @@
 // The elaboration of a parsed function: it takes types from annotations and infers all others.
 #pragma once
 
-#include <functional>
 #include <set>
 #include <unordered_map>
 
 #include "compiler/base/lexer.h"
 #include "compiler/ir/infer.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -38,6 +38,6 @@ struct Draft {
 // match_cast that erases the size. A value with a `?` in its type is opened by a match_cast after its binding when it
 // is used.
 Expected<Function> elaborate(Context& context, const Module& module, Draft draft, const InferOptions& options,
-                             const Source& source, const std::function<size_t(SpanId)>& offset);
+                             const Source& source, FunctionRef<size_t(SpanId)> offset);
 
 }  // namespace tenon::compiler

@@ -7,6 +7,7 @@
 
 #include "compiler/base/type_reader.h"
 #include "compiler/ir/text/elaborate.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -16,7 +17,7 @@ using Locals = std::unordered_map<std::string, Atom>;
 class ExpressionReader {
  public:
   ExpressionReader(Context& context, Module& module, Cursor& cursor, TypeReader types, const Constants& constants,
-                   Draft& draft, TypeScope scope, Locals locals, const std::function<SpanId(size_t)>& span)
+                   Draft& draft, TypeScope scope, Locals locals, FunctionRef<SpanId(size_t)> span)
       : context_(context),
         module_(module),
         cursor_(cursor),
@@ -95,7 +96,7 @@ class ExpressionReader {
   Function& function_;
   TypeScope scope_;
   Locals locals_;
-  const std::function<SpanId(size_t)>& span_;
+  FunctionRef<SpanId(size_t)> span_;
   struct Named {
     std::string name;
     std::optional<Atom> shadowed;  // the meaning of the name before

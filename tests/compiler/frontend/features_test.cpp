@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 
 #include "compiler/frontend/onnx.h"
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/verifier.h"
 #include "support/file.h"
+#include "support/function_ref.h"
 #include "tests/compiler/frontend/build_model.h"
 
 namespace tenon::compiler {
@@ -159,7 +159,7 @@ TEST(Sequences, OfKnownLengthsAreResolved) {
 }
 
 TEST(Sequences, WhatIsWrongIsNamed) {
-  const auto broken = [](const std::function<void(onnx::ModelProto&, onnx::GraphProto&)>& change) {
+  const auto broken = [](FunctionRef<void(onnx::ModelProto&, onnx::GraphProto&)> change) {
     onnx::ModelProto model = model_of(18);
     add_input(model, "x", {2, 3});
     add_ints(model, "five", {}, {5});

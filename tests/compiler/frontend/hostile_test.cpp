@@ -12,6 +12,7 @@
 #include "compiler/ir/verifier.h"
 #include "compiler/passes/pass.h"
 #include "support/file.h"
+#include "support/function_ref.h"
 #include "tests/compiler/ir/operators/cases.h"
 
 namespace tenon::compiler {
@@ -77,7 +78,7 @@ TEST_P(BrokenModel, IsExplained) {
 
 TEST(Hostile, RecurrentLayersSayWhatIsWrong) {
   const OperatorCase one = operator_cases().at("lstm_functions_0");
-  const auto message = [&](const std::function<void(onnx::NodeProto*)>& change) {
+  const auto message = [&](FunctionRef<void(onnx::NodeProto*)> change) {
     onnx::ModelProto model;
     EXPECT_TRUE(model.ParseFromString(one.model));
     change(node_of(model, "LSTM"));

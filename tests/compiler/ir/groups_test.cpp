@@ -1,4 +1,5 @@
 #include "compiler/ir/groups.h"
+#include "support/function_ref.h"
 #include "tests/seed.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ Graph random_graph(std::mt19937& random, uint32_t nodes) {
 }
 
 // Whether the graph of groups has no cycle, by depth-first search, independent of the data structures of ConvexGroups.
-bool is_acyclic(const Graph& operands, const std::function<uint32_t(uint32_t)>& group) {
+bool is_acyclic(const Graph& operands, FunctionRef<uint32_t(uint32_t)> group) {
   std::vector<std::set<uint32_t>> needs(operands.size());
   for (uint32_t i = 0; i < operands.size(); ++i) {
     for (const uint32_t operand : operands[i]) {

@@ -122,7 +122,7 @@ constexpr std::array<int64_t, 1> kZero = {0};
 
 // Compares the kernel with the reference kernels: evaluated for all sizes and, for the last one, in the library.
 void compare(Context& context, Library& library, std::string_view params, std::string_view call,
-             const std::function<Tensor(std::string_view name, DType dtype, const runtime::Shape& shape)>& argument,
+             FunctionRef<Tensor(std::string_view name, DType dtype, const runtime::Shape& shape)> argument,
              std::span<const int64_t> sizes = kZero, bool evaluated = true) {
   const std::string text(call);
   const auto module = parse_call(context, params, call);

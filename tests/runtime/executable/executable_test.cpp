@@ -8,6 +8,7 @@
 
 #include "runtime/executable/layout.h"
 #include "support/file.h"
+#include "support/function_ref.h"
 #include "tests/runtime/sample.h"
 #include "tests/seed.h"
 
@@ -31,7 +32,7 @@ std::string load_error(std::span<const std::byte> file) {
   return result ? "loaded" : result.error().str();
 }
 
-std::string verify_error(const std::function<void(Executable&)>& damage) {
+std::string verify_error(FunctionRef<void(Executable&)> damage) {
   Executable e = sample::executable();
   damage(e);
   auto status = verify(e, "m.tnx");
@@ -102,7 +103,7 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
   };
   using E = Executable&;
   auto code = [](E e, size_t i) -> Operation& { return e.functions[0].code[i].operation; };
-  auto rewrite = [](E e, uint32_t slot, const std::function<void(spec::native::Move&)>& change) {
+  auto rewrite = [](E e, uint32_t slot, FunctionRef<void(spec::native::Move&)> change) {
     AcceleratorProgram& p = e.programs[0];
     spec::Isa isa(p.config);
     auto move = std::get<spec::native::Move>(isa.decode(p.instructions, slot, p.profile).value());

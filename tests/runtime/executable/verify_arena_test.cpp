@@ -1,9 +1,8 @@
 // The loader's checks of native calls and of memory plans: every broken rule has its message.
 #include "runtime/executable/verify_arena.h"
+#include "support/function_ref.h"
 
 #include <gtest/gtest.h>
-
-#include <functional>
 
 #include "tests/runtime/native/sample.h"
 
@@ -11,7 +10,7 @@ namespace tenon::runtime {
 namespace {
 
 TEST(Executable, NativeCallsAreVerified) {
-  auto message = [](const std::function<void(Executable&)>& damage) {
+  auto message = [](FunctionRef<void(Executable&)> damage) {
     Executable e = sample::native_executable();
     damage(e);
     const auto status = verify(e, "m.tnx");
@@ -40,7 +39,7 @@ TEST(Executable, NativeCallsAreVerified) {
 }
 
 TEST(VerifyArena, FindsEveryBrokenRule) {
-  auto message = [](const std::function<void(Function&)>& damage) {
+  auto message = [](FunctionRef<void(Function&)> damage) {
     Executable e = sample::planned_executable();
     damage(e.functions[1]);
     const auto status = verify(e, "m.tnx");

@@ -1,9 +1,8 @@
 // Native libraries: loading and calls of a library in C.
 #include "runtime/native/native.h"
+#include "support/function_ref.h"
 
 #include <gtest/gtest.h>
-
-#include <functional>
 
 #include "tests/runtime/native/sample.h"
 
@@ -33,7 +32,7 @@ TEST(NativeLibrary, CallsAKernel) {
 }
 
 TEST(NativeLibrary, SaysWhyItCannotBeLoaded) {
-  auto message = [](const std::function<void(NativeCode&)>& damage, std::string_view level = {}) {
+  auto message = [](FunctionRef<void(NativeCode&)> damage, std::string_view level = {}) {
     NativeCode code = sample::native_code();
     damage(code);
     auto library = NativeLibrary::load(code, level);

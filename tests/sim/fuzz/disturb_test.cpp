@@ -4,11 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/fuzz/generator.h"
+#include "support/function_ref.h"
 
 namespace tenon::sim::fuzz {
 namespace {
@@ -55,7 +54,7 @@ class Faulty final : public Simulator {
 struct Disturb : testing::Test {
   const Program program = generate(*spec::load_config("tiny"), 3);
 
-  std::string interrupted(const std::function<void(Faulty&)>& plant) const {
+  std::string interrupted(FunctionRef<void(Faulty&)> plant) const {
     Faulty simulator(program);
     plant(simulator);
     const Status status = interrupt(simulator, program, 1);
