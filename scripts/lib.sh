@@ -119,13 +119,23 @@ fetch_packages() {
   fi
 }
 
-configure() {  # configure PRESET TESTS: where that was not done yet; TESTS is ON or OFF, and ON stays on
-  local preset=$1 tests=$2
+# configure PRESET TESTS: where that was not done yet. TESTS are those to build: none, quick, or full, which are the quick
+# and the long ones. A build that has more of them keeps them.
+configure() {
+  local preset=$1 tests=$2 cache=build/$1/CMakeCache.txt options=()
+  case $tests in
+    none) options=(-DBUILD_TESTING=OFF) ;;
+    quick) options=(-DBUILD_TESTING=ON) ;;
+    full) options=(-DBUILD_TESTING=ON -DTENON_FULL_TIER=ON) ;;
+  esac
   if [ -f "build/$preset/build.ninja" ]; then
-    [ "$tests" = ON ] && grep -q '^BUILD_TESTING:BOOL=OFF' "build/$preset/CMakeCache.txt" || return 0
+    case $tests in
+      none) return 0 ;;
+      quick) ! grep -q '^BUILD_TESTING:BOOL=OFF' "$cache" && return 0 ;;
+      full) grep -q '^TENON_FULL_TIER:BOOL=ON' "$cache" && return 0 ;;
+    esac
   fi
-  step "Configure the $preset build" \
-    quietly "build/$preset/configure.log" cmake --preset "$preset" -DBUILD_TESTING="$tests"
+  step "Configure the $preset build" quietly "build/$preset/configure.log" cmake --preset "$preset" "${options[@]}"
 }
 
 build() {  # build PRESET [TARGET...]

@@ -122,7 +122,7 @@ class FunctionLowering {
   const std::string name_;
   const Role role_;
   FunctionLowering* parent_ = nullptr;  // of a lambda
-  std::optional<VarId> self_;  // the variable of the lambda
+  std::optional<VarId> self_;           // the variable of the lambda
   std::optional<Register> self_register_;
   Registers params_;                                      // hidden sizes behind the parameters
   Registers captures_;                                    // here

@@ -31,15 +31,22 @@ if(TENON_SANITIZE)
   add_compile_options(-Wno-unknown-warning-option -Wno-deprecated-declarations
                       $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-missing-designated-field-initializers>)
   add_link_options(-fsanitize=${TENON_SANITIZE})
-  # For tests: an allocation that fails is a reported error, as in every other build; heap frames, which detect uses after a
-  # return, would take a sixth of the time, and 8 frames instead of 2 of each allocation as much. Where a report needs them,
-  # run the test again with ASAN_OPTIONS=malloc_context_size=30.
-  set(TENON_TEST_ENVIRONMENT
-      ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0:malloc_context_size=2)
-  if(TENON_SANITIZE STREQUAL "thread")
-    set(TENON_TEST_ENVIRONMENT TSAN_OPTIONS=allocator_may_return_null=1)
-  endif()
+  # The options of all tests, which ctest sets: an allocation that fails is a reported error, as in every other build. Copies
+  # of the stack on the heap, which detect uses after a return, would take a sixth of the time, and eight frames of each
+  # allocation instead of two as much. Where a report needs more, set ASAN_OPTIONS=malloc_context_size=30 and run the test
+  # again.
+  file(WRITE "${CMAKE_BINARY_DIR}/CTestCustom.cmake" [[
+if(NOT DEFINED ENV{ASAN_OPTIONS})
+  set(ENV{ASAN_OPTIONS} allocator_may_return_null=1:detect_stack_use_after_return=0:malloc_context_size=2)
 endif()
+if(NOT DEFINED ENV{TSAN_OPTIONS})
+  set(ENV{TSAN_OPTIONS} allocator_may_return_null=1)
+endif()
+]])
+endif()
+
+# The programs of long tests take a tenth of a build's time.
+option(TENON_FULL_TIER "Build the tests of the full tier, too: those labelled full, and sanitized those labelled heavy" OFF)
 
 # Coverage for libFuzzer in every file; set by the preset fuzz.
 option(TENON_FUZZ "Build the libFuzzer programs of tests/fuzz; needs Clang" OFF)
@@ -132,39 +139,105 @@ function(tenon_library name)
   install(TARGETS ${name} EXPORT TenonTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# tenon_test(NAME SOURCES a_test.cpp ... [DEPS ...] [LABELS ...] [TIMEOUT seconds] [COST n]): one GoogleTest program of one folder
-# of tests/; ctest sees each of its cases. Labels: `full` takes long and runs in the full tier only, `rtl` needs
-# Verilator, `once` does not depend on the build; sanitized builds leave them out. Tests of a high COST
-# begin first, or a long one would end alone.
+# tenon_test(NAME SOURCES a_test.cpp ... [DEPS ...] [LABELS ...] [HEAVY pattern ...] [TIMEOUT seconds] [COST n]): one
+# GoogleTest program of one folder of tests/; ctest sees each of its cases, but in sanitized builds, where a process takes longer to start than most cases
+# take, the program. Labels: `full` takes long and runs in the full tier only, `rtl` needs Verilator, `once` does not
+# depend on the build; sanitized builds leave the three out. `heavy` takes long under sanitizers and executes few lines
+# that no other sanitized test does: it is sanitized in the full tier only, as are the cases that a pattern of HEAVY names.
+# Tests of a high COST begin first, or a long one would end alone.
 function(tenon_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;DEPS;LABELS" ${ARGN})
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 600)
-  endif()
-  if(TENON_SANITIZE)
-    math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
-  endif()
-  add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE tenon_options ${arg_DEPS} GTest::gtest_main)
+  cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;DEPS;LABELS;HEAVY" ${ARGN})
+  tenon_test_helper(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} GTest::gtest_main LABELS ${arg_LABELS})
   target_compile_definitions(${name} PRIVATE TENON_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TENON_BINARY_DIR="${CMAKE_BINARY_DIR}"
                                              TENON_SANITIZED=${TENON_SANITIZED})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  tenon_select(labels left_out ${arg_LABELS})
+  if(left_out)
+    return()
+  endif()
+  if(TENON_SANITIZE)
+    set(arg_TIMEOUT 3600)
+  elseif(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
   set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_COST)
     list(APPEND properties COST ${arg_COST})
   endif()
   # gtest_discover_tests takes one label: a list loses all but its first, and an empty value would swallow the next
   # property's name. Labels are matched by part of their name.
-  if(arg_LABELS)
-    list(JOIN arg_LABELS "-" label)
+  if(labels)
+    list(JOIN labels "-" label)
     list(APPEND properties LABELS ${label})
   endif()
   if(TENON_SANITIZE)
-    if(label MATCHES "full|rtl|once")
-      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
-      return()
+    list(JOIN arg_HEAVY ":" heavy)
+    add_test(NAME ${name} COMMAND ${name} --gtest_filter=-${heavy})
+    set_tests_properties(${name} PROPERTIES ${properties})
+    if(heavy AND TENON_FULL_TIER)
+      add_test(NAME ${name}.heavy COMMAND ${name} --gtest_filter=${heavy})
+      set_tests_properties(${name}.heavy PROPERTIES ${properties} LABELS full)
     endif()
-    list(APPEND properties ENVIRONMENT ${TENON_TEST_ENVIRONMENT})
+  else()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
+endfunction()
+
+# tenon_test_helper(NAME SOURCES a.cpp ... [DEPS ...] [LABELS ...]): a program that tests with these labels run.
+function(tenon_test_helper name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE tenon_options ${arg_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  tenon_select(labels left_out ${arg_LABELS})
+  set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ${left_out})
+endfunction()
+
+# tenon_command_test(NAME COMMAND ... [LABELS ...] [TIMEOUT seconds] [COST n] [ENVIRONMENT NAME=value ...] [SKIP code]
+# [ONCE] [SERIAL]): a test that is a command, run in the source folder. It skips itself by the exit code of SKIP; ONCE is the
+# label `once`; with SERIAL no other test runs beside it.
+function(tenon_command_test name)
+  cmake_parse_arguments(arg "ONCE;SERIAL" "TIMEOUT;COST;SKIP" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+  if(arg_ONCE)
+    list(PREPEND arg_LABELS once)
+  endif()
+  tenon_select(labels left_out ${arg_LABELS})
+  if(left_out)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL})
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+  endif()
+  if(arg_ENVIRONMENT)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "${arg_ENVIRONMENT}")
+  endif()
+  if(arg_SKIP)
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE ${arg_SKIP})
+  endif()
+endfunction()
+
+# The same for a test of the repository's own rules, scripts and commands: one build's run of it is enough.
+macro(tenon_script_test)
+  tenon_command_test(${ARGV} ONCE)
+endmacro()
+
+# tenon_select(LABELS LEFT_OUT LABEL...): the labels that tests have in this build, and whether it leaves them out.
+function(tenon_select labels left_out)
+  set(names ${ARGN})
+  set(out FALSE)
+  if(TENON_SANITIZE)
+    if(names MATCHES "full|rtl|once")
+      set(out TRUE)
+    endif()
+    list(TRANSFORM names REPLACE "^heavy$" full)
+  endif()
+  if("full" IN_LIST names AND NOT TENON_FULL_TIER)
+    set(out TRUE)
+  endif()
+  set(${labels} ${names} PARENT_SCOPE)
+  set(${left_out} ${out} PARENT_SCOPE)
 endfunction()

@@ -60,10 +60,10 @@ expect 0 "" "$tenon" compile "$scratch/z.tn" --cpu -o "$scratch/z.tnx"
 
 expect 0 "fuse " "$tenon" bench compile --operators 200
 expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
-expect 0 "ns an instruction" "$tenon" bench vm --iterations 1000
-expect 0 "a token, the mean of 512 with a KV cache" "$tenon" bench vm --iterations 1000 --models decoder
+expect 0 "ns an instruction" "$tenon" bench vm --iterations 10
+expect 0 "a token, the mean of 512 with a KV cache" "$tenon" bench vm --iterations 10 --models decoder
 expect 2 "--models is 'gru', must be calls, lstm, decoder, dense or all" "$tenon" bench vm --iterations 1000 --models gru
-expect 0 '"ns_per_instruction": ' "$tenon" bench vm -n 1000 --json
+expect 0 '"ns_per_instruction": ' "$tenon" bench vm -n 10 --json
 expect 2 "--iterations is 0, must be 1..1000000000" "$tenon" bench vm -n 0
 for shape in line calls types; do expect 0 "fuse " "$tenon" bench compile -n 300 --shape $shape; done
 # The kernels of operators on the CPU.

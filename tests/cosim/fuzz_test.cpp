@@ -39,7 +39,7 @@ TEST_P(FuzzTest, RtlEqualsBehavioralAtEveryWrite) {
   };
   CampaignOptions options;
   options.seed = from_environment("TENON_FUZZ_SEED", 1);
-  options.count = static_cast<int>(from_environment("TENON_FUZZ_COUNT", 100));
+  options.count = static_cast<int>(from_environment("TENON_FUZZ_COUNT", 50));
   options.shrink_budget = 200;
   const CampaignResult result = campaign(config, options, runner);
   fmt::print("{}: {} programs, {} instructions\n", config.name, result.programs, result.instructions);

@@ -1,7 +1,6 @@
 #!/bin/sh
 # lint.sh GENERATE_RTL CONFIG DIRECTORY: the RTL of a configuration passes Verilator's lint with every warning on, with
-# and without the trace ports and the code for simulators, and yosys elaborates it, without and with the assertions. A
-# missing tool is a failure.
+# and without the trace ports and the code for simulators. A missing tool is a failure.
 set -eu
 generate=$1 config=$2 directory=$3
 
@@ -10,7 +9,4 @@ cd "$directory"
 for defines in "" -DTENON_TRACE "-DTENON_TRACE -DTENON_FAST_DOT"; do
   # shellcheck disable=SC2086 # several words
   verilator --lint-only -Wall $defines --top-module tenon -F files.f
-done
-for assertions in "" -nosynthesis; do  # yosys defines SYNTHESIS by default
-  yosys -q -e '.*' -p "read_verilog $assertions -sv $(tr '\n' ' ' <files.f); hierarchy -check -top tenon; proc; check -assert"
 done
