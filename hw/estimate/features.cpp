@@ -63,8 +63,8 @@ Queue queue(Family family, int depth) {
   const double words = depth;
   if (family == Family::kIce40) return {depth <= 1 ? 1 : 1.9 * words - 0.8, words};
   constexpr double kLuts = 1.5;  // of a bit of RAM: six for four bits
-  const int rams = (depth + 15) / (family == Family::kEcp5 ? 16 : 32);
-  return depth <= 1 ? Queue{0, 1} : Queue{kLuts * std::max(rams, 1), 0};
+  const int ram = family == Family::kEcp5 ? 16 : 32;
+  return depth <= 1 ? Queue{0, 1} : Queue{kLuts * ((depth + ram - 1) / ram), 0};
 }
 
 // The cells of commands that wait, and of the FIFOs of the memory ports: beats, addresses, runs of bytes.
@@ -73,17 +73,16 @@ Feature queues(Family family, const Config& config, const Structure& s) {
   const Queue commands = queue(family, config.queue_depth), beats = queue(family, 4), addresses = queue(family, 2);
   const double transfers = (s.loads + 2) * transfer_bits(config, s.widths),
                computations = gemm_bits(config, isa) + post_bits(config, isa),
-               entries = s.classes * entry_bits(config, s.widths);
+               entries = s.classes * entry_bits(config, s.widths);  // whose first one is in registers, too
   const double command_bits = transfers + computations + entries;
   // Each reader of memory, with the fetch; the store's units, and its beats with a strobe a byte.
   const double beat_bits =
       (s.loads + 1) * (config.axi_data_bits + 1) + config.block_out * 8 + config.axi_data_bits * 9.0 / 8;
   const double address_bits =
       (s.loads + 1) * (config.address_bits + 8) + (s.loads + 2) * (config.address_bits + s.widths.length);
-  const double heads = entries;  // registers
-  const auto sum = [&](double Queue::*cells, double of_heads) {
+  const auto sum = [&](double Queue::*cells, double of_first_entry) {
     return s.concurrent * (commands.*cells * command_bits + beats.*cells * beat_bits + addresses.*cells * address_bits +
-                           of_heads * heads);
+                           of_first_entry * entries);
   };
   return {"queues", sum(&Queue::luts, family == Family::kIce40 ? 1 : 0), sum(&Queue::ffs, 1)};
 }
