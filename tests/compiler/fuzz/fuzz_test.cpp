@@ -26,7 +26,7 @@ CampaignOptions options(uint64_t seed, int64_t count) {
   return options;
 }
 
-constexpr int64_t kModules = rounds(120);
+constexpr int64_t kModules = kSanitized ? 30 : 60;  // the bounds below need thirty
 
 TEST(IrFuzz, ThePromisesOfEachModuleHold) {
   const auto result = campaign(options(100'000, kModules));
