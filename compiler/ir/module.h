@@ -274,7 +274,7 @@ void settle_attributes(Apply& apply);
 // does not call itself: it is straight-line code over tensors and tuples. It may call loop functions and libraries.
 bool first_order(const Module& module, const Function& function);
 
-// Visits of the parts of a value, in order. Those of a value that is not constant may replace the parts.
+// Visits of the parts of a value, in order. Those of a mutable value may replace the parts.
 
 // Every operand of the value itself. A callee that is a variable is an operand, but a callee by name is not, and
 // neither are the operands inside the blocks of the value.

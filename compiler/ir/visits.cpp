@@ -8,7 +8,7 @@
 namespace tenon::compiler {
 namespace {
 
-// Each visit is written once for values that are constant and values that are not.
+// Each visit is one template for constant and for mutable values.
 
 template <class V, class F>
 void visit_operands(V& value, F visit) {

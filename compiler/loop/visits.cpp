@@ -7,7 +7,7 @@
 namespace tenon::compiler::loop {
 namespace {
 
-// Each visit is written once for statements that are constant and statements that are not.
+// Each visit is one template for constant and for mutable statements.
 
 template <class S, class F>
 void visit_bodies(S& stmt, F visit) {

@@ -45,7 +45,7 @@ endif()
 ]])
 endif()
 
-# The programs of long tests take a tenth of a build's time.
+# The programs of long tests take a twentieth of a build's time.
 option(TENON_FULL_TIER "Build the tests of the full tier, too: those labelled full, and sanitized those labelled heavy" OFF)
 
 # Coverage for libFuzzer in every file; set by the preset fuzz.
@@ -140,11 +140,11 @@ function(tenon_library name)
 endfunction()
 
 # tenon_test(NAME SOURCES a_test.cpp ... [DEPS ...] [LABELS ...] [HEAVY pattern ...] [TIMEOUT seconds] [COST n]): one
-# GoogleTest program of one folder of tests/; ctest sees each of its cases, but in sanitized builds, where a process takes longer to start than most cases
-# take, the program. Labels: `full` takes long and runs in the full tier only, `rtl` needs Verilator, `once` does not
-# depend on the build; sanitized builds leave the three out. `heavy` takes long under sanitizers and executes few lines
-# that no other sanitized test does: it is sanitized in the full tier only, as are the cases that a pattern of HEAVY names.
-# Tests of a high COST begin first, or a long one would end alone.
+# GoogleTest program of one folder of tests/. ctest sees each of its cases; in sanitized builds, where a process takes longer
+# to start than most cases take, it sees the program. Labels: `full` takes long and runs in the full tier only, `rtl` needs
+# Verilator, `once` does not depend on the build; sanitized builds leave the three out. `heavy` takes long under sanitizers
+# and executes few lines that no other sanitized test does: it is sanitized in the full tier only, as are the cases that a
+# pattern of HEAVY names. Tests of a high COST begin first, or a long one would end alone.
 function(tenon_test name)
   cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;DEPS;LABELS;HEAVY" ${ARGN})
   tenon_test_helper(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} GTest::gtest_main LABELS ${arg_LABELS})
