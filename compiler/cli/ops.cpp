@@ -60,8 +60,9 @@ struct Ops {
       return {};
     }
     for (size_t i = 0; i < chosen.size(); ++i) {
-      fmt::print("{}{}on the CPU: {}\n", i ? "\n" : "", describe(*chosen[i]),
-                 compiler::kernels::lowered(chosen[i]->id) ? "native kernels" : "its reference kernel alone");
+      const std::string_view reason = chosen[i]->interpreted;
+      fmt::print("{}{}on the CPU: {}{}\n", i ? "\n" : "", describe(*chosen[i]),
+                 reason.empty() ? "native kernels" : "its reference kernel alone, since ", reason);
     }
     if (names.empty()) list(context);
     return {};
@@ -86,7 +87,7 @@ Action list_operators(Options& options) {
   auto command = std::make_shared<Ops>();
   options.option(command->names, "NAME", "", "operators to explain; none: list all");
   options.flag(command->json, "--json", "print JSON");
-  options.flag(command->markdown, "--markdown", "print the reference page, compiler/ir/operators/REFERENCE.md");
+  options.flag(command->markdown, "--markdown", "print the reference page of all operators");
   options.footer("Example: tenon ops conv2d softmax");
   return [command] { return command->run(); };
 }

@@ -74,14 +74,14 @@ Status linear_attention(NodeImport& node) {
     if (needed && !node.has_input(input)) return node.fail(fmt::format("update_rule '{}' requires {}", *rule, name));
   }
   OnnxFormula f(node);
-  const OnnxTerm q = f.input(0), k = f.input(1), v = f.input(2);
+  const Term q = f.input(0), k = f.input(1), v = f.input(2);
   f.expect(q.rank() == 3 && k.rank() == 3 && v.rank() == 3, "query, key and value must have three dims");
-  const auto over_time = [&](const OnnxTerm& x, Ints shape) {
+  const auto over_time = [&](const Term& x, Ints shape) {
     return x.cast(DType::kF32).reshape(std::move(shape)).transpose({1, 0, 2, 3, 4});
   };
   const int64_t depth = f.known_size(q, 2, "the width of the query") / *query_heads;
   const int64_t width = f.known_size(v, 2, "the width of the value") / *heads;
-  std::vector<OnnxTerm> values{
+  std::vector<Term> values{
       node.has_input(3) ? f.input(3).cast(DType::kF32)
                         : f.apply(ops::kFull, {},
                                   {{"shape", Ints{f.known_size(q, 0, "the size of the batch"), *heads, depth, width}},
@@ -93,16 +93,16 @@ Status linear_attention(NodeImport& node) {
   if (is_delta) values.push_back(over_time(f.input(5), {0, 0, -1, 1, 1}));
   TENON_TRY(f.status());
   Atoms atoms;
-  for (const OnnxTerm& value : values) atoms.push_back(value.atom());
+  for (const Term& value : values) atoms.push_back(value.atom());
   TENON_TRY_ASSIGN(found, scan_steps(node, linear_attention_step(decays, is_delta), atoms));
   const double scale = *given_scale != 0 ? *given_scale : 1 / std::sqrt(static_cast<double>(depth));
-  const OnnxTerm reads = f.term((*found)[1]).transpose({1, 0, 2, 3, 4}).reshape({0, 0, *query_heads * width}) * scale;
+  const Term reads = f.term((*found)[1]).transpose({1, 0, 2, 3, 4}).reshape({0, 0, *query_heads * width}) * scale;
   const DType state = node.has_input(3) ? f.input(3).dtype() : q.dtype();
   return f.results({reads.cast(q.dtype()), f.term((*found)[0]).cast(state)});
 }
 
 // The scores or probabilities after the graph of an attribute, which the model may have.
-OnnxTerm modified(OnnxFormula& f, const std::string& attribute, const OnnxTerm& x) {
+Term modified(OnnxFormula& f, const std::string& attribute, const Term& x) {
   NodeImport& node = f.node();
   if (!f.ok() || !node.has(attribute)) return x;
   const auto graph = node.graph(attribute);
@@ -112,7 +112,7 @@ OnnxTerm modified(OnnxFormula& f, const std::string& attribute, const OnnxTerm& 
   if (!f.ok()) return x;
   const auto results = node.import().graph(**graph, {x.atom()}, node.scope());
   if (!results) return f.term(std::unexpected(results.error()));
-  const OnnxTerm result = f.term((*results)[0]);
+  const Term result = f.term((*results)[0]);
   f.expect(result.rank() == x.rank() && result.dtype() == x.dtype(),
            fmt::format("{} must keep the shape and the dtype of its input", attribute));
   return result;
@@ -122,8 +122,8 @@ Status flex_attention(NodeImport& node) {
   TENON_TRY_ASSIGN(scale, node.real("scale", 0.0));
   TENON_TRY_ASSIGN(number, node.integer("softmax_precision", 0));
   OnnxFormula f(node);
-  const OnnxTerm q = f.input(0);
-  OnnxTerm k = f.input(1), v = f.input(2);
+  const Term q = f.input(0);
+  Term k = f.input(1), v = f.input(2);
   f.expect(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "query, key and value must have four dims");
   auto precision =
       *number == 0 ? std::optional(q.dtype() == DType::kF64 ? DType::kF64 : DType::kF32) : onnx_dtype(*number);
@@ -132,7 +132,7 @@ Status flex_attention(NodeImport& node) {
   const int64_t heads = f.known_size(q, 1, "the number of heads"), shared = f.known_size(k, 1, "the number of heads");
   f.expect(shared > 0 && heads % shared == 0, fmt::format("{} heads cannot share {} heads of keys", heads, shared));
   TENON_TRY(f.status());
-  const auto repeated = [&](const OnnxTerm& x) {
+  const auto repeated = [&](const Term& x) {
     if (heads == shared) return x.cast(*precision);
     const int64_t size = f.known_size(x, 3, "the size of a head");
     return x.cast(*precision)
@@ -142,7 +142,7 @@ Status flex_attention(NodeImport& node) {
   };
   k = repeated(k), v = repeated(v);
   if (*scale == 0) *scale = 1 / std::sqrt(static_cast<double>(f.known_size(q, 3, "the size of a head")));
-  const OnnxTerm scores = modified(f, "score_mod", matmul(q.cast(*precision), k.swap_last_axes()) * *scale);
+  const Term scores = modified(f, "score_mod", matmul(q.cast(*precision), k.swap_last_axes()) * *scale);
   return f.result(matmul(modified(f, "prob_mod", softmax(scores)), v).cast(q.dtype()));
 }
 

@@ -149,10 +149,10 @@ Status cast_like(NodeImport& node) {
 // in every run. Output 1 is true for the elements that are kept.
 Status dropout(NodeImport& node) {
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   TENON_TRY_ASSIGN(attribute, node.real("ratio", 0.5));
   TENON_TRY_ASSIGN(seed, node.integer("seed", 0));
-  std::optional<OnnxTerm> training;
+  std::optional<Term> training;
   if (node.has_input(2)) {
     training = f.input(2);
     const runtime::Tensor* known = f.ok() ? node.constant_tensor(training->atom()) : nullptr;
@@ -164,15 +164,15 @@ Status dropout(NodeImport& node) {
   if (!training && !masked) return f.result(f.apply(ops::kIdentity, {x}));
   std::vector<int64_t> shape;
   for (int64_t i = 0; i < x.rank(); ++i) shape.push_back(f.known_size(x, i, "a size of x"));
-  OnnxTerm kept = f.apply(ops::kFull, {}, {{"shape", shape}, {"value", 1.0}, {"dtype", std::string("bool")}});
+  Term kept = f.apply(ops::kFull, {}, {{"shape", shape}, {"value", 1.0}, {"dtype", std::string("bool")}});
   if (!training) return f.results({f.apply(ops::kIdentity, {x}), kept});
-  const OnnxTerm ratio =
+  const Term ratio =
       node.has_input(1) ? f.input(1).cast(DType::kF32).reshape({}) : f.scalar(*attribute, DType::kF32);
-  const OnnxTerm key = f.constant(runtime::Tensor::of<int32_t>({2}, std::array{static_cast<int32_t>(*seed), 1}));
-  const OnnxTerm drawn = f.apply(ops::kRandomUniform, {key}, {{"shape", shape}});
-  const OnnxTerm mode = training->reshape({}), inference = f.apply(ops::kLogicalNot, {mode});
+  const Term key = f.constant(runtime::Tensor::of<int32_t>({2}, std::array{static_cast<int32_t>(*seed), 1}));
+  const Term drawn = f.apply(ops::kRandomUniform, {key}, {{"shape", shape}});
+  const Term mode = training->reshape({}), inference = f.apply(ops::kLogicalNot, {mode});
   kept = f.apply(ops::kLogicalOr, {f.apply(ops::kGreaterEqual, {drawn, ratio}), inference});
-  const OnnxTerm scaled =
+  const Term scaled =
       x * select(mode, f.apply(ops::kReciprocal, {1.0 - ratio}), f.scalar(1, DType::kF32)).cast(x.dtype());
   return f.results({select(kept, scaled, f.scalar(0, x.dtype())), kept});
 }

@@ -83,14 +83,14 @@ Expected<Atom> computed_sizes(NodeImport& node, Atom x, const Attrs& common, con
     return attrs.apply(node, ops::kResize, {x});
   }
   OnnxFormula f(node);
-  const OnnxTerm own = gather(f.apply(ops::kShapeOf, {f.input(0)}), f.term(at.vector(node)), 0).cast(DType::kF64);
-  const OnnxTerm wanted = f.term(given.vector(node)).cast(DType::kF64);
-  const OnnxTerm scale = (wanted / own).reduce(policy == "not_larger" ? ops::kMin : ops::kMax, {0});
-  const OnnxTerm rounded = f.apply(ops::kFloor, {scale * own + 0.5}).cast(DType::kI64);
-  const OnnxTerm ones = f.constant(
+  const Term own = gather(f.apply(ops::kShapeOf, {f.input(0)}), f.term(at.vector(node)), 0).cast(DType::kF64);
+  const Term wanted = f.term(given.vector(node)).cast(DType::kF64);
+  const Term scale = (wanted / own).reduce(policy == "not_larger" ? ops::kMin : ops::kMax, {0});
+  const Term rounded = f.apply(ops::kFloor, {scale * own + 0.5}).cast(DType::kI64);
+  const Term ones = f.constant(
       runtime::Tensor::of<double>({type->rank()}, std::vector<double>(static_cast<size_t>(type->rank()), 1.0)));
-  const OnnxTerm indices = f.term(at.vector(node));
-  const OnnxTerm scales = f.apply(
+  const Term indices = f.term(at.vector(node));
+  const Term scales = f.apply(
       ops::kScatterElements,
       {ones, indices, f.apply(ops::kBroadcastTo, {scale}, {{"shape", Ints{static_cast<int64_t>(axes.size())}}})},
       {{"axis", int64_t{0}}});
@@ -102,7 +102,7 @@ Expected<Atom> computed_sizes(NodeImport& node, Atom x, const Attrs& common, con
 }
 
 // The index of the element that is nearest to each coordinate, by the node's rounding.
-OnnxTerm nearest_elements(OnnxFormula& f, const OnnxTerm& at, const std::string& rounding) {
+Term nearest_elements(OnnxFormula& f, const Term& at, const std::string& rounding) {
   if (rounding == "floor" || rounding == "round_prefer_ceil")
     return f.apply(ops::kFloor, {rounding == "floor" ? at : at + 0.5});
   f.expect(rounding == "ceil" || rounding == "round_prefer_floor",
@@ -112,25 +112,25 @@ OnnxTerm nearest_elements(OnnxFormula& f, const OnnxTerm& at, const std::string&
 
 // The part of an axis from `begin` to `end` (1: the size of the axis), resampled at `count` coordinates, of which those
 // outside of the axis give `outside`.
-OnnxTerm crop_and_resize_axis(const OnnxTerm& x, int64_t axis, const OnnxTerm& begin, const OnnxTerm& end,
+Term crop_and_resize_axis(const Term& x, int64_t axis, const Term& begin, const Term& end,
                               const OnnxInts& count, const Attrs& attrs, double outside) {
-  OnnxFormula& f = x.formula();
-  const OnnxTerm one = f.scalar(1, DType::kF64), zero = f.scalar(0, DType::kF64);
-  const OnnxTerm size = f.apply(ops::kShapeOf, {x}).slice(0, axis, axis + 1).cast(DType::kF64), last = size - 1;
-  const OnnxTerm results = f.vector(count).cast(DType::kF64);
-  const OnnxTerm share = f.range(count).cast(DType::kF64) / f.apply(ops::kMaximum, {results - 1, one});
-  const OnnxTerm half = share + 0.5;  // a single result is in the middle
-  const OnnxTerm part = compiler::select(f.apply(ops::kEqual, {results, one}), half, share);
-  const OnnxTerm at = begin * last + part * (end - begin) * last;
-  const auto elements = [&](const OnnxTerm& index) {
+  OnnxFormula& f = formula_of(x);
+  const Term one = f.scalar(1, DType::kF64), zero = f.scalar(0, DType::kF64);
+  const Term size = f.apply(ops::kShapeOf, {x}).slice(0, axis, axis + 1).cast(DType::kF64), last = size - 1;
+  const Term results = f.vector(count).cast(DType::kF64);
+  const Term share = f.range(count).cast(DType::kF64) / f.apply(ops::kMaximum, {results - 1, one});
+  const Term half = share + 0.5;  // a single result is in the middle
+  const Term part = compiler::select(f.apply(ops::kEqual, {results, one}), half, share);
+  const Term at = begin * last + part * (end - begin) * last;
+  const auto elements = [&](const Term& index) {
     return gather(x, f.apply(ops::kMinimum, {f.apply(ops::kMaximum, {index, zero}), last}).cast(DType::kI64), axis);
   };
   Ints shape(static_cast<size_t>(x.rank()), 1);
   shape[static_cast<size_t>(axis)] = -1;
-  const OnnxTerm inside =
+  const Term inside =
       f.apply(ops::kLogicalAnd, {f.apply(ops::kLessEqual, {zero, at}), f.apply(ops::kLessEqual, {at, last})});
-  const OnnxTerm first = f.apply(ops::kFloor, {at}), weight = (at - first).cast(x.dtype()).reshape(shape);
-  const OnnxTerm samples = string_attr(attrs, "mode") == "nearest"
+  const Term first = f.apply(ops::kFloor, {at}), weight = (at - first).cast(x.dtype()).reshape(shape);
+  const Term samples = string_attr(attrs, "mode") == "nearest"
                                ? elements(nearest_elements(f, at, string_attr(attrs, "nearest")))
                                : elements(first) * (1 - weight) + elements(first + 1) * weight;
   return compiler::select(inside.reshape(shape), samples, f.scalar(outside, x.dtype()));
@@ -144,18 +144,18 @@ Expected<Atom> crop_and_resize(NodeImport& node, Atom x, const Attrs& attrs, con
     return node.fail(fmt::format("the mode {} of tf_crop_and_resize is not supported", mode), "use linear or nearest");
   const auto count = static_cast<int64_t>(axes.size());
   OnnxFormula f(node);
-  const OnnxTerm roi = f.input(1).cast(DType::kF64);
+  const Term roi = f.input(1).cast(DType::kF64);
   f.expect(roi.rank() == 1 && roi.size(0) == 2 * count, "roi must have the begin and the end of each axis");
   std::optional<OnnxInts> sizes;
   if (node.has_input(3)) {
     TENON_TRY_ASSIGN(given, OnnxInts::input(node, 3, "the sizes"));
     sizes = *given;
   } else {
-    const OnnxTerm own = gather(f.apply(ops::kShapeOf, {f.input(0)}), f.vector(OnnxInts::of(node.context(), axes)), 0);
+    const Term own = gather(f.apply(ops::kShapeOf, {f.input(0)}), f.vector(OnnxInts::of(node.context(), axes)), 0);
     sizes = f.integers(f.apply(ops::kFloor, {own.cast(DType::kF64) * f.input(2).cast(DType::kF64)}).cast(DType::kI64));
   }
   f.expect(sizes->size() == axes.size(), "requires a size for each axis");
-  OnnxTerm y = f.term(x);
+  Term y = f.term(x);
   for (int64_t i = 0; i < count && f.ok(); ++i) {
     TENON_TRY_ASSIGN(size, sizes->part(node, static_cast<size_t>(i), static_cast<size_t>(i) + 1));
     y = crop_and_resize_axis(y, axes[static_cast<size_t>(i)], roi.slice(0, i, i + 1),

@@ -138,7 +138,7 @@ Status computed_range(NodeImport& node) {
   TENON_TRY_ASSIGN(type, node.type(0));
   const std::string dtype(runtime::name(type->dtype));
   OnnxFormula f(node);
-  const OnnxTerm start = f.input(0).reshape({}), limit = f.input(1).reshape({}), step = f.input(2).reshape({});
+  const Term start = f.input(0).reshape({}), limit = f.input(1).reshape({}), step = f.input(2).reshape({});
   if (!f.ok()) return f.status();
   Context& context = node.context();
   OnnxAttributes attrs({{"dtype", dtype}});
@@ -151,16 +151,16 @@ Status computed_range(NodeImport& node) {
     TENON_TRY(attrs.set_scalar(
         node, "count", OnnxInts(1, Dims{positive ? count : context.maximum({count, context.dim(0)})}, std::nullopt)));
   } else {
-    const OnnxTerm distance = (limit.cast(DType::kF64) - start.cast(DType::kF64)) / step.cast(DType::kF64);
-    const OnnxTerm count = f.apply(ops::kMaximum, {f.apply(ops::kCeil, {distance}), f.scalar(0, DType::kF64)});
+    const Term distance = (limit.cast(DType::kF64) - start.cast(DType::kF64)) / step.cast(DType::kF64);
+    const Term count = f.apply(ops::kMaximum, {f.apply(ops::kCeil, {distance}), f.scalar(0, DType::kF64)});
     attrs.set_operand("count", count.cast(DType::kI64).atom());
     if (!f.ok()) return f.status();
   }
-  const OnnxTerm indices = f.term(attrs.apply(node, ops::kArange, {}));
+  const Term indices = f.term(attrs.apply(node, ops::kArange, {}));
   const auto is = [&](const std::optional<Dims>& known, int64_t value) {
     return known && (*known)[0].constant() == value;
   };
-  const OnnxTerm steps = is(by, 1) ? indices : indices * step;
+  const Term steps = is(by, 1) ? indices : indices * step;
   return f.result(is(first, 0) ? steps : steps + start);
 }
 

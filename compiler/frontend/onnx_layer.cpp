@@ -111,10 +111,10 @@ bool has_many_elements(const Ints& sizes) {
 }
 
 // Output 1 of MaxPool: the index of each maximum in x as a flat tensor, by rows or (storage_order 1) by columns.
-Status max_pool_indices(NodeImport& node, const Windows& w, const OnnxTerm& y) {
+Status max_pool_indices(NodeImport& node, const Windows& w, const Term& y) {
   TENON_TRY_ASSIGN(by_columns, node.integer("storage_order", 0));
-  OnnxFormula& f = y.formula();
-  const OnnxTerm x = f.input(0);
+  OnnxFormula& f = formula_of(y);
+  const Term x = f.input(0);
   const int64_t batch = f.known_size(x, 0, "the batch"), channels = f.known_size(x, 1, "the number of channels");
   Ints sizes, counts, transposed{0, 1}, shape{batch, channels};
   for (int64_t d = 2; d < x.rank(); ++d) {
@@ -129,14 +129,14 @@ Status max_pool_indices(NodeImport& node, const Windows& w, const OnnxTerm& y) {
   if (has_many_elements(elements_of_all)) return node.fail("the indices of so many windows are not supported");
   if (has_many_elements({batch, channels})) return node.fail("the indices of so many maps are not supported");
   const runtime::Tensor elements_of_windows = window_indices(sizes, counts, w);
-  const OnnxTerm values = gather(x.reshape({batch, channels, elements}), f.constant(elements_of_windows), 2);
-  const OnnxTerm best = f.apply(ops::kArgMax, {values}, {{"axis", int64_t{3}}});  // [N, C, windows]
+  const Term values = gather(x.reshape({batch, channels, elements}), f.constant(elements_of_windows), 2);
+  const Term best = f.apply(ops::kArgMax, {values}, {{"axis", int64_t{3}}});  // [N, C, windows]
   // The maxima's elements as indices in the map, by the row of `elements_of_windows` of their window.
   const int64_t count = runtime::element_count(w.kernel);
-  OnnxTerm flat = gather(f.constant(elements_of_windows).reshape({-1}),
+  Term flat = gather(f.constant(elements_of_windows).reshape({-1}),
                          best + f.positions(best, 2) * static_cast<double>(count), 0);
   if (*by_columns && sizes.size() == 2) {
-    const OnnxTerm width = f.scalar(static_cast<double>(sizes[1]), DType::kI64);
+    const Term width = f.scalar(static_cast<double>(sizes[1]), DType::kI64);
     flat = f.apply(ops::kRemainder, {flat, width}) * static_cast<double>(sizes[0]) +
            f.apply(ops::kFloorDivide, {flat, width});
   }
@@ -303,15 +303,15 @@ Status einsum(NodeImport& node) {
 Status train_batch_normalization(NodeImport& node, double epsilon) {
   TENON_TRY_ASSIGN(momentum, node.real("momentum", 0.9));
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   Ints axes{0};
   for (int64_t i = 2; i < x.rank(); ++i) axes.push_back(i);
-  const OnnxTerm mean = x.reduce(ops::kMean, axes), centered = x - x.reduce(ops::kMean, axes, true);
-  const OnnxTerm variance = (centered * centered).reduce(ops::kMean, axes);
-  const auto moved = [&](const OnnxTerm& from, const OnnxTerm& to) {
+  const Term mean = x.reduce(ops::kMean, axes), centered = x - x.reduce(ops::kMean, axes, true);
+  const Term variance = (centered * centered).reduce(ops::kMean, axes);
+  const auto moved = [&](const Term& from, const Term& to) {
     return from * *momentum + to.cast(from.dtype()) * (1 - *momentum);
   };
-  const OnnxTerm y = f.apply(ops::kBatchNorm, {x, f.input(1), f.input(2), mean, variance}, {{"epsilon", epsilon}});
+  const Term y = f.apply(ops::kBatchNorm, {x, f.input(1), f.input(2), mean, variance}, {{"epsilon", epsilon}});
   return f.results({y, moved(f.input(3), mean), moved(f.input(4), variance)});
 }
 
@@ -332,11 +332,11 @@ Status batch_normalization(NodeImport& node) {
 // Outputs 1 and 2 of LayerNormalization: the mean over the axes from `axis` on, and 1 over the deviation.
 Status row_statistics(NodeImport& node, int64_t axis, double epsilon) {
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   Ints axes;
   for (int64_t i = axis < 0 ? axis + x.rank() : axis; i < x.rank(); ++i) axes.push_back(i);
-  const OnnxTerm mean = x.reduce(ops::kMean, axes, true), centered = x - mean;
-  const OnnxTerm variance = (centered * centered).reduce(ops::kMean, axes, true);
+  const Term mean = x.reduce(ops::kMean, axes, true), centered = x - mean;
+  const Term variance = (centered * centered).reduce(ops::kMean, axes, true);
   return f.results({std::nullopt, mean, f.apply(ops::kRsqrt, {variance + epsilon})});
 }
 

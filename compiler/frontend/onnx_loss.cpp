@@ -7,10 +7,10 @@ namespace tenon::compiler {
 namespace {
 
 // The loss of log probabilities x [N, C, ...] and classes [N, ...]. An ignored class has weight 0.
-OnnxTerm negative_log_likelihood(OnnxFormula& f, const OnnxTerm& x, std::optional<int64_t> ignored,
+Term negative_log_likelihood(OnnxFormula& f, const Term& x, std::optional<int64_t> ignored,
                                  const std::string& reduction) {
-  OnnxTerm classes = f.input(1);
-  std::optional<OnnxTerm> weight, skipped;
+  Term classes = f.input(1);
+  std::optional<Term> weight, skipped;
   if (ignored) {
     skipped = f.apply(ops::kEqual, {classes, f.scalar(static_cast<double>(*ignored), classes.dtype())});
     classes = select(*skipped, f.scalar(0, classes.dtype()), classes);
@@ -19,9 +19,9 @@ OnnxTerm negative_log_likelihood(OnnxFormula& f, const OnnxTerm& x, std::optiona
   if (skipped) {
     weight = select(*skipped, f.scalar(0, x.dtype()), weight ? *weight : f.scalar(1, x.dtype()));
   }
-  const OnnxTerm picked =
+  const Term picked =
       f.apply(ops::kGatherElements, {x, classes.expand_dims({1})}, {{"axis", int64_t{1}}}).squeeze({1});
-  const OnnxTerm loss = weight ? -picked * *weight : -picked;
+  const Term loss = weight ? -picked * *weight : -picked;
   if (reduction == "none") return loss;
   if (reduction == "sum") return loss.reduce(ops::kSum, {});
   f.expect(reduction == "mean", fmt::format("the reduction '{}' is not supported, only none, sum and mean", reduction));
@@ -37,21 +37,21 @@ Status log_likelihood_loss(NodeImport& node) {
     ignored = *given;
   }
   OnnxFormula f(node);
-  OnnxTerm x = f.input(0);
+  Term x = f.input(0);
   if (of_logits) x = f.apply(ops::kLogSoftmax, {x}, {{"axis", int64_t{1}}});
-  const OnnxTerm loss = negative_log_likelihood(f, x, ignored, *reduction);
+  const Term loss = negative_log_likelihood(f, x, ignored, *reduction);
   return f.results({loss, of_logits ? std::optional(x) : std::nullopt});
 }
 
 // The inputs of an algorithm that updates `count` tensors, each with `states` tensors: R, T, all tensors, all
 // gradients, all states of the first kind, ...
 struct Update {
-  OnnxTerm rate, step;
-  std::vector<std::vector<OnnxTerm>> groups;
+  Term rate, step;
+  std::vector<std::vector<Term>> groups;
 
   size_t count() const { return groups[0].size(); }
-  Status finish(OnnxFormula& f, const std::vector<std::vector<OnnxTerm>>& updated) const {
-    std::vector<std::optional<OnnxTerm>> all;
+  Status finish(OnnxFormula& f, const std::vector<std::vector<Term>>& updated) const {
+    std::vector<std::optional<Term>> all;
     for (const auto& group : updated) all.insert(all.end(), group.begin(), group.end());
     return f.results(all);
   }
@@ -60,18 +60,18 @@ Update read_update(OnnxFormula& f, size_t states) {
   const size_t kinds = states + 2, given = f.node().inputs() - 2;
   f.expect(given > 0 && given % kinds == 0,
            fmt::format("expected {} tensors for each tensor to update, found {} in total", kinds, given));
-  Update update{f.input(0), f.input(1), std::vector<std::vector<OnnxTerm>>(kinds)};
+  Update update{f.input(0), f.input(1), std::vector<std::vector<Term>>(kinds)};
   for (size_t i = 0; i < given; ++i)
     update.groups[i / std::max<size_t>(given / kinds, 1) % kinds].push_back(f.input(i + 2));
   return update;
 }
 
 // The gradient of the tensor, with that of the penalty norm / 2 * |x|^2.
-OnnxTerm regularized(const OnnxTerm& x, const OnnxTerm& gradient, double norm) {
+Term regularized(const Term& x, const Term& gradient, double norm) {
   return norm == 0 ? gradient : x * norm + gradient;
 }
 
-OnnxTerm is_positive(OnnxFormula& f, const OnnxTerm& x) { return f.apply(ops::kGreater, {x, f.scalar(0, x.dtype())}); }
+Term is_positive(OnnxFormula& f, const Term& x) { return f.apply(ops::kGreater, {x, f.scalar(0, x.dtype())}); }
 
 Status adagrad(NodeImport& node) {
   TENON_TRY_ASSIGN(norm, node.real("norm_coefficient", 0.0));
@@ -79,11 +79,11 @@ Status adagrad(NodeImport& node) {
   TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-6));
   OnnxFormula f(node);
   const Update update = read_update(f, 1);
-  const OnnxTerm rate = update.rate / (update.step.cast(update.rate.dtype()) * *decay + 1);
-  std::vector<std::vector<OnnxTerm>> updated(2);
+  const Term rate = update.rate / (update.step.cast(update.rate.dtype()) * *decay + 1);
+  std::vector<std::vector<Term>> updated(2);
   for (size_t i = 0; i < update.count() && f.ok(); ++i) {
-    const OnnxTerm x = update.groups[0][i], gradient = regularized(x, update.groups[1][i], *norm);
-    const OnnxTerm squares = update.groups[2][i] + gradient * gradient;
+    const Term x = update.groups[0][i], gradient = regularized(x, update.groups[1][i], *norm);
+    const Term squares = update.groups[2][i] + gradient * gradient;
     updated[0].push_back(x - rate.cast(x.dtype()) * gradient / (sqrt(squares) + *epsilon));
     updated[1].push_back(squares);
   }
@@ -98,17 +98,17 @@ Status adam(NodeImport& node) {
   TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-6));
   OnnxFormula f(node);
   const Update update = read_update(f, 2);
-  const OnnxTerm rate = update.rate, step = update.step.cast(rate.dtype());
+  const Term rate = update.rate, step = update.step.cast(rate.dtype());
   const auto missing = [&](double factor) {  // 1 - factor^step
     return 1.0 - f.apply(ops::kPower, {f.scalar(factor, rate.dtype()), step});
   };
-  const OnnxTerm adjusted = select(is_positive(f, step), rate * sqrt(missing(*beta)) / missing(*alpha), rate);
-  std::vector<std::vector<OnnxTerm>> updated(3);
+  const Term adjusted = select(is_positive(f, step), rate * sqrt(missing(*beta)) / missing(*alpha), rate);
+  std::vector<std::vector<Term>> updated(3);
   for (size_t i = 0; i < update.count() && f.ok(); ++i) {
-    const OnnxTerm x = update.groups[0][i], gradient = regularized(x, update.groups[1][i], *norm);
-    const OnnxTerm mean = update.groups[2][i] * *alpha + gradient * (1 - *alpha);
-    const OnnxTerm squares = update.groups[3][i] * *beta + gradient * gradient * (1 - *beta);
-    const OnnxTerm moved = x - adjusted.cast(x.dtype()) * mean / (sqrt(squares) + *epsilon);
+    const Term x = update.groups[0][i], gradient = regularized(x, update.groups[1][i], *norm);
+    const Term mean = update.groups[2][i] * *alpha + gradient * (1 - *alpha);
+    const Term squares = update.groups[3][i] * *beta + gradient * gradient * (1 - *beta);
+    const Term moved = x - adjusted.cast(x.dtype()) * mean / (sqrt(squares) + *epsilon);
     updated[0].push_back(*after == 0 ? moved : moved * (1 - *after));
     updated[1].push_back(mean);
     updated[2].push_back(squares);
@@ -126,13 +126,13 @@ Status momentum(NodeImport& node) {
   }
   OnnxFormula f(node);
   const Update update = read_update(f, 1);
-  const OnnxTerm rate = update.rate;
-  const OnnxTerm share = select(is_positive(f, update.step), f.scalar(*beta, rate.dtype()), f.scalar(1, rate.dtype()));
-  std::vector<std::vector<OnnxTerm>> updated(2);
+  const Term rate = update.rate;
+  const Term share = select(is_positive(f, update.step), f.scalar(*beta, rate.dtype()), f.scalar(1, rate.dtype()));
+  std::vector<std::vector<Term>> updated(2);
   for (size_t i = 0; i < update.count() && f.ok(); ++i) {
-    const OnnxTerm x = update.groups[0][i], gradient = regularized(x, update.groups[1][i], *norm);
-    const OnnxTerm velocity = update.groups[2][i] * *alpha + share.cast(x.dtype()) * gradient;
-    const OnnxTerm direction = *mode == "nesterov" ? gradient + velocity * *alpha : velocity;
+    const Term x = update.groups[0][i], gradient = regularized(x, update.groups[1][i], *norm);
+    const Term velocity = update.groups[2][i] * *alpha + share.cast(x.dtype()) * gradient;
+    const Term direction = *mode == "nesterov" ? gradient + velocity * *alpha : velocity;
     updated[0].push_back(x - rate.cast(x.dtype()) * direction);
     updated[1].push_back(velocity);
   }

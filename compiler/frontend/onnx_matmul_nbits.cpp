@@ -53,11 +53,11 @@ Expected<runtime::Tensor> unpacked(NodeImport& node, const runtime::Tensor& pack
 }
 
 // The zero points as they broadcast with the weights [N, blocks, elements]: by default the middle of the range.
-OnnxTerm zero_points(OnnxFormula& f, const Blocks& blocks) {
+Term zero_points(OnnxFormula& f, const Blocks& blocks) {
   NodeImport& node = f.node();
   const Ints shape{blocks.rows, blocks.count(), 1};
   if (!node.has_input(3)) return f.scalar(static_cast<double>(1 << (blocks.bits - 1)), DType::kF32);
-  if (const OnnxTerm given = f.input(3); f.ok() && runtime::kReals.contains(given.dtype()))
+  if (const Term given = f.input(3); f.ok() && runtime::kReals.contains(given.dtype()))
     return given.cast(DType::kF32).reshape(shape);
   const auto packed = node.constant(3, "the zero points");
   if (!packed) return f.term(std::unexpected(packed.error()));
@@ -73,11 +73,11 @@ Status matmul_nbits(NodeImport& node) {
   const int64_t padded = blocks->count() * blocks->size;
   TENON_TRY_ASSIGN(bytes, unpacked(node, *packed, *blocks, padded, "the weights"));
   OnnxFormula f(node);
-  const OnnxTerm a = f.input(0), scale = f.input(2).cast(DType::kF32).reshape({blocks->rows, blocks->count(), 1});
-  const OnnxTerm steps = f.constant(std::move(*bytes)).reshape({blocks->rows, blocks->count(), blocks->size});
-  OnnxTerm weights = ((steps.cast(DType::kF32) - zero_points(f, *blocks)) * scale).reshape({blocks->rows, padded});
+  const Term a = f.input(0), scale = f.input(2).cast(DType::kF32).reshape({blocks->rows, blocks->count(), 1});
+  const Term steps = f.constant(std::move(*bytes)).reshape({blocks->rows, blocks->count(), blocks->size});
+  Term weights = ((steps.cast(DType::kF32) - zero_points(f, *blocks)) * scale).reshape({blocks->rows, padded});
   if (padded != blocks->columns) weights = weights.slice(1, 0, blocks->columns);
-  OnnxTerm result = matmul(a.cast(DType::kF32), weights.transpose({1, 0}));
+  Term result = matmul(a.cast(DType::kF32), weights.transpose({1, 0}));
   if (node.has_input(5)) result = result + f.input(5).cast(DType::kF32);
   return f.result(result.cast(a.dtype()));
 }

@@ -20,19 +20,19 @@ enum class GeluKind : uint8_t { kExact, kTanh };
 template <GeluKind kind>
 Status gelu(NodeImport& node) {
   OnnxFormula f(node);
-  const OnnxTerm x = node.has_input(1) ? f.input(0) + f.input(1) : f.input(0);
+  const Term x = node.has_input(1) ? f.input(0) + f.input(1) : f.input(0);
   return f.result(f.apply(kind == GeluKind::kTanh ? ops::kGeluTanh : ops::kGelu, {x}));
 }
 
 Status quick_gelu(NodeImport& node) {
   TENON_TRY_ASSIGN(alpha, node.real("alpha", 1.702));
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   return f.result(x * sigmoid(x * *alpha));
 }
 
 // The activation named by an attribute, as fused operators have it.
-OnnxTerm activated(OnnxFormula& f, const OnnxTerm& x, const std::string& name, const std::vector<double>& params) {
+Term activated(OnnxFormula& f, const Term& x, const std::string& name, const std::vector<double>& params) {
   const auto param = [&](size_t i, double fallback) { return i < params.size() ? params[i] : fallback; };
   if (name.empty()) return x;
   if (name == "Relu") return f.apply(ops::kRelu, {x});
@@ -55,7 +55,7 @@ Status fused_conv(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(w, node.input(1));
   OnnxFormula f(node);
-  OnnxTerm y = f.term(onnx_convolution(node, *x, *w));
+  Term y = f.term(onnx_convolution(node, *x, *w));
   if (node.has_input(2)) y = f.apply(ops::kBiasAdd, {y, f.input(2)});
   if (node.has_input(3)) y = y + f.input(3);
   return f.result(activated(f, y, *name, *params));
@@ -74,15 +74,15 @@ Status fused_gemm(NodeImport& node) {
     params.push_back(*value);
   }
   OnnxFormula f(node);
-  const OnnxTerm a = f.input(0), b = f.input(1);
-  OnnxTerm y = matmul(*trans_a ? a.swap_last_axes() : a, *trans_b ? b.swap_last_axes() : b);
+  const Term a = f.input(0), b = f.input(1);
+  Term y = matmul(*trans_a ? a.swap_last_axes() : a, *trans_b ? b.swap_last_axes() : b);
   if (*alpha != 1) y = y * *alpha;
   if (node.has_input(2)) y = y + (*beta == 1 ? f.input(2) : f.input(2) * *beta);
   return f.result(activated(f, y, *name, params));
 }
 
 // A product of matrices, transposed, whose batch axes may be between rows and columns ("transBatch").
-OnnxTerm factor(const OnnxTerm& x, bool transposed, bool batch_inside) {
+Term factor(const Term& x, bool transposed, bool batch_inside) {
   Ints order;
   const int64_t rank = x.rank();
   for (int64_t i = 0; i < rank; ++i) order.push_back(i);
@@ -98,15 +98,15 @@ Status fused_matmul(NodeImport& node) {
     flags[i++] = *value != 0;
   }
   OnnxFormula f(node);
-  const OnnxTerm a = f.input(0), b = f.input(1);
+  const Term a = f.input(0), b = f.input(1);
   f.expect(a.rank() >= 2 && b.rank() >= 2, "vectors are not supported");
-  const OnnxTerm y = matmul(factor(a, flags[0], flags[2]), factor(b, flags[1], flags[3]));
+  const Term y = matmul(factor(a, flags[0], flags[2]), factor(b, flags[1], flags[3]));
   return f.result(*alpha == 1 ? y : y * *alpha);
 }
 
 // ---- Normalizations
 
-OnnxTerm layer_norm(OnnxFormula& f, const OnnxTerm& x, const OnnxTerm& scale, std::optional<OnnxTerm> bias,
+Term layer_norm(OnnxFormula& f, const Term& x, const Term& scale, std::optional<Term> bias,
                     double epsilon) {
   if (!bias) bias = f.zeros(scale.dtype(), {f.known_size(scale, 0, "the size of the scale")});
   return f.apply(ops::kLayerNorm, {x, scale, *bias}, {{"epsilon", epsilon}});
@@ -117,10 +117,10 @@ template <bool rms>
 Status skip_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-12));
   OnnxFormula f(node);
-  OnnxTerm sum = f.input(0) + f.input(1);
+  Term sum = f.input(0) + f.input(1);
   constexpr size_t kBias = rms ? 3 : 4;
   if (node.has_input(kBias)) sum = sum + f.input(kBias);
-  const OnnxTerm y =
+  const Term y =
       rms ? f.apply(ops::kRmsNorm, {sum, f.input(2)}, {{"epsilon", *epsilon}})
           : layer_norm(f, sum, f.input(2), node.has_input(3) ? std::optional(f.input(3)) : std::nullopt, *epsilon);
   return f.results({y, std::nullopt, std::nullopt, sum});
@@ -139,12 +139,12 @@ Status embed_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-12));
   TENON_TRY_ASSIGN(kind, node.integer("mask_index_type", 0));
   OnnxFormula f(node);
-  const OnnxTerm ids = f.input(0), positions = f.input(3);
-  OnnxTerm sum = gather(f.input(2), ids, 0);
+  const Term ids = f.input(0), positions = f.input(3);
+  Term sum = gather(f.input(2), ids, 0);
   sum = sum + gather(positions, node.has_input(8) ? f.input(8) : f.positions(ids, 1), 0);
   if (node.has_input(1) && node.has_input(4)) sum = sum + gather(f.input(4), f.input(1), 0);
-  const OnnxTerm y = layer_norm(f, sum, f.input(5), f.input(6), *epsilon);
-  std::optional<OnnxTerm> lengths;
+  const Term y = layer_norm(f, sum, f.input(5), f.input(6), *epsilon);
+  std::optional<Term> lengths;
   if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
     f.expect(*kind == 0 || *kind == 1, fmt::format("mask_index_type {} is not supported", *kind));
     lengths = node.has_input(7) ? f.input(7).cast(DType::kI32).reduce(ops::kSum, {1})
@@ -157,15 +157,15 @@ Status embed_normalization(NodeImport& node) {
 
 // What is added to the scores for a mask: 0 where it is 1. A mask is [B, L], [B, S, L] or [B, 1, S, L], or the length
 // of each sequence, [B].
-OnnxTerm mask_bias(OnnxFormula& f, const OnnxTerm& mask, const OnnxTerm& key, double hidden) {
+Term mask_bias(OnnxFormula& f, const Term& mask, const Term& key, double hidden) {
   const DType dtype = key.dtype();
   if (mask.rank() == 1) {
-    const OnnxTerm ends = mask.cast(DType::kI64).reshape({-1, 1, 1, 1});
-    const OnnxTerm inside = f.apply(ops::kLess, {f.positions(key, 2).reshape({1, 1, 1, -1}), ends});
+    const Term ends = mask.cast(DType::kI64).reshape({-1, 1, 1, 1});
+    const Term inside = f.apply(ops::kLess, {f.positions(key, 2).reshape({1, 1, 1, -1}), ends});
     f.expect(mask.size(0) == key.size(0) || mask.size(0) == 1, "a mask of start and end positions is not supported");
     return (1.0 - inside.cast(dtype)) * hidden;
   }
-  const OnnxTerm outside = (1.0 - mask.cast(dtype)) * hidden;
+  const Term outside = (1.0 - mask.cast(dtype)) * hidden;
   if (mask.rank() == 2) return outside.expand_dims({1, 2});
   return mask.rank() == 3 ? outside.expand_dims({1}) : outside;
 }
@@ -189,13 +189,13 @@ Expected<HeadAttributes> head_attributes(NodeImport& node) {
 }
 
 // Heads [B, heads, S, D] attended with masks; [B, S, heads * D'].
-OnnxTerm attended(OnnxFormula& f, const HeadAttributes& attrs, const OnnxTerm& q, const OnnxTerm& k, const OnnxTerm& v,
-                  std::vector<OnnxTerm> masks) {
+Term attended(OnnxFormula& f, const HeadAttributes& attrs, const Term& q, const Term& k, const Term& v,
+                  std::vector<Term> masks) {
   const double width = static_cast<double>(f.known_size(q, 3, "the size of a head"));
-  std::optional<OnnxTerm> past;
+  std::optional<Term> past;
   if (attrs.causal) {
     const auto keys = k.size(2), queries = q.size(2);
-    const auto length = [&](const OnnxTerm& x) { return f.apply(ops::kShapeOf, {x}).slice(0, 2, 3); };
+    const auto length = [&](const Term& x) { return f.apply(ops::kShapeOf, {x}).slice(0, 2, 3); };
     past = keys && queries ? f.scalar(static_cast<double>(*keys - *queries), DType::kI64)
                            : (length(k) - length(q)).squeeze({0});
   }
@@ -205,7 +205,7 @@ OnnxTerm attended(OnnxFormula& f, const HeadAttributes& attrs, const OnnxTerm& q
 }
 
 // Query, key and value as one product of x with packed weights; past and present are [2, B, heads, S, D].
-Status packed_attention(OnnxFormula& f, const OnnxTerm& x, const OnnxTerm& w, std::optional<size_t> bias, size_t mask,
+Status packed_attention(OnnxFormula& f, const Term& x, const Term& w, std::optional<size_t> bias, size_t mask,
                         size_t past, std::optional<size_t> added) {
   NodeImport& node = f.node();
   TENON_TRY_ASSIGN(attrs, head_attributes(node));
@@ -213,20 +213,20 @@ Status packed_attention(OnnxFormula& f, const OnnxTerm& x, const OnnxTerm& w, st
   TENON_TRY_ASSIGN(sizes, node.list("qkv_hidden_sizes", Ints(3, all / 3)));
   f.expect(sizes->size() == 3 && (*sizes)[0] + (*sizes)[1] + (*sizes)[2] == all,
            "qkv_hidden_sizes must be three that sum to the columns of the weights");
-  OnnxTerm packed = matmul(x, w);
+  Term packed = matmul(x, w);
   if (bias && node.has_input(*bias)) packed = packed + f.input(*bias);
   if (!f.ok()) return f.status();
-  const OnnxTerm q = split_heads(packed.slice(2, 0, (*sizes)[0]), attrs->heads);
-  OnnxTerm k = split_heads(packed.slice(2, (*sizes)[0], (*sizes)[0] + (*sizes)[1]), attrs->heads);
-  OnnxTerm v = split_heads(packed.slice(2, (*sizes)[0] + (*sizes)[1], all), attrs->heads);
+  const Term q = split_heads(packed.slice(2, 0, (*sizes)[0]), attrs->heads);
+  Term k = split_heads(packed.slice(2, (*sizes)[0], (*sizes)[0] + (*sizes)[1]), attrs->heads);
+  Term v = split_heads(packed.slice(2, (*sizes)[0] + (*sizes)[1], all), attrs->heads);
   if (node.has_input(past)) {
     k = compiler::concat({f.input(past).slice(0, 0, 1).squeeze({0}), k}, 2);
     v = compiler::concat({f.input(past).slice(0, 1, 2).squeeze({0}), v}, 2);
   }
-  std::vector<OnnxTerm> masks;
+  std::vector<Term> masks;
   if (node.has_input(mask)) masks.push_back(mask_bias(f, f.input(mask), k, attrs->hidden));
   if (added && node.has_input(*added)) masks.push_back(f.input(*added));
-  std::optional<OnnxTerm> present;
+  std::optional<Term> present;
   if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
     present = f.apply(ops::kStack, {k, v}, {{"axis", int64_t{0}}});
   }
@@ -240,7 +240,7 @@ Status fused_attention(NodeImport& node) {
 
 Status quantized_attention(NodeImport& node) {
   OnnxFormula f(node);
-  const OnnxTerm x = f.term(onnx_dequantized(node, 0, 3, 6, {})), w = f.term(onnx_dequantized(node, 1, 4, 7, {}));
+  const Term x = f.term(onnx_dequantized(node, 0, 3, 6, {})), w = f.term(onnx_dequantized(node, 1, 4, 7, {}));
   return packed_attention(f, x, w, 2, 5, 8, {});
 }
 
@@ -248,10 +248,10 @@ Status multi_head_attention(NodeImport& node) {
   TENON_TRY_ASSIGN(attrs, head_attributes(node));
   if (!node.has_input(1) || !node.has_input(2)) return node.fail("packed key and value are not supported");
   OnnxFormula f(node);
-  OnnxTerm q = f.input(0), k = f.input(1), v = f.input(2);
+  Term q = f.input(0), k = f.input(1), v = f.input(2);
   const int64_t width = f.known_size(q, 2, "the hidden size");
   if (node.has_input(3)) {
-    const OnnxTerm bias = f.input(3);
+    const Term bias = f.input(3);
     const bool split = k.rank() == 3;
     q = q + bias.slice(0, 0, width);
     if (split) k = k + bias.slice(0, width, 2 * width), v = v + bias.slice(0, 2 * width, INT64_MAX);
@@ -260,7 +260,7 @@ Status multi_head_attention(NodeImport& node) {
   q = split_heads(q, attrs->heads);
   if (k.rank() == 3) k = split_heads(k, attrs->heads), v = split_heads(v, attrs->heads);
   if (node.has_input(6)) k = compiler::concat({f.input(6), k}, 2), v = compiler::concat({f.input(7), v}, 2);
-  std::vector<OnnxTerm> masks;
+  std::vector<Term> masks;
   if (node.has_input(4)) masks.push_back(mask_bias(f, f.input(4), k, attrs->hidden));
   if (node.has_input(5)) masks.push_back(f.input(5));
   return f.results({attended(f, *attrs, q, k, v, std::move(masks)), k, v});
@@ -275,7 +275,7 @@ Status fused_rotary_embedding(NodeImport& node) {
   TENON_TRY_ASSIGN(packed, node.integer("is_packed_batching", 0));
   if (*scale != 1 || *packed) return node.fail("scale and is_packed_batching are not supported");
   OnnxFormula f(node);
-  OnnxTerm x = f.input(0), positions = f.input(1), cosine = f.input(2), sine = f.input(3);
+  Term x = f.input(0), positions = f.input(1), cosine = f.input(2), sine = f.input(3);
   const bool flat = x.rank() == 3;
   const int64_t half = f.known_size(cosine, 1, "the width of the angles");
   const auto hidden = x.size(-1);
@@ -286,7 +286,7 @@ Status fused_rotary_embedding(NodeImport& node) {
   }
   if (positions.rank() == 1) positions = (f.positions(x, flat ? 1 : 2).reshape({1, -1}) + positions);
   const Ints axis{flat ? 2 : 1};
-  const OnnxTerm result = rotate_pairs(f, x, gather(cosine, positions, 0).expand_dims(axis),
+  const Term result = rotate_pairs(f, x, gather(cosine, positions, 0).expand_dims(axis),
                                        gather(sine, positions, 0).expand_dims(axis), *width, *interleaved != 0);
   if (!flat) return f.result(result);
   f.expect(hidden.has_value(), "the size of the last axis must be known");
@@ -296,13 +296,13 @@ Status fused_rotary_embedding(NodeImport& node) {
 // ---- Quantized operators
 
 // `value` quantized by the scale and zero point of inputs `scale` and `scale + 1`.
-Status quantized_result(OnnxFormula& f, const OnnxTerm& value, size_t scale) {
+Status quantized_result(OnnxFormula& f, const Term& value, size_t scale) {
   DType dtype = DType::kU8;
   TENON_TRY(f.status());
   return f.result(f.term(onnx_quantized(f.node(), value.atom(), scale, scale + 1, {}, dtype)));
 }
 
-OnnxTerm real_input(OnnxFormula& f, size_t i) { return f.term(onnx_dequantized(f.node(), i, i + 1, i + 2, {})); }
+Term real_input(OnnxFormula& f, size_t i) { return f.term(onnx_dequantized(f.node(), i, i + 1, i + 2, {})); }
 
 Status refuse_channels_last(NodeImport& node) {
   TENON_TRY_ASSIGN(last, node.integer("channels_last", 0));
@@ -320,7 +320,7 @@ Status qlinear_concat(NodeImport& node) {
   TENON_TRY_ASSIGN(axis, node.integer("axis"));
   if (node.inputs() % 3 != 2) return node.fail("requires a scale and a zero point of the result and of each input");
   OnnxFormula f(node);
-  std::vector<OnnxTerm> parts;
+  std::vector<Term> parts;
   for (size_t i = 2; i < node.inputs(); i += 3) parts.push_back(real_input(f, i));
   return quantized_result(f, concat(parts, *axis), 0);
 }
@@ -340,7 +340,7 @@ Status qlinear_softmax(NodeImport& node) {
   TENON_TRY_ASSIGN(opset, node.integer("opset", 13));
   TENON_TRY_ASSIGN(axis, node.integer("axis", *opset < 13 ? 1 : -1));
   OnnxFormula f(node);
-  const OnnxTerm x = real_input(f, 0);
+  const Term x = real_input(f, 0);
   f.expect(*opset >= 13 || *axis == x.rank() - 1 || *axis == -1, "a softmax over several axes is not supported");
   return quantized_result(f, softmax(x, *axis), 3);
 }
@@ -354,7 +354,7 @@ Status qlinear_global_average_pool(NodeImport& node) {
 Status qlinear_average_pool(NodeImport& node) {
   TENON_TRY(refuse_channels_last(node));
   OnnxFormula f(node);
-  const OnnxTerm x = real_input(f, 0);
+  const Term x = real_input(f, 0);
   TENON_TRY(f.status());
   return quantized_result(f, f.term(onnx_average_pool(node, x.atom())), 3);
 }
@@ -377,48 +377,48 @@ Status quantized_gemm(NodeImport& node) {
   TENON_TRY_ASSIGN(trans_b, node.integer("transB", 0));
   TENON_TRY_ASSIGN(alpha, node.real("alpha", 1.0));
   OnnxFormula f(node);
-  const OnnxTerm a = real_input(f, 0), b = f.term(onnx_dequantized(node, 3, 4, 5, {.axis = *trans_b ? 0 : 1}));
-  OnnxTerm y = matmul(*trans_a ? a.swap_last_axes() : a, *trans_b ? b.swap_last_axes() : b);
+  const Term a = real_input(f, 0), b = f.term(onnx_dequantized(node, 3, 4, 5, {.axis = *trans_b ? 0 : 1}));
+  Term y = matmul(*trans_a ? a.swap_last_axes() : a, *trans_b ? b.swap_last_axes() : b);
   if (node.has_input(6)) y = y + f.input(6).cast(DType::kF32) * (f.input(1) * f.input(4));
   if (*alpha != 1) y = y * *alpha;
   return node.has_input(7) ? quantized_result(f, y, 7) : f.result(y);
 }
 
 // The sums of (a - a_zero) * (b - b_zero) in i32, where the products are of the bytes of a.
-OnnxTerm integer_product(OnnxFormula& f, const OnnxTerm& a, std::optional<OnnxTerm> a_zero, const OnnxTerm& b,
+Term integer_product(OnnxFormula& f, const Term& a, std::optional<Term> a_zero, const Term& b,
                          std::optional<size_t> b_zero) {
-  OnnxTerm weights = b.cast(DType::kI32);
+  Term weights = b.cast(DType::kI32);
   if (b_zero && f.node().has_input(*b_zero)) weights = weights - f.input(*b_zero).cast(DType::kI32);
-  const OnnxTerm sum = matmul(a.cast(DType::kI32), weights);
+  const Term sum = matmul(a.cast(DType::kI32), weights);
   return a_zero ? sum - a_zero->cast(DType::kI32) * weights.reduce(ops::kSum, {-2}, true) : sum;
 }
 
 Status matmul_integer_to_float(NodeImport& node) {
   OnnxFormula f(node);
-  std::optional<OnnxTerm> zero;
+  std::optional<Term> zero;
   if (node.has_input(4)) zero = f.input(4);
   f.expect(!zero || zero->rank() == 0 || zero->size(0) == 1, "a zero point of each row is not supported");
-  const OnnxTerm sum = integer_product(f, f.input(0), zero, f.input(1), 5);
-  const OnnxTerm y = sum.cast(DType::kF32) * (f.input(2) * f.input(3));
+  const Term sum = integer_product(f, f.input(0), zero, f.input(1), 5);
+  const Term y = sum.cast(DType::kF32) * (f.input(2) * f.input(3));
   return f.result(node.has_input(6) ? y + f.input(6) : y);
 }
 
 Status dynamic_quantize_matmul(NodeImport& node) {
   OnnxFormula f(node);
-  const OnnxTerm quantized = f.apply(ops::kDynamicQuantize, {f.input(0)});
-  const OnnxTerm sum = integer_product(f, f.field(quantized, 0), f.field(quantized, 2), f.input(1), 3);
-  const OnnxTerm y = sum.cast(DType::kF32) * (f.field(quantized, 1) * f.input(2));
+  const Term quantized = f.apply(ops::kDynamicQuantize, {f.input(0)});
+  const Term sum = integer_product(f, f.field(quantized, 0), f.field(quantized, 2), f.input(1), 3);
+  const Term y = sum.cast(DType::kF32) * (f.field(quantized, 1) * f.input(2));
   return f.result(node.has_input(4) ? y + f.input(4) : y);
 }
 
 // Weights [directions, inputs, gates] of an LSTM, dequantized and transposed to [directions, gates, inputs]; scale and
 // zero point are of each direction, or of each of its gates.
-OnnxTerm gate_weights(OnnxFormula& f, size_t input, size_t scale, size_t zero) {
+Term gate_weights(OnnxFormula& f, size_t input, size_t scale, size_t zero) {
   const auto aligned = [&](size_t i) {
-    const OnnxTerm x = f.input(i);
+    const Term x = f.input(i);
     return x.rank() == 2 ? x.expand_dims({1}) : x.reshape({-1, 1, 1});
   };
-  OnnxTerm w = f.input(input).cast(DType::kF32);
+  Term w = f.input(input).cast(DType::kF32);
   if (f.node().has_input(zero)) w = w - aligned(zero).cast(DType::kF32);
   return (w * aligned(scale)).transpose({0, 2, 1});
 }
@@ -426,7 +426,7 @@ OnnxTerm gate_weights(OnnxFormula& f, size_t input, size_t scale, size_t zero) {
 // ONNX Runtime also rounds x and the states to bytes before each product; here these stay as they are.
 Status dynamic_quantize_lstm(NodeImport& node) {
   OnnxFormula f(node);
-  const OnnxTerm w = gate_weights(f, 1, 8, 9), r = gate_weights(f, 2, 10, 11);
+  const Term w = gate_weights(f, 1, 8, 9), r = gate_weights(f, 2, 10, 11);
   TENON_TRY(f.status());
   return onnx_lstm(node, w.atom(), r.atom());
 }

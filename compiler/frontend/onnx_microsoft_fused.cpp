@@ -38,9 +38,9 @@ Expected<GroupedHeads> grouped_heads(NodeImport& node) {
 
 // The cache [B, heads, P, D] with the new keys or values from index `begin` [B, 1, 1, 1] on, which may differ from
 // sequence to sequence.
-OnnxTerm appended(OnnxFormula& f, const OnnxTerm& cache, const OnnxTerm& added, const OnnxTerm& begin, int64_t heads) {
+Term appended(OnnxFormula& f, const Term& cache, const Term& added, const Term& begin, int64_t heads) {
   const int64_t width = f.known_size(added, 3, "the size of a head");
-  const OnnxTerm index = (f.positions(added, 2) + begin).broadcast({-1, heads, -1, width});
+  const Term index = (f.positions(added, 2) + begin).broadcast({-1, heads, -1, width});
   return f.apply(ops::kScatterElements, {concat({cache, added}, 2), index, added}, {{"axis", int64_t{2}}});
 }
 
@@ -49,8 +49,8 @@ Status group_query_attention(NodeImport& node) {
   TENON_TRY_ASSIGN(heads, grouped_heads(node));
   if (node.has_input(11)) return node.fail("head_sink is not supported");
   OnnxFormula f(node);
-  OnnxTerm q = f.input(0);
-  std::optional<OnnxTerm> k, v;
+  Term q = f.input(0);
+  std::optional<Term> k, v;
   if (node.has_input(1)) {
     k = f.input(1), v = f.input(2);
   } else {  // query, key and value are packed
@@ -60,14 +60,14 @@ Status group_query_attention(NodeImport& node) {
   }
   q = split_heads(q, heads->query), k = split_heads(*k, heads->key), v = split_heads(*v, heads->key);
   // Of each sequence, the tokens before those of the query, [B, 1, 1, 1].
-  const OnnxTerm length = f.apply(ops::kShapeOf, {q}).slice(0, 2, 3);
-  const OnnxTerm all = f.input(5).cast(DType::kI64).reshape({-1, 1, 1, 1}) + f.scalar(1, DType::kI64);
-  const OnnxTerm past = f.apply(ops::kMaximum, {all - length, f.scalar(0, DType::kI64)});
+  const Term length = f.apply(ops::kShapeOf, {q}).slice(0, 2, 3);
+  const Term all = f.input(5).cast(DType::kI64).reshape({-1, 1, 1, 1}) + f.scalar(1, DType::kI64);
+  const Term past = f.apply(ops::kMaximum, {all - length, f.scalar(0, DType::kI64)});
   if (heads->rotary) {
-    const OnnxTerm cosine = f.input(7), sine = f.input(8);
+    const Term cosine = f.input(7), sine = f.input(8);
     const int64_t width = 2 * f.known_size(cosine, 1, "the width of the angles");
-    const OnnxTerm positions = node.has_input(9) ? f.input(9) : (past + f.positions(q, 2)).squeeze({1, 3});
-    const auto rotated = [&](const OnnxTerm& x) {
+    const Term positions = node.has_input(9) ? f.input(9) : (past + f.positions(q, 2)).squeeze({1, 3});
+    const auto rotated = [&](const Term& x) {
       return rotate_pairs(f, x, gather(cosine, positions, 0).expand_dims({1}),
                           gather(sine, positions, 0).expand_dims({1}), width, heads->interleaved);
     };
@@ -77,14 +77,14 @@ Status group_query_attention(NodeImport& node) {
     k = appended(f, f.input(3), *k, past, heads->key);
     v = appended(f, f.input(4), *v, past, heads->key);
   }
-  const OnnxTerm last = past + f.positions(q, 2), keys = f.positions(*k, 2).reshape({1, 1, 1, -1});
-  std::vector<OnnxTerm> masks{f.apply(ops::kGreaterEqual, {last, keys})};
+  const Term last = past + f.positions(q, 2), keys = f.positions(*k, 2).reshape({1, 1, 1, -1});
+  std::vector<Term> masks{f.apply(ops::kGreaterEqual, {last, keys})};
   if (heads->window > 0)
     masks.push_back(f.apply(ops::kGreater, {keys, last - f.scalar(static_cast<double>(heads->window), DType::kI64)}));
   if (node.has_input(10)) masks.push_back(f.input(10));
   const double scale =
       heads->scale != 0 ? heads->scale : 1 / std::sqrt(static_cast<double>(f.known_size(q, 3, "the size of a head")));
-  const OnnxTerm y = join_heads(attend(f, {.query = q,
+  const Term y = join_heads(attend(f, {.query = q,
                                            .key = *k,
                                            .value = *v,
                                            .masks = std::move(masks),
@@ -99,7 +99,7 @@ Status group_query_attention(NodeImport& node) {
 // ---- Embeddings
 
 // Rows of a quantized table, by indices: (row - zero point) * scale of the whole table.
-OnnxTerm quantized_rows(OnnxFormula& f, const OnnxTerm& steps, size_t scale, size_t zero) {
+Term quantized_rows(OnnxFormula& f, const Term& steps, size_t scale, size_t zero) {
   return (steps.cast(DType::kF32) - f.input(zero).cast(DType::kF32)) * f.input(scale);
 }
 
@@ -107,13 +107,13 @@ OnnxTerm quantized_rows(OnnxFormula& f, const OnnxTerm& steps, size_t scale, siz
 Status quantized_embed_normalization(NodeImport& node) {
   TENON_TRY_ASSIGN(epsilon, node.real("epsilon", 1e-12));
   OnnxFormula f(node);
-  const OnnxTerm ids = f.input(0);
-  OnnxTerm sum = quantized_rows(f, gather(f.input(2), ids, 0), 8, 13) +
+  const Term ids = f.input(0);
+  Term sum = quantized_rows(f, gather(f.input(2), ids, 0), 8, 13) +
                  quantized_rows(f, gather(f.input(3), f.positions(ids, 1), 0), 9, 14);
   if (node.has_input(1) && node.has_input(4)) sum = sum + quantized_rows(f, gather(f.input(4), f.input(1), 0), 10, 15);
-  const OnnxTerm scale = quantized_rows(f, f.input(5), 11, 16), bias = quantized_rows(f, f.input(6), 12, 17);
-  const OnnxTerm y = f.apply(ops::kLayerNorm, {sum, scale, bias}, {{"epsilon", *epsilon}});
-  std::optional<OnnxTerm> lengths;
+  const Term scale = quantized_rows(f, f.input(5), 11, 16), bias = quantized_rows(f, f.input(6), 12, 17);
+  const Term y = f.apply(ops::kLayerNorm, {sum, scale, bias}, {{"epsilon", *epsilon}});
+  std::optional<Term> lengths;
   if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
     lengths = node.has_input(7) ? f.input(7).cast(DType::kI32).reduce(ops::kSum, {1})
                                 : f.positions(ids, 0).reshape({-1}).cast(DType::kI32) * 0;
@@ -154,9 +154,9 @@ Status gather_block_quantized(NodeImport& node) {
   const double middle = is_signed ? 0 : *bits == 4 ? 8 : 128;
   OnnxFormula f(node);
   const auto table = [&](const runtime::Tensor& given) { return f.constant(packed ? halves_of_bytes(given) : given); };
-  const OnnxTerm indices = f.input(1), steps = gather(table(*data), indices, 0);
+  const Term indices = f.input(1), steps = gather(table(*data), indices, 0);
   const int64_t width = f.known_size(steps, -1, "the width of the table"), blocks = (width + *block - 1) / *block;
-  const auto repeated = [&](const OnnxTerm& per_block) {  // [..., blocks] as [..., width]
+  const auto repeated = [&](const Term& per_block) {  // [..., blocks] as [..., width]
     f.expect(per_block.rank() == steps.rank() && per_block.size(-1) == blocks,
              fmt::format("scales and zero points must be {} to a row", blocks));
     if (!f.ok()) return per_block;
@@ -164,13 +164,13 @@ Status gather_block_quantized(NodeImport& node) {
     shape.back() = *block, joined.back() = blocks * *block;
     return per_block.expand_dims({-1}).broadcast(shape).reshape(joined).slice(-1, 0, width);
   };
-  const OnnxTerm scale = gather(f.input(2), indices, 0);
-  OnnxTerm centered = steps.cast(scale.dtype());
+  const Term scale = gather(f.input(2), indices, 0);
+  Term centered = steps.cast(scale.dtype());
   if (node.has_input(3)) {
     TENON_TRY_ASSIGN(zeros, node.constant(3, "the zero points"));
     if (zeros->dtype() != data->dtype() || zeros->shape().size() != 2)
       return node.fail("the zero points must be as the table");
-    const OnnxTerm zero = gather(table(*zeros), indices, 0).slice(-1, 0, blocks);
+    const Term zero = gather(table(*zeros), indices, 0).slice(-1, 0, blocks);
     centered = centered - repeated(zero.cast(scale.dtype()));
   } else if (middle != 0) {
     centered = centered - middle;
@@ -188,14 +188,14 @@ Status bias_add(NodeImport& node) {
 // The first half of x + bias times the GELU of the second.
 Status bias_split_gelu(NodeImport& node) {
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0) + f.input(1);
+  const Term x = f.input(0) + f.input(1);
   const int64_t half = f.known_size(x, -1, "the size of the last axis") / 2;
   return f.result(x.slice(-1, 0, half) * f.apply(ops::kGelu, {x.slice(-1, half, INT64_MAX)}));
 }
 
 Status gemm_fast_gelu(NodeImport& node) {
   OnnxFormula f(node);
-  OnnxTerm y = matmul(f.input(0), f.input(1));
+  Term y = matmul(f.input(0), f.input(1));
   if (node.has_input(2)) y = y + f.input(2);
   return f.result(f.apply(ops::kGeluTanh, {y}));
 }
@@ -205,7 +205,7 @@ Status bias_softmax(NodeImport& node) {
   TENON_TRY_ASSIGN(inner, node.integer("is_inner_broadcast"));
   (void)inner;  // the bias broadcasts by its shape
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   f.expect(*axis == -1 || *axis == x.rank() - 1, fmt::format("a softmax from axis {} on is not supported", *axis));
   return f.result(softmax(x + f.input(1)));
 }
@@ -221,18 +221,18 @@ Status fused_group_norm(NodeImport& node) {
   if (*activation != 0 && *activation != 1)
     return node.fail(fmt::format("the activation {} is not supported", *activation));
   OnnxFormula f(node);
-  OnnxTerm sum = f.input(0);
+  Term sum = f.input(0);
   if (skips) {
-    OnnxTerm skip = f.input(3);
+    Term skip = f.input(3);
     if (skip.rank() == 2) skip = skip.expand_dims(*last ? Ints{1, 2} : Ints{2, 3});  // of each image and channel
     sum = sum + skip;
     if (node.has_input(4)) sum = sum + (*last ? f.input(4) : f.input(4).reshape({1, -1, 1, 1}));
   }
   f.expect(sum.rank() == 4, fmt::format("x must have four dims, found {}", sum.rank()));
-  const OnnxTerm x = *last ? sum.transpose({0, 3, 1, 2}) : sum;
-  const OnnxTerm normalized = f.apply(ops::kGroupNorm, {x, f.input(1).cast(x.dtype()), f.input(2).cast(x.dtype())},
+  const Term x = *last ? sum.transpose({0, 3, 1, 2}) : sum;
+  const Term normalized = f.apply(ops::kGroupNorm, {x, f.input(1).cast(x.dtype()), f.input(2).cast(x.dtype())},
                                       {{"groups", *groups}, {"epsilon", *epsilon}});
-  const OnnxTerm y = *activation ? f.apply(ops::kSwish, {normalized}) : normalized;
+  const Term y = *activation ? f.apply(ops::kSwish, {normalized}) : normalized;
   return f.results({*last ? y.transpose({0, 2, 3, 1}) : y, skips ? std::optional(sum) : std::nullopt});
 }
 

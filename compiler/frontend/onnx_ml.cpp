@@ -45,14 +45,14 @@ Expected<std::vector<NGrams>> read_ngrams(NodeImport& node) {
 }
 
 // How often each n-gram is in the rows of x [N, C], with `skip` items between two of its items: [N, n-grams].
-OnnxTerm occurrences(OnnxFormula& f, const OnnxTerm& x, int64_t length, const NGrams& grams, int64_t skip) {
+Term occurrences(OnnxFormula& f, const Term& x, int64_t length, const NGrams& grams, int64_t skip) {
   const int64_t step = skip + 1, windows = length - (grams.length - 1) * step;
-  std::optional<OnnxTerm> equal;
+  std::optional<Term> equal;
   for (int64_t j = 0; j < grams.length; ++j) {
     runtime::Tensor items(DType::kI64, {grams.count()});
     for (int64_t i = 0; i < grams.count(); ++i) items.data<int64_t>()[i] = grams.items[i * grams.length + j];
-    const OnnxTerm window = x.slice(1, j * step, j * step + windows).expand_dims({2});
-    const OnnxTerm same = f.apply(ops::kEqual, {window, f.constant(std::move(items))});
+    const Term window = x.slice(1, j * step, j * step + windows).expand_dims({2});
+    const Term same = f.apply(ops::kEqual, {window, f.constant(std::move(items))});
     equal = equal ? f.apply(ops::kLogicalAnd, {*equal, same}) : same;
   }
   return equal->cast(DType::kF32).reduce(ops::kSum, {1});
@@ -81,21 +81,21 @@ Status tf_idf_vectorizer(NodeImport& node) {
   }
   if (columns == 0) return node.fail("there are no n-grams");
   OnnxFormula f(node);
-  OnnxTerm x = f.input(0).cast(DType::kI64);
+  Term x = f.input(0).cast(DType::kI64);
   f.expect(x.rank() == 1 || x.rank() == 2, fmt::format("x must have one or two dims, found {}", x.rank()));
   const bool batch = x.rank() == 2;
   if (!batch) x = x.reshape({1, -1});
   const int64_t length = f.known_size(x, 1, "the length of x");
   TENON_TRY(f.status());
   // Without any n-gram in x, the sum over no items is zero.
-  OnnxTerm result = x.slice(1, 0, 0).cast(DType::kF32).reduce(ops::kSum, {1}, true) *
+  Term result = x.slice(1, 0, 0).cast(DType::kF32).reduce(ops::kSum, {1}, true) *
                     f.constant(runtime::Tensor(DType::kF32, {columns}));
   for (const NGrams& grams : *levels) {
     if (grams.length < *shortest || grams.length > *longest || grams.count() == 0) continue;
-    std::optional<OnnxTerm> counts;
+    std::optional<Term> counts;
     for (int64_t skip = 0; skip <= (grams.length == 1 ? 0 : *skips); ++skip) {
       if ((grams.length - 1) * (skip + 1) >= length) break;
-      const OnnxTerm found = occurrences(f, x, length, grams, skip);
+      const Term found = occurrences(f, x, length, grams, skip);
       counts = counts ? *counts + found : found;
     }
     if (!counts) continue;
@@ -108,14 +108,14 @@ Status tf_idf_vectorizer(NodeImport& node) {
 Status binarizer(NodeImport& node) {
   TENON_TRY_ASSIGN(threshold, node.real("threshold", 0.0));
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   return f.result(f.apply(ops::kGreater, {x, f.scalar(*threshold, x.dtype())}).cast(x.dtype()));
 }
 
 // Columns of the last axis, by indices in any shape.
 Status array_feature_extractor(NodeImport& node) {
   OnnxFormula f(node);
-  OnnxTerm x = f.input(0);
+  Term x = f.input(0);
   if (x.rank() == 1) x = x.reshape({1, -1});
   return f.result(gather(x, f.input(1).reshape({-1}), -1));
 }

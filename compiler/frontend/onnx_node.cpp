@@ -1,5 +1,7 @@
 #include "compiler/frontend/onnx_node.h"
 
+#include "compiler/ir/term.h"
+
 #include <fmt/format.h>
 
 #include "compiler/frontend/onnx_sizes.h"
@@ -234,11 +236,7 @@ Expected<Atom> NodeImport::apply(OperatorId op, std::initializer_list<size_t> in
   return apply(op, std::move(args), std::move(attrs));
 }
 
-Atom NodeImport::scalar(double value, DType dtype) {
-  runtime::Tensor tensor(dtype, {});
-  runtime::with_dtype<runtime::kAnyDType>(dtype, [&]<class T>(T) { tensor.data<T>()[0] = static_cast<T>(value); });
-  return builder_.constant(std::move(tensor));
-}
+Atom NodeImport::scalar(double value, DType dtype) { return scalar_constant(builder_, value, dtype); }
 
 Expected<Atom> NodeImport::zeros(DType dtype, const std::vector<int64_t>& shape) {
   constexpr int64_t kMostElements = 1 << 16;

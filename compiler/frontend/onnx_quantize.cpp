@@ -111,9 +111,9 @@ bool are_attributes(NodeImport& node, size_t scale, size_t zero, const OnnxScale
 }
 
 // The scale or zero point that is input `i` such that it broadcasts with x.
-OnnxTerm parameter(OnnxFormula& f, size_t i, std::string_view what, const OnnxScales& layout, const OnnxTerm& x) {
+Term parameter(OnnxFormula& f, size_t i, std::string_view what, const OnnxScales& layout, const Term& x) {
   if (layout.block == 0) return f.term(along(f.node(), i, what, layout.axis, static_cast<int>(x.rank())));
-  OnnxTerm p = f.input(i);
+  Term p = f.input(i);
   const int64_t rank = x.rank(), axis = layout.axis + (layout.axis < 0 ? rank : 0);
   f.expect(p.rank() == rank && axis >= 0 && axis < rank,
            fmt::format("{} of blocks along axis {} must have {} dims, found {}", what, layout.axis, rank, p.rank()));
@@ -158,11 +158,11 @@ Expected<Atom> onnx_dequantized(NodeImport& node, size_t i, size_t scale, size_t
   }
   OnnxFormula f(node);
   const DType computed = runtime::kNarrowFloats.contains(type->dtype) ? DType::kF32 : DType::kI32;
-  const OnnxTerm x = f.term(*bytes);
-  OnnxTerm value = x.cast(computed);
+  const Term x = f.term(*bytes);
+  Term value = x.cast(computed);
   if (node.has_input(zero)) value = value - parameter(f, zero, "the zero point", layout, x).cast(computed);
-  const OnnxTerm steps = parameter(f, scale, "the scale", layout, x);
-  const OnnxTerm real = value.cast(DType::kF32) * steps.cast(DType::kF32);
+  const Term steps = parameter(f, scale, "the scale", layout, x);
+  const Term real = value.cast(DType::kF32) * steps.cast(DType::kF32);
   TENON_TRY(f.status());
   return real.cast(layout.real.value_or(steps.dtype())).atom();
 }
@@ -175,19 +175,19 @@ Expected<Atom> onnx_quantized(NodeImport& node, Atom value, size_t scale, size_t
     return node.fail(fmt::format("the zero point is {}, must be {}", runtime::name(dtype), kQuantized.str()));
   }
   OnnxFormula f(node);
-  const OnnxTerm x = f.term(value).cast(DType::kF32);
+  const Term x = f.term(value).cast(DType::kF32);
   if (are_attributes(node, scale, zero, layout, dtype, {DType::kI8, DType::kU8})) {
     TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, layout.axis, dtype));
     attrs->emplace("dtype", std::string(runtime::name(dtype)));
     TENON_TRY(f.status());
     return node.apply(ops::kQuantize, {x.atom()}, std::move(*attrs));
   }
-  OnnxTerm scaled = x / parameter(f, scale, "the scale", layout, x).cast(DType::kF32);
+  Term scaled = x / parameter(f, scale, "the scale", layout, x).cast(DType::kF32);
   const bool integers = !runtime::kNarrowFloats.contains(dtype);
   if (integers) scaled = f.apply(ops::kRound, {scaled});
   if (node.has_input(zero)) scaled = scaled + parameter(f, zero, "the zero point", layout, x).cast(DType::kF32);
   if (integers) scaled = f.apply(ops::kClip, {scaled}, bounds(dtype));
-  const OnnxTerm result = scaled.cast(dtype);
+  const Term result = scaled.cast(dtype);
   TENON_TRY(f.status());
   return result.atom();
 }

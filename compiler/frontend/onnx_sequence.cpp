@@ -161,16 +161,16 @@ Status concat_from_sequence(NodeImport& node) {
 // The sizes of the parts of an axis whose size, or whose parts, are computed: a vector of i64.
 Expected<Atom> computed_parts(NodeImport& node, int64_t axis) {
   OnnxFormula f(node);
-  const OnnxTerm size = f.apply(ops::kShapeOf, {f.input(0)}).slice(0, axis, axis + 1);
+  const Term size = f.apply(ops::kShapeOf, {f.input(0)}).slice(0, axis, axis + 1);
   if (!node.has_input(1)) {
-    const OnnxTerm ones = f.range(f.integers(size)) * 0 + 1;
+    const Term ones = f.range(f.integers(size)) * 0 + 1;
     TENON_TRY(f.status());
     return ones.atom();
   }
-  OnnxTerm split = f.input(1).cast(DType::kI64);
+  Term split = f.input(1).cast(DType::kI64);
   if (split.rank() == 0) {  // equal parts, of which the last may be smaller
     split = split.reshape({1});
-    const OnnxTerm count = f.apply(ops::kFloorDivide, {size + split - 1, split});
+    const Term count = f.apply(ops::kFloorDivide, {size + split - 1, split});
     split = f.apply(ops::kMinimum, {split, size - f.range(f.integers(count)) * split});
   }
   TENON_TRY(f.status());

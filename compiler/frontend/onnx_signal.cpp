@@ -65,7 +65,7 @@ void expect_small(OnnxFormula& f, const Transform& transform) {
 }
 
 // x cut or padded with zeros to `length` elements of an axis.
-OnnxTerm resized(const OnnxTerm& x, int64_t axis, int64_t length, int64_t given) {
+Term resized(const Term& x, int64_t axis, int64_t length, int64_t given) {
   return given > length ? x.slice(axis, 0, length) : x.pad(axis, 0, length - given);
 }
 
@@ -75,7 +75,7 @@ Status dft(NodeImport& node) {
   TENON_TRY_ASSIGN(onesided, node.integer("onesided", 0));
   TENON_TRY_ASSIGN(axis, node.opset() < 20 ? node.integer("axis", 1) : integer_or(node, 2, "the axis", -2));
   OnnxFormula f(node);
-  OnnxTerm x = f.input(0);
+  Term x = f.input(0);
   const DType dtype = x.dtype();
   const int64_t rank = x.rank(), along = *axis < 0 ? *axis + rank : *axis, parts = f.known_size(x, -1, "the last axis");
   f.expect(rank >= 2 && along >= 0 && along < rank - 1, fmt::format("there is no signal along axis {}", *axis));
@@ -105,9 +105,9 @@ Status dft(NodeImport& node) {
   x = x.transpose(order).reshape(rows);
   const bool vector = rank == 2;
   if (vector) x = x.expand_dims({0});
-  const OnnxTerm matrix = f.real_constant({transform.inputs * parts, transform.results * transform.result_parts()},
+  const Term matrix = f.real_constant({transform.inputs * parts, transform.results * transform.result_parts()},
                                           transform.matrix(), x.dtype());
-  OnnxTerm y = matmul(x, matrix);
+  Term y = matmul(x, matrix);
   if (vector) y = y.squeeze({0});
   return f.result(y.reshape(results).transpose(back).cast(dtype));
 }
@@ -118,7 +118,7 @@ Status stft(NodeImport& node) {
   TENON_TRY_ASSIGN(onesided, node.integer("onesided", 1));
   TENON_TRY_ASSIGN(step, OnnxInts::input(node, 1, "the step of the frames"));
   OnnxFormula f(node);
-  OnnxTerm x = f.input(0);
+  Term x = f.input(0);
   const DType dtype = x.dtype();
   if (x.rank() == 2) x = x.expand_dims({2});
   f.expect(x.rank() == 3, "the signal must have three dims");
@@ -143,20 +143,20 @@ Status stft(NodeImport& node) {
           matrix[static_cast<size_t>(row * bins * 2 + column)];
     }
   }
-  OnnxTerm kernel = f.real_constant({bins * 2, parts, *length}, weights, exact);
+  Term kernel = f.real_constant({bins * 2, parts, *length}, weights, exact);
   if (node.has_input(2)) kernel = kernel * f.input(2).cast(exact);
   x = x.cast(exact).transpose({0, 2, 1});
   int64_t stride = *length;  // of frames that are copied one after the other, where the step is computed
   if (const auto known = step->constants()) {
     stride = known->size() == 1 ? (*known)[0] : 0;
   } else {
-    const OnnxTerm every = f.vector(*step),
+    const Term every = f.vector(*step),
                    last = f.apply(ops::kShapeOf, {x}).slice(0, 2, 3) - static_cast<double>(*length);
-    const OnnxTerm begin = f.range(f.integers(f.apply(ops::kFloorDivide, {last, every}) + 1)) * every;
-    const OnnxTerm element = f.range(OnnxInts::of(node.context(), {*length})).expand_dims({0});
+    const Term begin = f.range(f.integers(f.apply(ops::kFloorDivide, {last, every}) + 1)) * every;
+    const Term element = f.range(OnnxInts::of(node.context(), {*length})).expand_dims({0});
     x = gather(x, (begin.expand_dims({1}) + element).reshape({-1}), 2);
   }
-  const OnnxTerm y = f.apply(ops::kConv1d, {x, kernel}, {{"strides", Ints{stride}}});
+  const Term y = f.apply(ops::kConv1d, {x, kernel}, {{"strides", Ints{stride}}});
   return f.result(y.transpose({0, 2, 1}).reshape({0, 0, bins, 2}).cast(dtype));
 }
 
@@ -189,10 +189,10 @@ Status window(NodeImport& node) {
   TENON_TRY_ASSIGN(scalar, given->scalar(node));
   OnnxFormula f(node);
   const DType exact = *dtype == DType::kF64 ? DType::kF64 : DType::kF32;
-  const OnnxTerm n = f.term(attrs.apply(node, ops::kArange, {})).cast(exact), size = f.term(*scalar).cast(exact);
-  const OnnxTerm period = f.apply(ops::kMaximum, {*periodic ? size : size - 1, f.scalar(1, exact)});
-  const OnnxTerm angle = n * kTau / period;
-  const OnnxTerm wave = f.apply(ops::kCos, {angle}) * -factors.b + factors.a;
+  const Term n = f.term(attrs.apply(node, ops::kArange, {})).cast(exact), size = f.term(*scalar).cast(exact);
+  const Term period = f.apply(ops::kMaximum, {*periodic ? size : size - 1, f.scalar(1, exact)});
+  const Term angle = n * kTau / period;
+  const Term wave = f.apply(ops::kCos, {angle}) * -factors.b + factors.a;
   return f.result((factors.c == 0 ? wave : wave + f.apply(ops::kCos, {angle * 2}) * factors.c).cast(*dtype));
 }
 
@@ -243,7 +243,7 @@ Status mel_weights(NodeImport& node) {
 
 // The key of a node's random numbers: of its seed, or of its index among the module's constants. The numbers of a node
 // are the same in every run.
-OnnxTerm random_key(OnnxFormula& f, double seed) {
+Term random_key(OnnxFormula& f, double seed) {
   const auto bits = std::bit_cast<uint64_t>(
       f.node().has("seed") ? seed : -1.0 - static_cast<double>(f.node().builder().module().constants.size()));
   return f.constant(
@@ -264,7 +264,7 @@ Status random_numbers(NodeImport& node) {
     TENON_TRY_ASSIGN(given, node.list("shape"));
     shape = *given;
   } else {
-    const OnnxTerm x = f.input(0);
+    const Term x = f.input(0);
     for (int64_t i = 0; i < x.rank(); ++i) shape.push_back(f.known_size(x, i, "a size of the random numbers"));
     if (runtime::kReals.contains(x.dtype())) like = x.dtype();
   }
@@ -283,13 +283,13 @@ Status random_numbers(NodeImport& node) {
 Status bernoulli(NodeImport& node) {
   TENON_TRY_ASSIGN(seed, node.real("seed", 0.0));
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0).cast(DType::kF32);
+  const Term x = f.input(0).cast(DType::kF32);
   Ints shape;
   for (int64_t i = 0; i < x.rank(); ++i) shape.push_back(f.known_size(x, i, "a size of the random numbers"));
   TENON_TRY_ASSIGN(number, node.integer("dtype", 0));
   const auto stated = onnx_dtype(*number);
   f.expect(*number == 0 || stated, fmt::format("ONNX's data type {} is not supported", *number));
-  const OnnxTerm drawn = f.apply(ops::kRandomUniform, {random_key(f, *seed)}, {{"shape", shape}});
+  const Term drawn = f.apply(ops::kRandomUniform, {random_key(f, *seed)}, {{"shape", shape}});
   return f.result(
       f.apply(ops::kLess, {drawn, x}).cast(*number == 0 ? f.input(0).dtype() : stated.value_or(DType::kF32)));
 }

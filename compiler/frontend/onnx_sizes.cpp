@@ -27,8 +27,7 @@ class Folding {
     if (op.is(ops::kShapeOf)) return types_[0].dims;
     if (!std::ranges::all_of(args_, [](const auto& arg) { return arg.has_value(); })) return std::nullopt;
     if (op.is(ops::kCast) && result_.dtype == DType::kBool && types_[0].dtype != DType::kBool) return std::nullopt;
-    if (op.is_one_of({ops::kIdentity, ops::kCast, ops::kReshape, ops::kFlatten, ops::kSqueeze, ops::kExpandDims}))
-      return *args_[0];
+    if (op.elements == Elements::kSame || op.is(ops::kCast)) return *args_[0];
     if (op.is(ops::kConcat)) return concat();
     if (op.is(ops::kGather)) return gather();
     if (op.is(ops::kSlice)) return slice();

@@ -29,8 +29,8 @@ Status check_sizes(NodeImport& node, const Ints& sizes, std::string_view what) {
 }
 
 // The coordinates in -1 .. 1 of a number of elements: of their centers, or from corner to corner.
-OnnxTerm grid_coordinates(OnnxFormula& f, const OnnxInts& count, bool corners) {
-  const OnnxTerm i = f.range(count).cast(DType::kF64), n = f.vector(count).cast(DType::kF64);
+Term grid_coordinates(OnnxFormula& f, const OnnxInts& count, bool corners) {
+  const Term i = f.range(count).cast(DType::kF64), n = f.vector(count).cast(DType::kF64);
   if (!corners) return (i * 2 + 1) / n - 1;
   return i * 2 / f.apply(ops::kMaximum, {n - 1, f.scalar(1, DType::kF64)}) - 1;  // a single element is at -1
 }
@@ -45,14 +45,14 @@ Status affine_grid(NodeImport& node) {
     TENON_TRY(check_sizes(node, Ints(known->begin() + 2, known->end()), "the size"));
   }
   OnnxFormula f(node);
-  const OnnxTerm theta = f.input(0);
+  const Term theta = f.input(0);
   f.expect(theta.rank() == 3, "theta must be [N, dims, dims + 1]");
   Ints spatial;
   for (size_t d = 0; d < dims; ++d) spatial.push_back(static_cast<int64_t>(d) + 1);
   const auto column = [&](size_t i) {
     return theta.slice(2, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1).squeeze({2}).expand_dims(spatial);
   };
-  OnnxTerm points = column(dims);  // x, which is the last axis of the images, comes first
+  Term points = column(dims);  // x, which is the last axis of the images, comes first
   for (size_t i = 0; i < dims && f.ok(); ++i) {
     TENON_TRY_ASSIGN(count, size->part(node, size->size() - 1 - i, size->size() - i));
     Ints shape(dims + 2, 1);
@@ -66,7 +66,7 @@ Status affine_grid(NodeImport& node) {
 Status center_crop_pad(NodeImport& node) {
   TENON_TRY_ASSIGN(sizes, OnnxInts::input(node, 1, "the sizes"));
   OnnxFormula f(node);
-  OnnxTerm x = f.input(0);
+  Term x = f.input(0);
   const int64_t rank = x.rank();
   Ints all;
   for (int64_t i = 0; i < rank; ++i) all.push_back(i);
@@ -76,12 +76,12 @@ Status center_crop_pad(NodeImport& node) {
   for (const int64_t size : sizes->constants().value_or(Ints{}))
     f.expect(size >= 0 && size <= kMaxPoints, fmt::format("the size {} is impossible", size));
   if (!f.ok()) return f.status();
-  const OnnxTerm own = gather(f.apply(ops::kShapeOf, {x}), f.vector(axes), 0), wanted = f.vector(*sizes);
-  const OnnxTerm zero = f.scalar(0, DType::kI64), two = f.scalar(2, DType::kI64);
-  const OnnxTerm missing = f.apply(ops::kMaximum, {wanted - own, zero});
-  const OnnxTerm begin = f.apply(ops::kFloorDivide, {f.apply(ops::kMaximum, {own - wanted, zero}), two});
-  const OnnxTerm before = f.apply(ops::kFloorDivide, {missing, two});
-  const auto attribute = [&](OnnxAttributes& attrs, const char* name, const OnnxTerm& values, int64_t other) -> Status {
+  const Term own = gather(f.apply(ops::kShapeOf, {x}), f.vector(axes), 0), wanted = f.vector(*sizes);
+  const Term zero = f.scalar(0, DType::kI64), two = f.scalar(2, DType::kI64);
+  const Term missing = f.apply(ops::kMaximum, {wanted - own, zero});
+  const Term begin = f.apply(ops::kFloorDivide, {f.apply(ops::kMaximum, {own - wanted, zero}), two});
+  const Term before = f.apply(ops::kFloorDivide, {missing, two});
+  const auto attribute = [&](OnnxAttributes& attrs, const char* name, const Term& values, int64_t other) -> Status {
     TENON_TRY(f.status());
     TENON_TRY_ASSIGN(list, f.integers(values).at_axes(node, axes, rank, other));
     attrs.set(name, *list);
@@ -124,7 +124,7 @@ Status col2im_by_convolution(NodeImport& node, const ImageBlocks& blocks, const 
   TENON_TRY(check_sizes(node, image, "the image"));
   TENON_TRY(check_sizes(node, block, "the block"));
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   const int64_t elements = product(block), rows = f.known_size(x, 1, "the number of rows");
   f.expect(rows % elements == 0, fmt::format("{} rows are no multiple of a block of {}", rows, elements));
   Ints shape{0, 0}, kernel{rows, 1}, missing;
@@ -156,47 +156,47 @@ Status col2im_by_convolution(NodeImport& node, const ImageBlocks& blocks, const 
 Status col2im_by_scatter(NodeImport& node, const ImageBlocks& blocks, const OnnxInts& image, const OnnxInts& block) {
   const auto dims = static_cast<int64_t>(block.size());
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   const auto constant = [&](const Ints& values) { return f.vector(OnnxInts::of(node.context(), values)); };
-  const auto at = [](const OnnxTerm& vector, int64_t d) { return vector.slice(0, d, d + 1); };
-  const OnnxTerm one = constant({1}), sizes = f.vector(image), sides = f.vector(block);
-  const OnnxTerm before = constant(Ints(blocks.pads.begin(), blocks.pads.begin() + dims));
-  const OnnxTerm padded = sizes + before + constant(Ints(blocks.pads.begin() + dims, blocks.pads.end()));
-  const OnnxTerm strides = constant(blocks.strides), dilations = constant(blocks.dilations);
-  const OnnxTerm extent = (sides - 1) * dilations + 1;
-  const OnnxTerm windows = f.apply(ops::kFloorDivide, {padded - extent, strides}) + 1;
-  const OnnxTerm elements = sides.reduce(ops::kProd, {0}, true), count = windows.reduce(ops::kProd, {0}, true);
+  const auto at = [](const Term& vector, int64_t d) { return vector.slice(0, d, d + 1); };
+  const Term one = constant({1}), sizes = f.vector(image), sides = f.vector(block);
+  const Term before = constant(Ints(blocks.pads.begin(), blocks.pads.begin() + dims));
+  const Term padded = sizes + before + constant(Ints(blocks.pads.begin() + dims, blocks.pads.end()));
+  const Term strides = constant(blocks.strides), dilations = constant(blocks.dilations);
+  const Term extent = (sides - 1) * dilations + 1;
+  const Term windows = f.apply(ops::kFloorDivide, {padded - extent, strides}) + 1;
+  const Term elements = sides.reduce(ops::kProd, {0}, true), count = windows.reduce(ops::kProd, {0}, true);
   // The index of each element [block, windows] in the padded image, from the last dim to the first.
-  OnnxTerm element = f.range(f.integers(elements)).expand_dims({1}),
+  Term element = f.range(f.integers(elements)).expand_dims({1}),
            window = f.range(f.integers(count)).expand_dims({0});
-  OnnxTerm index = f.scalar(0, DType::kI64), factor = one;
+  Term index = f.scalar(0, DType::kI64), factor = one;
   for (int64_t d = dims - 1; d >= 0; --d) {
-    const auto digit = [&](OnnxTerm& value, const OnnxTerm& radix) {
-      const OnnxTerm quotient = f.apply(ops::kFloorDivide, {value, radix}), result = value - quotient * radix;
+    const auto digit = [&](Term& value, const Term& radix) {
+      const Term quotient = f.apply(ops::kFloorDivide, {value, radix}), result = value - quotient * radix;
       value = quotient;
       return result;
     };
-    const OnnxTerm position =
+    const Term position =
         digit(element, at(sides, d)) * at(dilations, d) + digit(window, at(windows, d)) * at(strides, d);
     index = index + position * factor;
     factor = factor * at(padded, d);
   }
-  const OnnxTerm outer = f.apply(ops::kShapeOf, {x}).slice(0, 0, 1), any = constant({-1});
-  const auto reshaped = [&](const OnnxTerm& y, const std::vector<OnnxTerm>& shape) {
+  const Term outer = f.apply(ops::kShapeOf, {x}).slice(0, 0, 1), any = constant({-1});
+  const auto reshaped = [&](const Term& y, const std::vector<Term>& shape) {
     OnnxAttributes attrs;
     attrs.set("shape", f.integers(compiler::concat(shape, 0)));
     return f.apply_computed(ops::kReshape, {y}, attrs);
   };
   // The updates [block * windows, N, C] are added to zeros [image, N, C].
-  const OnnxTerm updates =
+  const Term updates =
       reshaped(reshaped(x, {outer, any, elements, count}).transpose({2, 3, 0, 1}), {elements * count, outer, any});
-  const OnnxTerm channels = f.apply(ops::kShapeOf, {updates}).slice(0, 2, 3);
+  const Term channels = f.apply(ops::kShapeOf, {updates}).slice(0, 2, 3);
   OnnxAttributes zeros;
   zeros.set("shape", f.integers(compiler::concat({factor, outer, channels}, 0)));
-  const OnnxTerm base = f.apply_computed(ops::kBroadcastTo, {f.scalar(0, x.dtype())}, zeros);
-  const OnnxTerm sums =
+  const Term base = f.apply_computed(ops::kBroadcastTo, {f.scalar(0, x.dtype())}, zeros);
+  const Term sums =
       f.apply(ops::kScatterNd, {base, index.reshape({-1, 1}), updates}, {{"reduction", std::string("add")}});
-  const OnnxTerm y = reshaped(sums.transpose({1, 2, 0}), {outer, channels, padded});
+  const Term y = reshaped(sums.transpose({1, 2, 0}), {outer, channels, padded});
   OnnxAttributes inner(Attrs{{"step", Ints(static_cast<size_t>(dims) + 2, 1)}});
   inner.set("begin", f.integers(compiler::concat({constant({0, 0}), before}, 0)));
   inner.set("end", f.integers(compiler::concat({outer, channels, before + sizes}, 0)));
@@ -219,7 +219,7 @@ Status col2im(NodeImport& node) {
 // times the weights.
 Status deformed_convolution(NodeImport& node) {
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0), w = f.input(1), offset = f.input(2);
+  const Term x = f.input(0), w = f.input(1), offset = f.input(2);
   if (x.rank() != 4 || w.rank() != 4 || offset.rank() != 4) return node.fail("only images of two dims are supported");
   TENON_TRY_ASSIGN(strides, node.list("strides", Ints{1, 1}));
   TENON_TRY_ASSIGN(dilations, node.list("dilations", Ints{1, 1}));
@@ -247,16 +247,16 @@ Status deformed_convolution(NodeImport& node) {
     xs.push_back(static_cast<double>(column * (*strides)[1] - (*pads)[1] + element % columns * (*dilations)[1]));
   }
   const runtime::Shape shape{1, elements, out_height, out_width, 1};
-  const OnnxTerm moves = offset.reshape({-1, elements, 2, out_height, out_width}).transpose({0, 1, 3, 4, 2});
+  const Term moves = offset.reshape({-1, elements, 2, out_height, out_width}).transpose({0, 1, 3, 4, 2});
   const auto coordinate = [&](int64_t part, const std::vector<double>& base) {
     return moves.slice(4, part, part + 1) + f.real_constant(shape, base, x.dtype());
   };
-  const OnnxTerm grid = compiler::concat({coordinate(1, xs), coordinate(0, ys)}, 4);
-  const OnnxTerm maps = x.reshape({-1, channels / *fields, height, width});
-  OnnxTerm samples = f.apply(ops::kGridSample, {maps, grid.reshape({-1, elements * out_height, out_width, 2})},
+  const Term grid = compiler::concat({coordinate(1, xs), coordinate(0, ys)}, 4);
+  const Term maps = x.reshape({-1, channels / *fields, height, width});
+  Term samples = f.apply(ops::kGridSample, {maps, grid.reshape({-1, elements * out_height, out_width, 2})},
                              {{"normalized", int64_t{0}}});
   if (node.has_input(4)) samples = samples * f.input(4).reshape({-1, 1, elements * out_height, out_width});
-  const OnnxTerm result = matmul(w.reshape({*groups, outputs / *groups, channels / *groups * elements}),
+  const Term result = matmul(w.reshape({*groups, outputs / *groups, channels / *groups * elements}),
                                  samples.reshape({-1, *groups, channels / *groups * elements, points}))
                               .reshape({-1, outputs, out_height, out_width});
   return f.result(node.has_input(3) ? f.apply(ops::kBiasAdd, {result, f.input(3)}) : result);
@@ -269,7 +269,7 @@ Status max_unpool(NodeImport& node) {
   TENON_TRY_ASSIGN(strides, node.list("strides", Ints(dims, 1)));
   TENON_TRY_ASSIGN(pads, node.list("pads", Ints(2 * dims, 0)));
   OnnxFormula f(node);
-  const OnnxTerm x = f.input(0);
+  const Term x = f.input(0);
   f.expect(x.rank() == static_cast<int64_t>(dims) + 2 && strides->size() == dims && pads->size() == 2 * dims,
            fmt::format("kernel_shape, strides and pads do not fit {} dims", x.rank()));
   if (!f.ok()) return f.status();
@@ -284,8 +284,8 @@ Status max_unpool(NodeImport& node) {
     shape.push_back((size - 1) * (*strides)[d] - (*pads)[d] - (*pads)[dims + d] + (*kernel)[d]);
   }
   TENON_TRY(check_sizes(node, shape, "the result"));
-  const OnnxTerm zeros = f.zeros(x.dtype(), {product(shape)});
-  OnnxTerm y = f.apply(ops::kScatterElements, {zeros, f.input(1).reshape({-1}), x.reshape({-1})}).reshape(shape);
+  const Term zeros = f.zeros(x.dtype(), {product(shape)});
+  Term y = f.apply(ops::kScatterElements, {zeros, f.input(1).reshape({-1}), x.reshape({-1})}).reshape(shape);
   if (node.has_input(2)) {  // a larger result, padded at the end
     TENON_TRY_ASSIGN(sizes, OnnxInts::input(node, 2, "the shape of the result"));
     f.expect(sizes->size() == shape.size(), "the shape of the result must have the rank of x");

@@ -1,5 +1,6 @@
-// Operators, an open set. A single record states everything that the compiler knows about an operator; a new operator
-// changes the file of its family in compiler/ir/operators (and its reference kernel) only.
+// Operators, an open set. The record of an operator, in the file of its family in compiler/ir/operators, states its
+// types and its facts; passes ask for facts, not for names. What computes it is a row of the same name in a table of
+// its own: the kernel in runtime/reference, the lowering to loops in compiler/kernels.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "runtime/attrs.h"
 #include "runtime/dtype.h"
 #include "runtime/reference/kernels.h"
+#include "runtime/scalar_op.h"
 #include "support/function_ref.h"
 
 namespace tenon::compiler {
@@ -35,6 +37,7 @@ struct AttrSpec {
   std::optional<runtime::Attr> default_value;  // std::nullopt: the attribute is required
   std::string documentation;
   bool computable = false;  // whether dims or an operand may be its value
+  bool in_type = false;     // whether the sizes of the result's type tell its value
 };
 
 // An argument: its name and its supported dtypes.
@@ -102,38 +105,49 @@ struct Application {
 // Whether the kernel may fail for arguments that the type rule accepts, because of their elements or symbolic sizes.
 using MayFail = bool (*)(const Application&);
 
-// Rules of later work, which defines the classes. Each builds bindings from an application of the operator.
+// Where the elements of the result come from.
+enum class Elements : uint8_t {
+  kComputed,  // they are computed, or the operator has several results
+  kSame,      // the argument's elements in their order: the result is another shape of the same memory
+  kMoved,     // elements of the arguments, at indices that sizes and attributes determine
+  kPadded,    // moved elements, and elements of the attribute `value`
+  kSelected,  // elements of the argument that comparisons select: an increasing function may be applied before or after
+};
+
 class GradientBuilder;
-class ShapeBuilder;
 class BatchBuilder;
-using GradientRule = Status (*)(GradientBuilder&);  // the adjoints of the arguments from those of the results
-using ShapeFunction = Status (*)(ShapeBuilder&);    // the sizes of the results, computed when the model runs
-using BatchingRule = Status (*)(BatchBuilder&);     // the same operator over arguments with one more, leading axis
+using GradientRule = Status (*)(GradientBuilder&);  // the adjoints of the arguments from that of the result
+using BatchingRule = Status (*)(BatchBuilder&);     // the operator on arguments of several instances at once
 
 struct Operator {
-  std::string name;
-  std::string documentation;
-  std::vector<Input> inputs;
-  std::vector<AttrSpec> attributes;
+  std::string name = {};
+  std::string documentation = {};
+  std::vector<Input> inputs = {};
+  std::vector<AttrSpec> attributes = {};
   TypeRule rule = nullptr;
   OpPattern pattern = OpPattern::kOpaque;
   MayFail may_fail = nullptr;                      // nullptr: never; otherwise it has an effect (effects.h)
   Scheme scheme = nullptr;                         // nullptr: the rule runs when all arguments are resolved
-  runtime::reference::Kernel reference = nullptr;  // the semantics; nullptr: none yet
+  runtime::reference::Kernel reference = nullptr;  // the semantics; of a built-in operator, from runtime/reference
+  GradientRule gradient = nullptr;                 // of a built-in operator, from gradients.cpp; nullptr: there is none
+  BatchingRule batching = nullptr;                 // of a built-in operator, from batching.cpp; nullptr: there is none
 
   // Whether each float of the result is a continuous function of the float arguments, so that rounding errors stay
   // small and results may be compared with a tolerance. false: not continuous, or not known to be.
   bool continuous = false;
   SampleArguments samples = {};
-  GradientRule gradient = nullptr;         // nullptr: no derivative is defined
-  ShapeFunction shape_function = nullptr;  // nullptr: the type rule determines the sizes
-  BatchingRule batching = nullptr;         // nullptr: there is none
+  Elements elements = Elements::kComputed;
+  // The instruction of the virtual machine that computes the operator for scalars, where it is defined on their dtype.
+  // An operator of one argument has `true` as the instruction's second operand.
+  std::optional<runtime::ScalarOp> scalar = std::nullopt;
+  std::string_view interpreted = {};  // why the operator has no lowering to loops (compiler/kernels); empty: it has one
 
   std::string family = {};             // the file of the record; set when the registry is built
   OperatorId id = OperatorId::kAdded;  // set when the record is added to a Context
 
   bool is(OperatorId wanted) const { return id == wanted; }
   bool is_one_of(std::initializer_list<OperatorId> ids) const { return std::ranges::find(ids, id) != ids.end(); }
+  bool has(std::initializer_list<Elements> kinds) const { return std::ranges::find(kinds, elements) != kinds.end(); }
   const AttrSpec* attribute(std::string_view name) const;
   bool variadic() const { return !inputs.empty() && inputs.back().name.starts_with("..."); }
 };

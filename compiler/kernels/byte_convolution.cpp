@@ -73,7 +73,7 @@ std::optional<LazyTensor> word_depthwise(const OperatorCall& op, const Windows& 
 
   const std::vector<LazyTensor> args{left->bytes, words};
   const LazyTensor sums =
-      sliding_window({emit, op.attrs, args, op.results}, "conv",
+      sliding_window({op.op, emit, op.attrs, args, op.results}, "conv",
                      {.windows = in_words,
                       .x = left->bytes,
                       .pad = loop::integer_literal(left->bytes.dtype, pad),
@@ -135,7 +135,7 @@ std::optional<LazyTensor> byte_depthwise(const OperatorCall& op, const Windows& 
   const std::vector<LazyTensor> args{elements, weights};
   const Type type = op.context().tensor(op.dims(), DType::kF32);
   const LazyTensor sums =
-      sliding_window({emit, op.attrs, args, {type.tensor()}}, "conv",
+      sliding_window({op.op, emit, op.attrs, args, {type.tensor()}}, "conv",
                      {.windows = windows,
                       .x = elements,
                       .pad = loop::literal(DType::kF32, static_cast<double>(op.integer("pad_value"))),
@@ -197,9 +197,9 @@ std::optional<LazyTensor> byte_convolution(const OperatorCall& op) {
     dims[1] = op.dim(shape[0]);
     const Type type = op.context().tensor(dims, DType::kI32);
     const std::vector<LazyTensor> by_ones{args[0], pack_words(emit, emit.constant(ones), 1)};
-    window_corrections = convolution({op.emit, op.attrs, by_ones, {type.tensor()}});
+    window_corrections = convolution({op.op, op.emit, op.attrs, by_ones, {type.tensor()}});
   }
-  const LazyTensor sums = convolution({op.emit, op.attrs, args, op.results});
+  const LazyTensor sums = convolution({op.op, op.emit, op.attrs, args, op.results});
   if (!output_corrections && !window_corrections) return sums;
   const int64_t terms = *op.context().product({w.dims.begin() + 1, w.dims.end()}).constant();
   return emit.expression(op.dims(), DType::kI32,

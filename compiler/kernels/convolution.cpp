@@ -3,6 +3,7 @@
 #include "compiler/kernels/implicit_product.h"
 #include "compiler/kernels/plain_convolution.h"
 #include "compiler/kernels/product.h"
+#include "compiler/kernels/size_checks.h"
 #include "compiler/kernels/sliding_window.h"
 #include "compiler/kernels/transposed.h"
 
@@ -96,12 +97,12 @@ LoweredResults transposed_convolution(const OperatorCall& op) {
 
 std::span<const Lowering> convolution_lowerings() {
   static constexpr Lowering kLowerings[] = {
-      {ops::kConv1d, convolution},
-      {ops::kConv2d, convolution},
-      {ops::kConv3d, convolution},
-      {ops::kConv1dTranspose, transposed_convolution},
-      {ops::kConv2dTranspose, transposed_convolution},
-      {ops::kConv3dTranspose, transposed_convolution},
+      {ops::kConv1d, convolution, require_kernel},
+      {ops::kConv2d, convolution, require_kernel},
+      {ops::kConv3d, convolution, require_kernel},
+      {ops::kConv1dTranspose, transposed_convolution, require_result},
+      {ops::kConv2dTranspose, transposed_convolution, require_result},
+      {ops::kConv3dTranspose, transposed_convolution, require_result},
   };
   return kLowerings;
 }

@@ -9,7 +9,6 @@
 #include "compiler/ir/operator.h"
 #include "compiler/kernels/lowerings.h"
 #include "compiler/kernels/short_floats.h"
-#include "compiler/kernels/size_checks.h"
 #include "compiler/kernels/user_defined.h"
 #include "support/try.h"
 
@@ -19,10 +18,7 @@ namespace {
 const std::map<OperatorId, Lowering>& table() {
   static const auto* const kTable = [] {
     auto* lowerings = new std::map<OperatorId, Lowering>;
-    for (const auto family : {math_lowerings(), binary_lowerings(), activation_lowerings(), move_lowerings(),
-                              index_lowerings(), reduce_lowerings(), normalize_lowerings(), contraction_lowerings(),
-                              convolution_lowerings(), pool_lowerings(), quantize_lowerings(), random_lowerings(),
-                              recurrent_lowerings(), sample_lowerings(), scatter_lowerings(), order_lowerings()}) {
+    for (const auto family : lowering_families()) {
       for (const Lowering& lowering : family) lowerings->emplace(lowering.op, lowering);
     }
     return lowerings;
@@ -158,14 +154,8 @@ class Group {
 
   // Whether the loops need no attribute that is computed: the sizes are those of the result's type.
   static bool computable(const Apply& apply) {
-    using Attribute = std::pair<OperatorId, std::string_view>;
-    static constexpr Attribute kInType[] = {{ops::kArange, "count"},  {ops::kBroadcastTo, "shape"},
-                                            {ops::kFull, "shape"},    {ops::kPad, "after"},
-                                            {ops::kReshape, "shape"}, {ops::kSlice, "end"}};
     return std::ranges::all_of(apply.computed, [&](const auto& attr) {
-      return std::holds_alternative<Dims>(attr.second) && std::ranges::any_of(kInType, [&](const Attribute& known) {
-               return apply.op->is(known.first) && attr.first == known.second;
-             });
+      return std::holds_alternative<Dims>(attr.second) && apply.op->attribute(attr.first)->in_type;
     });
   }
 
@@ -201,8 +191,8 @@ class Group {
     std::string key = key_of(apply);
     KnobSettings settings = knobs_ ? knobs_(key) : KnobSettings();
     emit_.begin_operator(std::move(key), std::move(settings));
-    const OperatorCall call{emit_, apply.attrs, args, types};
-    require_sizes(*apply.op, call);
+    const OperatorCall call{*apply.op, emit_, apply.attrs, args, types};
+    if (lowering->require_sizes) lowering->require_sizes(call);
     auto results = lowering->lower(call);
     if (!results) return error(fmt::format("{}: {}", apply.op->name, results.error().what));
     for (size_t i = 0; i < parts.size(); ++i) (*results)[i] = rounded(emit_, (*results)[i], parts[i].tensor()->dtype);
@@ -260,13 +250,6 @@ const Lowering* find_lowering(OperatorId op) {
 }
 
 bool lowered(OperatorId op) { return find_lowering(op) != nullptr; }
-
-bool only_reshapes(OperatorId op) {
-  constexpr OperatorId kViews[] = {ops::kExpandDims, ops::kFlatten, ops::kIdentity, ops::kReshape, ops::kSqueeze};
-  return std::ranges::find(kViews, op) != std::end(kViews);
-}
-
-bool only_moves(OperatorId op) { return op == ops::kTranspose || only_reshapes(op); }
 
 std::vector<std::string> kernel_names(const Context& context, const Function& group) {
   std::vector<std::string> names;

@@ -8,10 +8,6 @@ namespace tenon::compiler::kernels {
 
 // Whether the operator has a lowering, which may still reject types or attributes.
 bool lowered(OperatorId op);
-// Whether the operator only gives a tensor another shape, so that its reference kernel copies nothing.
-bool only_reshapes(OperatorId op);
-// Whether it only moves the elements of one tensor: a transpose, or another shape.
-bool only_moves(OperatorId op);
 // The names by which a user's schedule may mean the kernel of a group: the value that it computes, and its operators.
 std::vector<std::string> kernel_names(const Context& context, const Function& group);
 

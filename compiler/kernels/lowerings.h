@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "compiler/kernels/emitter.h"
 
@@ -12,6 +13,7 @@ namespace tenon::compiler::kernels {
 
 // An operator applied to lazy tensors: the input of its lowering.
 struct OperatorCall {
+  const Operator& op;
   Emitter& emit;
   const Attrs& attrs;
   const std::vector<LazyTensor>& args;
@@ -53,9 +55,13 @@ constexpr Lower elementwise(F) {
   };
 }
 
+// Adds the conditions on sizes that the types leave open to the kernel, unless the sizes prove them (size_checks.h).
+using RequireSizes = void (*)(const OperatorCall&);
+
 struct Lowering {
   OperatorId op;
   Lower lower = nullptr;
+  RequireSizes require_sizes = nullptr;
 };
 
 // The lowering of an operator; nullptr where it has none.
@@ -65,22 +71,7 @@ const Lowering* find_lowering(OperatorId op);
 Expr broadcast(Context& context, const LazyTensor& value, const Dims& at);
 inline Expr OperatorCall::at(size_t i, const Dims& indices) const { return broadcast(context(), args[i], indices); }
 
-// The families of operators.
-std::span<const Lowering> math_lowerings();
-std::span<const Lowering> binary_lowerings();
-std::span<const Lowering> activation_lowerings();
-std::span<const Lowering> move_lowerings();
-std::span<const Lowering> index_lowerings();
-std::span<const Lowering> recurrent_lowerings();
-std::span<const Lowering> reduce_lowerings();
-std::span<const Lowering> normalize_lowerings();
-std::span<const Lowering> contraction_lowerings();
-std::span<const Lowering> convolution_lowerings();
-std::span<const Lowering> pool_lowerings();
-std::span<const Lowering> quantize_lowerings();
-std::span<const Lowering> random_lowerings();
-std::span<const Lowering> sample_lowerings();
-std::span<const Lowering> scatter_lowerings();
-std::span<const Lowering> order_lowerings();
+// The rows of all families: of each file that defines FAMILY_lowerings().
+std::vector<std::span<const Lowering>> lowering_families();
 
 }  // namespace tenon::compiler::kernels

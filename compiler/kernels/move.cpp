@@ -5,6 +5,7 @@
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/kernels/lowerings.h"
+#include "compiler/kernels/size_checks.h"
 #include "runtime/reference/layout.h"
 #include "runtime/reference/slice.h"
 #include "runtime/reference/support.h"
@@ -357,14 +358,17 @@ std::span<const Lowering> move_lowerings() {
       {ops::kPad, pad},
       {ops::kPadEdge, pad_from_input([](Context& context, Dim i, Dim n) {
          return context.minimum({context.maximum({i, context.dim(0)}), context.subtract(n, context.dim(1))});
-       })},
-      {ops::kPadWrap, pad_from_input([](Context& context, Dim i, Dim n) { return context.modulo(i, n); })},
+       }),
+       require_padded_axes},
+      {ops::kPadWrap, pad_from_input([](Context& context, Dim i, Dim n) { return context.modulo(i, n); }),
+       require_padded_axes},
       // Reflects back and forth; the boundary elements are not repeated.
       {ops::kPadReflect, pad_from_input([](Context& context, Dim i, Dim n) {
          const Dim double_length = context.subtract(context.multiply(n, context.dim(2)), context.dim(2));
          const Dim period = context.maximum({double_length, context.dim(1)}), at = context.modulo(i, period);
          return context.minimum({at, context.subtract(period, at)});
-       })},
+       }),
+       require_padded_axes},
       {ops::kReverse, reverse},
       {ops::kReverseSequence, reverse_sequence},
       {ops::kTile, tile},

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/kernels/map_sum.h"
+#include "compiler/kernels/size_checks.h"
 #include "compiler/kernels/sliding_window.h"
 
 namespace tenon::compiler::kernels {
@@ -243,25 +244,27 @@ LoweredResults adaptive_pool(const OperatorCall& op) {
   });
 }
 
+void require_map(const OperatorCall& call) { require_maps(call, "the map is empty"); }
+
 }  // namespace
 
 std::span<const Lowering> pool_lowerings() {
   static constexpr Lowering kLowerings[] = {
-      {ops::kMaxPool1d, max_pool},
-      {ops::kMaxPool2d, max_pool},
-      {ops::kMaxPool3d, max_pool},
-      {ops::kAvgPool1d, avg_pool},
-      {ops::kAvgPool2d, avg_pool},
-      {ops::kAvgPool3d, avg_pool},
-      {ops::kLpPool1d, lp_pool},
-      {ops::kLpPool2d, lp_pool},
-      {ops::kLpPool3d, lp_pool},
+      {ops::kMaxPool1d, max_pool, require_window},
+      {ops::kMaxPool2d, max_pool, require_window},
+      {ops::kMaxPool3d, max_pool, require_window},
+      {ops::kAvgPool1d, avg_pool, require_window},
+      {ops::kAvgPool2d, avg_pool, require_window},
+      {ops::kAvgPool3d, avg_pool, require_window},
+      {ops::kLpPool1d, lp_pool, require_window},
+      {ops::kLpPool2d, lp_pool, require_window},
+      {ops::kLpPool3d, lp_pool, require_window},
       {ops::kGlobalAvgPool, global_avg_pool},
       {ops::kGlobalMaxPool, global_max_pool},
       {ops::kGlobalLpPool, global_lp_pool},
       {ops::kGlobalSumPool, global_sum_pool},
-      {ops::kAdaptiveAvgPool, adaptive_pool<true>},
-      {ops::kAdaptiveMaxPool, adaptive_pool<false>},
+      {ops::kAdaptiveAvgPool, adaptive_pool<true>, require_map},
+      {ops::kAdaptiveMaxPool, adaptive_pool<false>, require_map},
   };
   return kLowerings;
 }

@@ -3,6 +3,7 @@
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/kernels/lowerings.h"
+#include "compiler/kernels/size_checks.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -211,8 +212,8 @@ std::span<const Lowering> reduce_lowerings() {
       {ops::kNormL2, reduction<BinaryOp::kAdd>(kSquare, [](const Expr& x) { return square_root(x); })},
       {ops::kLogSum, reduction<BinaryOp::kAdd>(kItself, [](const Expr& x) { return logarithm(x); })},
       {ops::kLogSumExp, log_sum_exp},
-      {ops::kArgMax, index_of_best<BinaryOp::kMax>},
-      {ops::kArgMin, index_of_best<BinaryOp::kMin>},
+      {ops::kArgMax, index_of_best<BinaryOp::kMax>, require_axis},
+      {ops::kArgMin, index_of_best<BinaryOp::kMin>, require_axis},
       {ops::kSoftmax, [](const OperatorCall& op) { return softmax(op, false); }},
       {ops::kLogSoftmax, [](const OperatorCall& op) { return softmax(op, true); }},
       {ops::kHardmax, hardmax},

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/kernels/lowerings.h"
+#include "compiler/kernels/size_checks.h"
 #include "support/function_ref.h"
 
 namespace tenon::compiler::kernels {
@@ -185,7 +186,11 @@ LoweredResults roi_align(const OperatorCall& op) {
 }  // namespace
 
 std::span<const Lowering> sample_lowerings() {
-  static constexpr Lowering kLowerings[] = {{ops::kGridSample, grid_sample}, {ops::kRoiAlign, roi_align}};
+  static constexpr Lowering kLowerings[] = {
+      {ops::kGridSample, grid_sample,
+       [](const OperatorCall& call) { require_maps(call, "the maps are empty or too large"); }},
+      {ops::kRoiAlign, roi_align,
+       [](const OperatorCall& call) { require_maps(call, "the maps are empty, or the scale is not finite"); }}};
   return kLowerings;
 }
 

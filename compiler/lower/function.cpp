@@ -563,28 +563,8 @@ Status FunctionLowering::call_native(const NativeKernels::Entry& entry, const At
 
 // An operator on scalars that is one instruction. Returns whether it is.
 bool FunctionLowering::scalar(const Binding& binding, const Apply& apply) {
-  using runtime::ScalarOp;
-  static const std::map<OperatorId, ScalarOp> kScalars{
-      {ops::kAdd, ScalarOp::kAdd},
-      {ops::kSubtract, ScalarOp::kSubtract},
-      {ops::kMultiply, ScalarOp::kMultiply},
-      {ops::kDivide, ScalarOp::kDivide},
-      {ops::kFloorDivide, ScalarOp::kFloorDivide},
-      {ops::kMinimum, ScalarOp::kMinimum},
-      {ops::kMaximum, ScalarOp::kMaximum},
-      {ops::kEqual, ScalarOp::kEqual},
-      {ops::kNotEqual, ScalarOp::kNotEqual},
-      {ops::kLess, ScalarOp::kLess},
-      {ops::kLessEqual, ScalarOp::kLessEqual},
-      {ops::kGreater, ScalarOp::kGreater},
-      {ops::kGreaterEqual, ScalarOp::kGreaterEqual},
-      {ops::kLogicalAnd, ScalarOp::kAnd},
-      {ops::kLogicalOr, ScalarOp::kOr},
-      {ops::kLogicalXor, ScalarOp::kXor},
-      {ops::kBitwiseAnd, ScalarOp::kAnd},
-      {ops::kBitwiseOr, ScalarOp::kOr},
-      {ops::kBitwiseXor, ScalarOp::kXor},
-  };
+  if (!apply.op->scalar) return false;
+  const runtime::ScalarOp op = *apply.op->scalar;
   const auto dtype_of = [&](const Atom& atom) -> std::optional<DType> {
     if (const auto* constant = std::get_if<ConstId>(&atom)) {
       const runtime::Tensor& tensor = program_.module.constant(*constant);
@@ -594,18 +574,13 @@ bool FunctionLowering::scalar(const Binding& binding, const Apply& apply) {
     const TensorType* type = var ? function_->type(*var).tensor() : nullptr;
     return type && type->dims.empty() ? std::optional(type->dtype) : std::nullopt;
   };
-  const auto* name = &apply.op->id;
-  const auto dtype = apply.args.empty() ? std::nullopt : dtype_of(apply.args[0]);
-  if (!dtype) return false;
-  const bool is_not = *name == ops::kLogicalNot && *dtype == DType::kBool;
-  const auto found = kScalars.find(*name);
-  if (!is_not && (found == kScalars.end() || apply.args.size() != 2 || dtype_of(apply.args[1]) != dtype ||
-                  !runtime::is_defined(found->second, *dtype)))
-    return false;
+  const auto dtype = dtype_of(apply.args[0]);
+  const bool is_unary = apply.args.size() == 1;
+  if (!dtype || !runtime::is_defined(op, *dtype) || (!is_unary && dtype_of(apply.args[1]) != dtype)) return false;
   const auto a = word(apply.args[0]);
   if (!a) return false;
   Expected<Register> b = 0;
-  if (is_not) {
+  if (is_unary) {
     const bool kTrue[] = {true};
     b = load(runtime::Tensor::of<bool>({}, kTrue));
   } else {
@@ -613,7 +588,7 @@ bool FunctionLowering::scalar(const Binding& binding, const Apply& apply) {
   }
   if (!b) return false;
   const Register to = fresh();
-  emit(runtime::ScalarCompute{is_not ? ScalarOp::kXor : found->second, *dtype, to, *a, *b}, layer(binding.var));
+  emit(runtime::ScalarCompute{op, *dtype, to, *a, *b}, layer(binding.var));
   define(binding.var, {to});
   return true;
 }
@@ -641,7 +616,7 @@ Status FunctionLowering::apply(const Binding& binding, const Apply& apply) {
   }
   report(binding, {}, {}, reason);
   if (program_.options.placements && program_.options.cpu.native && !grows)
-    program_.options.placements->back().interpreted = !kernels::only_reshapes(apply.op->id);
+    program_.options.placements->back().interpreted = apply.op->elements != Elements::kSame;
   TENON_TRY_ASSIGN(args, words(apply.args));
   if (!apply.op->reference) {
     return error(fmt::format("{} has no kernel on the CPU", apply.op->name), origin(binding.var));

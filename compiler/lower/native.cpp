@@ -85,7 +85,7 @@ NativeKernels::NativeKernels(Context& context, const Module& module, const CpuOp
 Expected<NativeKernels::Entry> NativeKernels::group(std::string_view name, const Function& group) {
   const bool views = std::ranges::all_of(group.body.bindings, [](const Binding& binding) {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    return apply && kernels::only_reshapes(apply->op->id);
+    return apply && apply->op->elements == Elements::kSame;
   });
   if (views) return error("it only changes the shape, and copies nothing");
   TENON_TRY_ASSIGN(kernel, scheduled(group, *machines_.front()));
@@ -275,7 +275,7 @@ SingleOperator single_operator(Context& context, const Function& function, const
 
 Expected<NativeKernels::Entry> NativeKernels::operator_kernel(const Function& function, const Binding& binding) {
   const Apply& apply = std::get<Apply>(binding.value);
-  if (!kernels::lowered(apply.op->id)) return error("it has no loop function");
+  if (!kernels::lowered(apply.op->id)) return error(fmt::format("it has no loop function: {}", apply.op->interpreted));
   for (const auto& [name, attr] : apply.computed) {
     if (std::holds_alternative<Atom>(attr))
       return error(fmt::format("its attribute '{}' is computed at run time", name));

@@ -137,11 +137,11 @@ class Grouping {
   // arithmetic, a comparison or logic on scalars of integers or booleans.
   bool is_instruction(uint32_t i) const {
     const auto* apply = std::get_if<Apply>(&block_.bindings[i].value);
-    if (!apply || !apply->op->is_one_of({ops::kAdd, ops::kSubtract, ops::kMultiply, ops::kEqual, ops::kNotEqual,
-                                         ops::kLess, ops::kLessEqual, ops::kGreater, ops::kGreaterEqual,
-                                         ops::kLogicalAnd, ops::kLogicalOr, ops::kLogicalXor}))
-      return false;
-    const auto is_small = [](DType dtype) { return runtime::kIntegers.contains(dtype) || dtype == DType::kBool; };
+    if (!apply || !apply->op->scalar) return false;
+    const auto is_small = [&](DType dtype) {
+      return (runtime::kIntegers.contains(dtype) || dtype == DType::kBool) &&
+             runtime::is_defined(*apply->op->scalar, dtype);
+    };
     return std::ranges::all_of(apply->args, [&](const Atom& atom) {
       const runtime::Tensor* constant = constant_of(module_, atom);
       if (constant) return constant->shape().empty() && is_small(constant->dtype());

@@ -36,8 +36,7 @@ bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 // Whether each result is one of the operand's elements, the same one whatever increasing function is applied to them.
 bool selects_elements(const Apply& apply) {
   return apply.args.size() == 1 && apply.computed.empty() &&
-         apply.op->is_one_of({ops::kReshape, ops::kFlatten, ops::kTranspose, ops::kSqueeze, ops::kExpandDims,
-                              ops::kSlice, ops::kMaxPool1d, ops::kMaxPool2d, ops::kMaxPool3d});
+         apply.op->has({Elements::kSame, Elements::kMoved, Elements::kSelected});
 }
 
 // Whether the values are bytes, or bytes minus their zero point: at most 255 in magnitude.

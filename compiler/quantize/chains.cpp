@@ -139,11 +139,7 @@ void visit_operands(const Block& block, std::vector<bool>& feeds) {
 }  // namespace
 
 bool keeps_scale(const Apply& apply) {
-  constexpr OperatorId kKept[] = {ops::kBroadcastTo,   ops::kDepthToSpace, ops::kExpandDims, ops::kFlatten,
-                                  ops::kGlobalMaxPool, ops::kIdentity,     ops::kMaxPool1d,  ops::kMaxPool2d,
-                                  ops::kMaxPool3d,     ops::kReshape,      ops::kReverse,    ops::kSlice,
-                                  ops::kSpaceToDepth,  ops::kSqueeze,      ops::kTile,       ops::kTranspose};
-  return std::ranges::any_of(kKept, [&](OperatorId id) { return apply.op->is(id); }) &&
+  return apply.args.size() == 1 && apply.op->has({Elements::kSame, Elements::kMoved, Elements::kSelected}) &&
          std::ranges::all_of(apply.computed,
                              [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); });
 }

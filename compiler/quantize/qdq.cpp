@@ -51,10 +51,8 @@ bool moves_elements(const Apply& apply) {
   // Sizes may be those of the operands; whatever is an operand itself is not.
   const auto is_size = [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); };
   if (!std::ranges::all_of(apply.computed, is_size)) return false;
-  const Operator& op = *apply.op;
-  return op.is_one_of({ops::kReshape, ops::kFlatten, ops::kTranspose, ops::kIdentity, ops::kSqueeze, ops::kExpandDims,
-                       ops::kSlice, ops::kMaxPool1d, ops::kMaxPool2d, ops::kMaxPool3d, ops::kTile, ops::kReverse,
-                       ops::kDepthToSpace, ops::kSpaceToDepth, ops::kConcat, ops::kPad});
+  return apply.op->has({Elements::kSame, Elements::kMoved, Elements::kPadded, Elements::kSelected}) &&
+         !apply.computed.contains("value");
 }
 
 // The value of constants, dequantized ones and moved ones.

@@ -35,6 +35,7 @@
 #include "runtime/attrs.h"
 #include "runtime/computed_attr.h"
 #include "runtime/native/native.h"
+#include "runtime/scalar_op.h"
 #include "runtime/tensor.h"
 
 namespace tenon::runtime {
@@ -147,30 +148,6 @@ struct TailCallClosure {
   bool operator==(const TailCallClosure&) const = default;
 };
 
-// Operations on two scalars (tensors of rank 0) of one dtype, as the reference kernels of the same names compute them:
-// integers wrap, and an integer division by 0 is an error. Comparisons result in bool, logic and bits keep the dtype.
-enum class ScalarOp : uint8_t {
-  kAdd,
-  kSubtract,
-  kMultiply,
-  kDivide,
-  kFloorDivide,
-  kMinimum,
-  kMaximum,
-  kEqual,
-  kNotEqual,
-  kLess,
-  kLessEqual,
-  kGreater,
-  kGreaterEqual,
-  kAnd,
-  kOr,
-  kXor,
-};
-inline constexpr size_t kScalarOps = static_cast<size_t>(ScalarOp::kXor) + 1;
-// Whether the operation exists on this dtype: bits on integers and bool, arithmetic and order on all but bool.
-bool is_defined(ScalarOp op, DType dtype);
-std::string_view name(ScalarOp op);  // of the operator: "add"; "logical_and" on bool, "bitwise_and" on integers
 struct ScalarCompute {
   ScalarOp op = ScalarOp::kAdd;
   DType dtype = DType::kI64;

@@ -250,38 +250,6 @@ std::string type_text(const Port& port) {
 
 std::string to_string(const Port& port) { return fmt::format("{}: {}", port.name, type_text(port)); }
 
-std::string_view name(ScalarOp op) {
-  constexpr std::string_view kNames[] = {"add",           "subtract", "multiply",  "divide", "floor_divide", "minimum",
-                                         "maximum",       "equal",    "not_equal", "less",   "less_equal",   "greater",
-                                         "greater_equal", "and",      "or",        "xor"};
-  static_assert(std::size(kNames) == kScalarOps);
-  return kNames[static_cast<size_t>(op)];
-}
-
-bool is_defined(ScalarOp op, DType dtype) {
-  if (kStorageTypes.contains(dtype)) return false;
-  const bool real = dtype == DType::kF32 || dtype == DType::kF64;
-  switch (op) {
-    case ScalarOp::kAnd:
-    case ScalarOp::kOr:
-    case ScalarOp::kXor: return !real;
-    case ScalarOp::kEqual:
-    case ScalarOp::kNotEqual: return true;
-    case ScalarOp::kAdd:
-    case ScalarOp::kSubtract:
-    case ScalarOp::kMultiply:
-    case ScalarOp::kDivide:
-    case ScalarOp::kFloorDivide:
-    case ScalarOp::kMinimum:
-    case ScalarOp::kMaximum:
-    case ScalarOp::kLess:
-    case ScalarOp::kLessEqual:
-    case ScalarOp::kGreater:
-    case ScalarOp::kGreaterEqual: break;
-  }
-  return dtype != DType::kBool;
-}
-
 Status verify(const Executable& executable, std::string_view where) { return Verifier(executable, where).run(); }
 
 }  // namespace tenon::runtime

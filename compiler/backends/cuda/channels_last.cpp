@@ -56,10 +56,10 @@ class Layouts {
 
   bool stores_any_layout(const Members& members) const {
     const TensorType* result = region_.type(bindings_[members.back()].var).tensor();
-    return result && result->rank() >= 3 && !kernels::only_moves(operator_of(members.back()).id) &&
+    return result && result->rank() >= 3 && !only_copies(operator_of(members.back())) &&
            std::ranges::all_of(members, [&](size_t member) {
              const Operator& op = operator_of(member);
-             return is_convolution(op) || is_pooling(op) || is_elementwise(op) || kernels::only_moves(op.id);
+             return is_convolution(op) || is_pooling(op) || is_elementwise(op) || only_copies(op);
            });
   }
 
@@ -116,6 +116,8 @@ class Layouts {
 };
 
 }  // namespace
+
+bool only_copies(const Operator& op) { return op.elements == Elements::kSame || op.is(ops::kTranspose); }
 
 std::set<VarId> channels_last(const Function& region, const std::vector<Members>& groups, const Readers& readers,
                               const Machine& machine) {

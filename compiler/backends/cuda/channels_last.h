@@ -14,6 +14,9 @@ namespace tenon::compiler::cuda {
 // The bindings of a region whose operators share a kernel, in order; the last one is its result.
 using Members = std::vector<size_t>;
 
+// Whether a kernel of the operator alone would copy its argument: a transpose, or another shape.
+bool only_copies(const Operator& op);
+
 // The bindings that read each value; their number where the region returns it.
 using Readers = std::map<VarId, std::vector<size_t>>;
 

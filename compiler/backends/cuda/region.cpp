@@ -146,10 +146,10 @@ class RegionSteps {
       if (producer == producers_.end() || readers_.at(*var).size() != 1) continue;
       Members& group = groups[producer->second];
       const bool copies =
-          !group.empty() && std::ranges::all_of(group, [&](size_t i) { return kernels::only_moves(apply(i).op->id); });
+          !group.empty() && std::ranges::all_of(group, [&](size_t i) { return only_copies(*apply(i).op); });
       const bool joins =
           widens_bytes(apply(member), producer->second) ||
-          (copies && (kernels::only_moves(apply(member).op->id) || apply(member).op->pattern == OpPattern::kAnchor));
+          (copies && (only_copies(*apply(member).op) || apply(member).op->pattern == OpPattern::kAnchor));
       if (joins) std::ranges::move(std::exchange(group, {}), std::back_inserter(members));
     }
   }

@@ -72,7 +72,7 @@ std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
     rows.push_back({.composite = fmt::format("cuda.{}", known->name),
                     .pattern = applications(*known),
                     .accepts = check,
-                    .of_own_results = kernels::only_reshapes(known->id)});
+                    .of_own_results = known->elements == Elements::kSame});
   }
   return rows;
 }

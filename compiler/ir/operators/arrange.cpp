@@ -173,19 +173,20 @@ Expected<Type> shape_of(const RuleInput& in) {
   return in.context.tensor(Dims{in.context.dim(in.arg(0).rank())}, DType::kI64);
 }
 
-Operator padding(std::string name, std::string documentation) {
-  return {std::move(name),
-          std::move(documentation),
-          {"x"},
-          {{"before", AttrKind::kInts, std::nullopt, "elements before each dim", true},
-           {"after", AttrKind::kInts, std::nullopt, "elements after each dim", true}},
-          pad_with_elements,
-          OpPattern::kInjective,
-          may_be_small};
+Operator padding(Operator op) {
+  op.inputs = {"x"};
+  op.attributes = {{"before", AttrKind::kInts, std::nullopt, "elements before each dim", true},
+                   {"after", AttrKind::kInts, std::nullopt, "elements after each dim", true}};
+  op.rule = pad_with_elements;
+  op.pattern = OpPattern::kInjective;
+  op.may_fail = may_be_small;
+  return op;
 }
 
-Operator move(std::string name, std::string documentation, std::vector<AttrSpec> attributes, TypeRule rule) {
-  return {std::move(name), std::move(documentation), {"x"}, std::move(attributes), rule, OpPattern::kInjective};
+Operator move(Operator op) {
+  op.inputs = {"x"};
+  op.pattern = OpPattern::kInjective;
+  return op;
 }
 
 }  // namespace
@@ -194,67 +195,113 @@ std::vector<Operator> arrange_operators() {
   const AttrSpec axes{"axes", AttrKind::kInts, std::nullopt, "the axes"};
   const AttrSpec block{"block", AttrKind::kInt, std::nullopt, "height and width of a block"};
   return {
-      continuous(
-          move("split", "A tuple of the parts of x along axis, with these sizes.",
-               {{"sizes", AttrKind::kInts, std::nullopt, "sizes of the parts, which sum to the size of the axis", true},
-                {"axis", AttrKind::kInt, int64_t{0}, "axis that is split"}},
-               split)),
-      continuous({"stack",
-                  "The arguments, of one type, along a new axis.",
-                  {"...x"},
-                  {{"axis", AttrKind::kInt, int64_t{0}, "index of the new axis"}},
-                  stack,
-                  OpPattern::kInjective}),
-      continuous(move("tile", "x, repeated along each dim.",
-                      {{"repeats", AttrKind::kInts, std::nullopt, "number of repetitions, one per dim", true}}, tile)),
-      continuous({"broadcast_to",
-                  "x with its dims of size 1 repeated to a shape; new dims are leading dims.",
-                  {"x"},
-                  {{"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's", true}},
-                  broadcast_to,
-                  OpPattern::kBroadcast}),
-      {"broadcast_dynamic",
-       "x broadcast with a shape that is computed at run time, the elements of `shape`: sizes are equal, or one of "
-       "them is "
-       "1.",
-       {"x", {"shape", {DType::kI64}}},
-       {},
-       broadcast_dynamic,
-       OpPattern::kOpaque,
-       depends_on_elements},
-      continuous(move("squeeze", "x without these axes of size 1.", {computable(axes)}, squeeze)),
-      continuous(
-          move("expand_dims", "x with new axes of size 1, counted in the result.", {computable(axes)}, expand_dims)),
-      continuous(move("reverse", "x with its elements along the axes in the opposite order.", {axes}, reverse)),
-      continuous({"reverse_sequence",
-                  "x with the first lengths[b] elements along time_axis in the opposite order, b being the index of "
-                  "batch_axis.",
-                  {"x", {"lengths", runtime::kIndices}},
-                  {{"batch_axis", AttrKind::kInt, int64_t{1}, "axis of the lengths"},
-                   {"time_axis", AttrKind::kInt, int64_t{0}, "axis that is reversed"}},
-                  reverse_sequence,
-                  OpPattern::kInjective,
-                  depends_on_elements},
-                 SampleArguments::lengths()),
-      continuous(padding("pad_edge", "x padded with its nearest edge elements.")),
-      continuous(padding("pad_reflect", "x padded with its mirror image; the edge elements are not repeated.")),
-      continuous(padding("pad_wrap", "x padded with the elements of its opposite end (circular padding).")),
-      continuous(move("triangle", "The triangle of each matrix in the last two dims, zeros elsewhere.",
-                      {{"upper", AttrKind::kInt, int64_t{1}, "1: the upper right, 0: the lower left"},
-                       {"diagonal", AttrKind::kInt, int64_t{0},
-                        "index of the bounding diagonal: 1 is right of the main diagonal", true}},
-                      triangle)),
-      continuous(
-          move("depth_to_space",
-               "x [N, C * block^2, H, W] with its channels rearranged into blocks: [N, C, H * block, W * block].",
-               {block,
-                {"order", AttrKind::kString, std::string("DCR"),
-                 "order of the channels: DCR, blocks first, or CRD, blocks last"}},
-               depth_to_space)),
-      continuous(move("space_to_depth",
-                      "x [N, C, H, W] with its blocks as channels: [N, block^2 * C, H / block, W / block].", {block},
-                      space_to_depth)),
-      continuous({"shape_of", "The sizes of x, a vector of i64.", {"x"}, {}, shape_of, OpPattern::kOpaque}),
+      move({.name = "split",
+            .documentation = "A tuple of the parts of x along axis, with these sizes.",
+            .attributes = {{"sizes", AttrKind::kInts, std::nullopt,
+                            "sizes of the parts, which sum to the size of the axis", true},
+                           {"axis", AttrKind::kInt, int64_t{0}, "axis that is split"}},
+            .rule = split,
+            .continuous = true}),
+      {.name = "stack",
+       .documentation = "The arguments, of one type, along a new axis.",
+       .inputs = {"...x"},
+       .attributes = {{"axis", AttrKind::kInt, int64_t{0}, "index of the new axis"}},
+       .rule = stack,
+       .pattern = OpPattern::kInjective,
+       .continuous = true,
+       .elements = Elements::kMoved},
+      move({.name = "tile",
+            .documentation = "x, repeated along each dim.",
+            .attributes = {{"repeats", AttrKind::kInts, std::nullopt, "number of repetitions, one per dim", true}},
+            .rule = tile,
+            .continuous = true,
+            .elements = Elements::kMoved}),
+      {.name = "broadcast_to",
+       .documentation = "x with its dims of size 1 repeated to a shape; new dims are leading dims.",
+       .inputs = {"x"},
+       .attributes = {in_result_type({"shape", AttrKind::kInts, std::nullopt, "the result's sizes; -1 keeps x's"})},
+       .rule = broadcast_to,
+       .pattern = OpPattern::kBroadcast,
+       .continuous = true,
+       .elements = Elements::kMoved},
+      {.name = "broadcast_dynamic",
+       .documentation =
+           "x broadcast with a shape that is computed at run time, the elements of `shape`: sizes are equal, or one of "
+           "them is "
+           "1.",
+       .inputs = {"x", {"shape", {DType::kI64}}},
+       .rule = broadcast_dynamic,
+       .may_fail = depends_on_elements,
+       .interpreted = "the sizes of its result depend on elements"},
+      move({.name = "squeeze",
+            .documentation = "x without these axes of size 1.",
+            .attributes = {computable(axes)},
+            .rule = squeeze,
+            .continuous = true,
+            .elements = Elements::kSame}),
+      move({.name = "expand_dims",
+            .documentation = "x with new axes of size 1, counted in the result.",
+            .attributes = {computable(axes)},
+            .rule = expand_dims,
+            .continuous = true,
+            .elements = Elements::kSame}),
+      move({.name = "reverse",
+            .documentation = "x with its elements along the axes in the opposite order.",
+            .attributes = {axes},
+            .rule = reverse,
+            .continuous = true,
+            .elements = Elements::kMoved}),
+      {.name = "reverse_sequence",
+       .documentation =
+           "x with the first lengths[b] elements along time_axis in the opposite order, b being the index of "
+           "batch_axis.",
+       .inputs = {"x", {"lengths", runtime::kIndices}},
+       .attributes = {{"batch_axis", AttrKind::kInt, int64_t{1}, "axis of the lengths"},
+                      {"time_axis", AttrKind::kInt, int64_t{0}, "axis that is reversed"}},
+       .rule = reverse_sequence,
+       .pattern = OpPattern::kInjective,
+       .may_fail = depends_on_elements,
+       .continuous = true,
+       .samples = SampleArguments::lengths()},
+      padding({.name = "pad_edge",
+               .documentation = "x padded with its nearest edge elements.",
+               .continuous = true,
+               .elements = Elements::kMoved}),
+      padding({.name = "pad_reflect",
+               .documentation = "x padded with its mirror image; the edge elements are not repeated.",
+               .continuous = true,
+               .elements = Elements::kMoved}),
+      padding({.name = "pad_wrap",
+               .documentation = "x padded with the elements of its opposite end (circular padding).",
+               .continuous = true,
+               .elements = Elements::kMoved}),
+      move({.name = "triangle",
+            .documentation = "The triangle of each matrix in the last two dims, zeros elsewhere.",
+            .attributes = {{"upper", AttrKind::kInt, int64_t{1}, "1: the upper right, 0: the lower left"},
+                           {"diagonal", AttrKind::kInt, int64_t{0},
+                            "index of the bounding diagonal: 1 is right of the main diagonal", true}},
+            .rule = triangle,
+            .continuous = true}),
+      move({.name = "depth_to_space",
+            .documentation =
+                "x [N, C * block^2, H, W] with its channels rearranged into blocks: [N, C, H * block, W * block].",
+            .attributes = {block,
+                           {"order", AttrKind::kString, std::string("DCR"),
+                            "order of the channels: DCR, blocks first, or CRD, blocks last"}},
+            .rule = depth_to_space,
+            .continuous = true,
+            .elements = Elements::kMoved}),
+      move({.name = "space_to_depth",
+            .documentation = "x [N, C, H, W] with its blocks as channels: [N, block^2 * C, H / block, W / block].",
+            .attributes = {block},
+            .rule = space_to_depth,
+            .continuous = true,
+            .elements = Elements::kMoved}),
+      {.name = "shape_of",
+       .documentation = "The sizes of x, a vector of i64.",
+       .inputs = {"x"},
+       .rule = shape_of,
+       .continuous = true},
   };
 }
 

@@ -5,7 +5,7 @@
 namespace tenon::compiler {
 namespace {
 
-using runtime::DTypes;
+using runtime::DTypes, runtime::ScalarOp;
 
 Expected<Type> arithmetic(const RuleInput& in) {
   TENON_TRY_ASSIGN(dims, broadcast(in, in.arg(0).dims, in.arg(1).dims));
@@ -17,70 +17,131 @@ Expected<Type> comparison(const RuleInput& in) {
   return in.context.tensor(std::move(*dims), DType::kBool);
 }
 
-Operator binary(std::string name, std::string documentation, DTypes dtypes = runtime::kNumericTypes,
-                TypeRule rule = arithmetic, MayFail may_fail = nullptr) {
-  return {std::move(name),
-          std::move(documentation),
-          {{"a", dtypes}, Input::same("b")},
-          {},
-          rule,
-          OpPattern::kBroadcast,
-          may_fail,
-          with_scalar};
+std::vector<Input> operands(DTypes dtypes) { return {{"a", dtypes}, Input::same("b")}; }
+
+Operator binary(Operator op) {
+  if (op.inputs.empty()) op.inputs = operands(runtime::kNumericTypes);
+  if (!op.rule) op.rule = arithmetic;
+  op.pattern = OpPattern::kBroadcast;
+  op.scheme = with_scalar;
+  return op;
 }
 // An operator that may fail for integers.
-Operator partial(std::string name, std::string documentation, MayFail may_fail,
-                 DTypes dtypes = runtime::kNumericTypes) {
-  return binary(std::move(name), std::move(documentation), dtypes, arithmetic, may_fail);
-}
 
 }  // namespace
 
 std::vector<Operator> binary_operators() {
   return {
-      continuous(binary("add", "a + b with broadcasting; integers wrap.")),
-      continuous(binary("subtract", "a - b with broadcasting; integers wrap.")),
-      continuous(binary("multiply", "a * b with broadcasting; integers wrap.")),
-      continuous(
-          partial("divide", "a / b with broadcasting; integers truncate, and their division by zero is an error.",
-                  may_divide_by_zero),
-          SampleArguments::divisor()),
-      sampled(partial("floor_divide", "floor(a / b) with broadcasting; the division of integers by zero is an error.",
-                      may_divide_by_zero),
-              SampleArguments::divisor()),
-      sampled(partial("remainder",
-                      "a - trunc(a / b) * b with broadcasting, the sign is a's; of integers by zero it is an error.",
-                      may_divide_by_zero),
-              SampleArguments::divisor()),
-      sampled(partial("modulo",
-                      "a - floor(a / b) * b with broadcasting, the sign is b's; of integers by zero it is an error.",
-                      may_divide_by_zero),
-              SampleArguments::divisor()),
-      sampled(partial("power",
-                      "a to the power of b with broadcasting; integers wrap, and their negative powers are an error.",
-                      may_have_negative),
-              SampleArguments::above_one()),
-      continuous(binary("maximum", "The larger of a and b with broadcasting; NaN where either is NaN.")),
-      continuous(binary("minimum", "The smaller of a and b with broadcasting; NaN where either is NaN.")),
-      binary("equal", "a = b with broadcasting; bool.", runtime::kAnyDType, comparison),
-      binary("not_equal", "a != b with broadcasting; bool.", runtime::kAnyDType, comparison),
-      binary("less", "a < b with broadcasting; bool.", runtime::kNumericTypes, comparison),
-      binary("less_equal", "a <= b with broadcasting; bool.", runtime::kNumericTypes, comparison),
-      binary("greater", "a > b with broadcasting; bool.", runtime::kNumericTypes, comparison),
-      binary("greater_equal", "a >= b with broadcasting; bool.", runtime::kNumericTypes, comparison),
-      binary("logical_and", "Whether both a and b are true, with broadcasting.", runtime::kBoolean),
-      binary("logical_or", "Whether a or b is true, with broadcasting.", runtime::kBoolean),
-      binary("logical_xor", "Whether one of a and b is true, with broadcasting.", runtime::kBoolean),
-      binary("bitwise_and", "The bits that a and b share, with broadcasting.", runtime::kIntegers),
-      binary("bitwise_or", "The bits of a or b, with broadcasting.", runtime::kIntegers),
-      binary("bitwise_xor", "The bits that a and b do not share, with broadcasting.", runtime::kIntegers),
-      sampled(partial("shift_left", "a shifted left by b >= 0 bits, filled with zeros; with broadcasting.",
-                      may_have_negative, runtime::kIntegers),
-              SampleArguments::shift()),
-      sampled(
-          partial("shift_right", "a shifted right by b >= 0 bits, filled with copies of the sign; with broadcasting.",
-                  may_have_negative, runtime::kIntegers),
-          SampleArguments::shift()),
+      binary({.name = "add",
+              .documentation = "a + b with broadcasting; integers wrap.",
+              .continuous = true,
+              .scalar = ScalarOp::kAdd}),
+      binary({.name = "subtract",
+              .documentation = "a - b with broadcasting; integers wrap.",
+              .continuous = true,
+              .scalar = ScalarOp::kSubtract}),
+      binary({.name = "multiply",
+              .documentation = "a * b with broadcasting; integers wrap.",
+              .continuous = true,
+              .scalar = ScalarOp::kMultiply}),
+      binary({.name = "divide",
+              .documentation = "a / b with broadcasting; integers truncate, and their division by zero is an error.",
+              .may_fail = may_divide_by_zero,
+              .continuous = true,
+              .samples = SampleArguments::divisor(),
+              .scalar = ScalarOp::kDivide}),
+      binary({.name = "floor_divide",
+              .documentation = "floor(a / b) with broadcasting; the division of integers by zero is an error.",
+              .may_fail = may_divide_by_zero,
+              .samples = SampleArguments::divisor(),
+              .scalar = ScalarOp::kFloorDivide}),
+      binary({.name = "remainder",
+              .documentation =
+                  "a - trunc(a / b) * b with broadcasting, the sign is a's; of integers by zero it is an error.",
+              .may_fail = may_divide_by_zero,
+              .samples = SampleArguments::divisor()}),
+      binary({.name = "modulo",
+              .documentation =
+                  "a - floor(a / b) * b with broadcasting, the sign is b's; of integers by zero it is an error.",
+              .may_fail = may_divide_by_zero,
+              .samples = SampleArguments::divisor()}),
+      binary({.name = "power",
+              .documentation =
+                  "a to the power of b with broadcasting; integers wrap, and their negative powers are an error.",
+              .may_fail = may_have_negative,
+              .samples = SampleArguments::above_one()}),
+      binary({.name = "maximum",
+              .documentation = "The larger of a and b with broadcasting; NaN where either is NaN.",
+              .continuous = true,
+              .scalar = ScalarOp::kMaximum}),
+      binary({.name = "minimum",
+              .documentation = "The smaller of a and b with broadcasting; NaN where either is NaN.",
+              .continuous = true,
+              .scalar = ScalarOp::kMinimum}),
+      binary({.name = "equal",
+              .documentation = "a = b with broadcasting; bool.",
+              .inputs = operands(runtime::kAnyDType),
+              .rule = comparison,
+              .scalar = ScalarOp::kEqual}),
+      binary({.name = "not_equal",
+              .documentation = "a != b with broadcasting; bool.",
+              .inputs = operands(runtime::kAnyDType),
+              .rule = comparison,
+              .scalar = ScalarOp::kNotEqual}),
+      binary({.name = "less",
+              .documentation = "a < b with broadcasting; bool.",
+              .inputs = operands(runtime::kNumericTypes),
+              .rule = comparison,
+              .scalar = ScalarOp::kLess}),
+      binary({.name = "less_equal",
+              .documentation = "a <= b with broadcasting; bool.",
+              .inputs = operands(runtime::kNumericTypes),
+              .rule = comparison,
+              .scalar = ScalarOp::kLessEqual}),
+      binary({.name = "greater",
+              .documentation = "a > b with broadcasting; bool.",
+              .inputs = operands(runtime::kNumericTypes),
+              .rule = comparison,
+              .scalar = ScalarOp::kGreater}),
+      binary({.name = "greater_equal",
+              .documentation = "a >= b with broadcasting; bool.",
+              .inputs = operands(runtime::kNumericTypes),
+              .rule = comparison,
+              .scalar = ScalarOp::kGreaterEqual}),
+      binary({.name = "logical_and",
+              .documentation = "Whether both a and b are true, with broadcasting.",
+              .inputs = operands(runtime::kBoolean),
+              .scalar = ScalarOp::kAnd}),
+      binary({.name = "logical_or",
+              .documentation = "Whether a or b is true, with broadcasting.",
+              .inputs = operands(runtime::kBoolean),
+              .scalar = ScalarOp::kOr}),
+      binary({.name = "logical_xor",
+              .documentation = "Whether one of a and b is true, with broadcasting.",
+              .inputs = operands(runtime::kBoolean),
+              .scalar = ScalarOp::kXor}),
+      binary({.name = "bitwise_and",
+              .documentation = "The bits that a and b share, with broadcasting.",
+              .inputs = operands(runtime::kIntegers),
+              .scalar = ScalarOp::kAnd}),
+      binary({.name = "bitwise_or",
+              .documentation = "The bits of a or b, with broadcasting.",
+              .inputs = operands(runtime::kIntegers),
+              .scalar = ScalarOp::kOr}),
+      binary({.name = "bitwise_xor",
+              .documentation = "The bits that a and b do not share, with broadcasting.",
+              .inputs = operands(runtime::kIntegers),
+              .scalar = ScalarOp::kXor}),
+      binary({.name = "shift_left",
+              .documentation = "a shifted left by b >= 0 bits, filled with zeros; with broadcasting.",
+              .inputs = operands(runtime::kIntegers),
+              .may_fail = may_have_negative,
+              .samples = SampleArguments::shift()}),
+      binary({.name = "shift_right",
+              .documentation = "a shifted right by b >= 0 bits, filled with copies of the sign; with broadcasting.",
+              .inputs = operands(runtime::kIntegers),
+              .may_fail = may_have_negative,
+              .samples = SampleArguments::shift()}),
   };
 }
 

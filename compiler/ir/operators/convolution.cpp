@@ -85,52 +85,61 @@ bool of_kernel(const SchemeInput& in) {
 }
 
 template <int rank>
-Operator conv(const std::string& shapes) {
-  return {fmt::format("conv{}d", rank),
-          "Cross-correlation of " + shapes + " i8 accumulates in wrapping i32; the padding has the value pad_value.",
-          {{"x", runtime::reference::kFactors}, Input::same("w")},
-          {strides_over(rank),
-           padding_over(rank),
-           dilation_over(rank),
-           {"groups", AttrKind::kInt, int64_t{1}, "number of groups of channels"},
-           {"pad_value", AttrKind::kInt, int64_t{0}, "value of the padding (a zero point)"}},
-          convolution<rank>,
-          OpPattern::kAnchor,
-          may_have_small_map,
-          of_kernel<rank>};
+Operator conv(Operator op) {
+  op.documentation = "Cross-correlation of " + op.documentation +
+                     " i8 accumulates in wrapping i32; the padding has the value pad_value.";
+  op.inputs = {{"x", runtime::reference::kFactors}, Input::same("w")};
+  op.attributes = {strides_over(rank),
+                   padding_over(rank),
+                   dilation_over(rank),
+                   {"groups", AttrKind::kInt, int64_t{1}, "number of groups of channels"},
+                   {"pad_value", AttrKind::kInt, int64_t{0}, "value of the padding (a zero point)"}};
+  op.rule = convolution<rank>;
+  op.pattern = OpPattern::kAnchor;
+  op.may_fail = may_have_small_map;
+  op.scheme = of_kernel<rank>;
+  op.samples = SampleArguments::images(rank);
+  op.continuous = true;
+  return op;
 }
 
 template <int rank>
-Operator conv_transpose(const std::string& shapes) {
-  return {fmt::format("conv{}d_transpose", rank),
-          "Each element of x adds the kernel, scaled by the element, to the result at the kernel's position: " + shapes,
-          {{"x", runtime::kReals}, Input::same("w")},
-          {strides_over(rank),
-           padding_over(rank),
-           dilation_over(rank),
-           {"output_padding", AttrKind::kInts, std::vector<int64_t>(rank, 0), "elements added at the end of each dim"},
-           {"groups", AttrKind::kInt, int64_t{1}, "number of groups of channels"}},
-          transposed<rank>,
-          OpPattern::kAnchor,
-          may_have_small_map,
-          of_kernel<rank>};
+Operator conv_transpose(Operator op) {
+  op.documentation =
+      "Each element of x adds the kernel, scaled by the element, to the result at the kernel's position: " +
+      op.documentation;
+  op.inputs = {{"x", runtime::kReals}, Input::same("w")};
+  op.attributes = {
+      strides_over(rank),
+      padding_over(rank),
+      dilation_over(rank),
+      {"output_padding", AttrKind::kInts, std::vector<int64_t>(rank, 0), "elements added at the end of each dim"},
+      {"groups", AttrKind::kInt, int64_t{1}, "number of groups of channels"}};
+  op.rule = transposed<rank>;
+  op.pattern = OpPattern::kAnchor;
+  op.may_fail = may_have_small_map;
+  op.scheme = of_kernel<rank>;
+  op.samples = SampleArguments::images(rank);
+  op.continuous = true;
+  return op;
 }
 
 }  // namespace
 
 std::vector<Operator> convolution_operators() {
   return {
-      continuous(conv<1>("x [N, C, W] with w [O, C / groups, kw]: [N, O, W']."), SampleArguments::images(1)),
-      continuous(conv<2>("x [N, C, H, W] with w [O, C / groups, kh, kw]: [N, O, H', W']."), SampleArguments::images(2)),
-      continuous(conv<3>("x [N, C, D, H, W] with w [O, C / groups, kd, kh, kw]: [N, O, D', H', W']."),
-                 SampleArguments::images(3)),
-      continuous(conv_transpose<1>("x [N, C, W], w [C, O / groups, kw]: [N, O, W'], W' = (W - 1) * stride + (kw - 1) * "
-                                   "dilation + 1 + output_padding - padding."),
-                 SampleArguments::images(1)),
-      continuous(conv_transpose<2>("x [N, C, H, W], w [C, O / groups, kh, kw]: [N, O, H', W']."),
-                 SampleArguments::images(2)),
-      continuous(conv_transpose<3>("x [N, C, D, H, W], w [C, O / groups, kd, kh, kw]: [N, O, D', H', W']."),
-                 SampleArguments::images(3)),
+      conv<1>({.name = "conv1d", .documentation = "x [N, C, W] with w [O, C / groups, kw]: [N, O, W']."}),
+      conv<2>({.name = "conv2d", .documentation = "x [N, C, H, W] with w [O, C / groups, kh, kw]: [N, O, H', W']."}),
+      conv<3>({.name = "conv3d",
+               .documentation = "x [N, C, D, H, W] with w [O, C / groups, kd, kh, kw]: [N, O, D', H', W']."}),
+      conv_transpose<1>({.name = "conv1d_transpose",
+                         .documentation =
+                             "x [N, C, W], w [C, O / groups, kw]: [N, O, W'], W' = (W - 1) * stride + (kw - 1) * "
+                             "dilation + 1 + output_padding - padding."}),
+      conv_transpose<2>(
+          {.name = "conv2d_transpose", .documentation = "x [N, C, H, W], w [C, O / groups, kh, kw]: [N, O, H', W']."}),
+      conv_transpose<3>({.name = "conv3d_transpose",
+                         .documentation = "x [N, C, D, H, W], w [C, O / groups, kd, kh, kw]: [N, O, D', H', W']."}),
   };
 }
 

@@ -61,36 +61,40 @@ Expected<Type> adaptive(const RuleInput& in) {
 AttrSpec power_attribute() { return {"p", AttrKind::kInt, int64_t{2}, "the exponent, 1 .. 64"}; }
 
 template <int rank>
-Operator windows(std::string_view name, std::string documentation, DTypes dtypes, std::vector<AttrSpec> more = {}) {
-  std::vector<AttrSpec> specs{{"kernel", AttrKind::kInts, std::nullopt, "size of the window, one per dim"},
-                              strides_over(rank),
-                              padding_over(rank),
-                              dilation_over(rank),
-                              {"ceil", AttrKind::kInt, int64_t{0}, "1: the last window may extend beyond the end"}};
-  specs.insert(specs.end(), more.begin(), more.end());
+Operator windows(Operator op, std::string_view what) {
   static constexpr std::string_view kShapes[] = {"[N, C, W].", "[N, C, H, W].", "[N, C, D, H, W]."};
-  return {fmt::format("{}{}d", name, rank),
-          fmt::format("{} over windows of x {}", documentation, kShapes[rank - 1]),
-          {{"x", dtypes}},
-          std::move(specs),
-          pool<rank>,
-          OpPattern::kReduction,
-          may_have_small_map};
+  op.documentation = fmt::format("{} over windows of x {}", what, kShapes[rank - 1]);
+  const AttrSpec specs[] = {{"kernel", AttrKind::kInts, std::nullopt, "size of the window, one per dim"},
+                            strides_over(rank),
+                            padding_over(rank),
+                            dilation_over(rank),
+                            {"ceil", AttrKind::kInt, int64_t{0}, "1: the last window may extend beyond the end"}};
+  op.attributes.insert(op.attributes.begin(), std::begin(specs), std::end(specs));
+  if (op.inputs.empty()) op.inputs = {{"x", kReals}};
+  op.rule = pool<rank>;
+  op.pattern = OpPattern::kReduction;
+  op.may_fail = may_have_small_map;
+  op.samples = SampleArguments::images(rank);
+  return op;
 }
 
 template <int rank>
-Operator max_pool() {
-  return windows<rank>("max_pool", "Maximum, without the padding,", kNumericTypes);
+Operator max_pool(Operator op) {
+  op.inputs = {{"x", kNumericTypes}};
+  op.continuous = true;
+  op.elements = Elements::kSelected;
+  return windows<rank>(std::move(op), "Maximum, without the padding,");
 }
 template <int rank>
-Operator avg_pool() {
-  return windows<rank>(
-      "avg_pool", "Average", kReals,
-      {{"count_include_pad", AttrKind::kInt, int64_t{0}, "1: padding counts as zeros in the average"}});
+Operator avg_pool(Operator op) {
+  op.attributes = {{"count_include_pad", AttrKind::kInt, int64_t{0}, "1: padding counts as zeros in the average"}};
+  op.continuous = true;
+  return windows<rank>(std::move(op), "Average");
 }
 template <int rank>
-Operator lp_pool() {
-  return windows<rank>("lp_pool", "p-th root of the sum of |x|^p", kReals, {power_attribute()});
+Operator lp_pool(Operator op) {
+  op.attributes = {power_attribute()};
+  return windows<rank>(std::move(op), "p-th root of the sum of |x|^p");
 }
 
 }  // namespace
@@ -98,61 +102,65 @@ Operator lp_pool() {
 std::vector<Operator> pool_operators() {
   const AttrSpec size{"size", AttrKind::kInts, std::nullopt, "size of each spatial dim of the result"};
   return {
-      continuous(max_pool<1>(), SampleArguments::images(1)),
-      continuous(max_pool<2>(), SampleArguments::images(2)),
-      continuous(max_pool<3>(), SampleArguments::images(3)),
-      continuous(avg_pool<1>(), SampleArguments::images(1)),
-      continuous(avg_pool<2>(), SampleArguments::images(2)),
-      continuous(avg_pool<3>(), SampleArguments::images(3)),
-      sampled(lp_pool<1>(), SampleArguments::images(1)),
-      sampled(lp_pool<2>(), SampleArguments::images(2)),
-      sampled(lp_pool<3>(), SampleArguments::images(3)),
-      continuous({"global_avg_pool",
-                  "Average of each map of x [N, C, ...]: [N, C, 1, ...].",
-                  {{"x", kReals}},
-                  {},
-                  global,
-                  OpPattern::kReduction},
-                 SampleArguments::images(2)),
-      continuous({"global_max_pool",
-                  "Maximum of each map of x [N, C, ...]: [N, C, 1, ...].",
-                  {{"x", kNumericTypes}},
-                  {},
-                  global,
-                  OpPattern::kReduction},
-                 SampleArguments::images(2)),
-      sampled({"global_lp_pool",
-               "p-th root of the sum of |x|^p of each map of x [N, C, ...]: [N, C, 1, ...].",
-               {{"x", kReals}},
-               {power_attribute()},
-               global,
-               OpPattern::kReduction},
-              SampleArguments::images(2)),
-      sampled({"global_sum_pool",
-               "Sum of each map of x [N, C, H, W], i8 accumulated in wrapping i32: [N, C, 1, 1].",
-               {{"x", {DType::kI8}}},
-               {},
-               global_sum_pool,
-               OpPattern::kReduction,
-               may_have_small_map},
-              SampleArguments::images(2)),
-      continuous({"adaptive_avg_pool",
-                  "Averages of x [N, C, ...] over n windows per dim, where window i of a dim of size s extends from "
-                  "floor(i * s / n) to ceil((i + 1) * s / n).",
-                  {{"x", kReals}},
-                  {size},
-                  adaptive,
-                  OpPattern::kReduction,
-                  may_have_small_map},
-                 SampleArguments::images(2)),
-      continuous({"adaptive_max_pool",
-                  "Maxima of x [N, C, ...] over the windows of adaptive_avg_pool.",
-                  {{"x", kNumericTypes}},
-                  {size},
-                  adaptive,
-                  OpPattern::kReduction,
-                  may_have_small_map},
-                 SampleArguments::images(2)),
+      max_pool<1>({.name = "max_pool1d"}),
+      max_pool<2>({.name = "max_pool2d"}),
+      max_pool<3>({.name = "max_pool3d"}),
+      avg_pool<1>({.name = "avg_pool1d"}),
+      avg_pool<2>({.name = "avg_pool2d"}),
+      avg_pool<3>({.name = "avg_pool3d"}),
+      lp_pool<1>({.name = "lp_pool1d"}),
+      lp_pool<2>({.name = "lp_pool2d"}),
+      lp_pool<3>({.name = "lp_pool3d"}),
+      {.name = "global_avg_pool",
+       .documentation = "Average of each map of x [N, C, ...]: [N, C, 1, ...].",
+       .inputs = {{"x", kReals}},
+       .rule = global,
+       .pattern = OpPattern::kReduction,
+       .continuous = true,
+       .samples = SampleArguments::images(2)},
+      {.name = "global_max_pool",
+       .documentation = "Maximum of each map of x [N, C, ...]: [N, C, 1, ...].",
+       .inputs = {{"x", kNumericTypes}},
+       .rule = global,
+       .pattern = OpPattern::kReduction,
+       .continuous = true,
+       .samples = SampleArguments::images(2),
+       .elements = Elements::kSelected},
+      {.name = "global_lp_pool",
+       .documentation = "p-th root of the sum of |x|^p of each map of x [N, C, ...]: [N, C, 1, ...].",
+       .inputs = {{"x", kReals}},
+       .attributes = {power_attribute()},
+       .rule = global,
+       .pattern = OpPattern::kReduction,
+       .samples = SampleArguments::images(2)},
+      {.name = "global_sum_pool",
+       .documentation = "Sum of each map of x [N, C, H, W], i8 accumulated in wrapping i32: [N, C, 1, 1].",
+       .inputs = {{"x", {DType::kI8}}},
+       .rule = global_sum_pool,
+       .pattern = OpPattern::kReduction,
+       .may_fail = may_have_small_map,
+       .samples = SampleArguments::images(2)},
+      {.name = "adaptive_avg_pool",
+       .documentation =
+           "Averages of x [N, C, ...] over n windows per dim, where window i of a dim of size s extends from "
+           "floor(i * s / n) to ceil((i + 1) * s / n).",
+       .inputs = {{"x", kReals}},
+       .attributes = {size},
+       .rule = adaptive,
+       .pattern = OpPattern::kReduction,
+       .may_fail = may_have_small_map,
+       .continuous = true,
+       .samples = SampleArguments::images(2)},
+      {.name = "adaptive_max_pool",
+       .documentation = "Maxima of x [N, C, ...] over the windows of adaptive_avg_pool.",
+       .inputs = {{"x", kNumericTypes}},
+       .attributes = {size},
+       .rule = adaptive,
+       .pattern = OpPattern::kReduction,
+       .may_fail = may_have_small_map,
+       .continuous = true,
+       .samples = SampleArguments::images(2),
+       .elements = Elements::kSelected},
   };
 }
 

@@ -44,34 +44,34 @@ Expected<Type> recurrent(const RuleInput& in) {
 }
 
 template <int gates, bool ragged>
-Operator layer(std::string name, std::string documentation) {
+Operator layer(Operator op) {
   constexpr bool kCell = gates == 4;
-  const Input x{"x", runtime::kReals};
-  std::vector<Input> inputs{x, Input::same("w"), Input::same("r"), Input::same("b"), Input::same("h")};
-  if (kCell) inputs.push_back(Input::same("c"));
-  if (ragged) inputs.push_back({"lengths", {DType::kI64}});
-  std::vector<AttrSpec> attributes{
-      {"direction", AttrKind::kString, std::string("forward"), "forward, reverse or bidirectional"}};
+  op.inputs = {{"x", runtime::kReals}, Input::same("w"), Input::same("r"), Input::same("b"), Input::same("h")};
+  if (kCell) op.inputs.push_back(Input::same("c"));
+  if (ragged) op.inputs.push_back({"lengths", {DType::kI64}});
+  op.attributes = {{"direction", AttrKind::kString, std::string("forward"), "forward, reverse or bidirectional"}};
   if (gates == 3) {
-    attributes.push_back(
+    op.attributes.push_back(
         {"reset_after", AttrKind::kInt, int64_t{0}, "1: the reset gate is applied after the product with r"});
   }
-  attributes.insert(attributes.end(),
-                    {{"activations", AttrKind::kString, std::string(),
-                      "functions of the gates of each direction, as \"" +
-                          std::string(gates == 1   ? "relu"
-                                      : gates == 3 ? "hard_sigmoid,relu"
-                                                   : "hard_sigmoid,relu,tanh") +
-                          "\"; empty: " +
-                          (gates == 1   ? "tanh"
-                           : gates == 3 ? "sigmoid,tanh"
-                                        : "sigmoid,tanh,tanh")},
-                     {"alpha", AttrKind::kFloats, std::vector<double>(), "parameters of the activations that have one"},
-                     {"beta", AttrKind::kFloats, std::vector<double>(), "parameters of the activations that have one"},
-                     {"clip", AttrKind::kFloat, 0.0, "bound of the arguments of the gates' functions; 0: none"}});
+  op.attributes.insert(
+      op.attributes.end(),
+      {{"activations", AttrKind::kString, std::string(),
+        "functions of the gates of each direction, as \"" +
+            std::string(gates == 1   ? "relu"
+                        : gates == 3 ? "hard_sigmoid,relu"
+                                     : "hard_sigmoid,relu,tanh") +
+            "\"; empty: " +
+            (gates == 1   ? "tanh"
+             : gates == 3 ? "sigmoid,tanh"
+                          : "sigmoid,tanh,tanh")},
+       {"alpha", AttrKind::kFloats, std::vector<double>(), "parameters of the activations that have one"},
+       {"beta", AttrKind::kFloats, std::vector<double>(), "parameters of the activations that have one"},
+       {"clip", AttrKind::kFloat, 0.0, "bound of the arguments of the gates' functions; 0: none"}});
   if (kCell)
-    attributes.push_back({"input_forget", AttrKind::kInt, int64_t{0}, "1: the forget gate is 1 minus the input gate"});
-  documentation += fmt::format(
+    op.attributes.push_back(
+        {"input_forget", AttrKind::kInt, int64_t{0}, "1: the forget gate is 1 minus the input gate"});
+  op.documentation += fmt::format(
       " x [T, N, I], w [D, {0}H, I], r [D, {0}H, H], b [D, {1}H] (of w, then of r), initial state h{2} [D, N, H]: all "
       "states [T, D, N, H] and the last{3} [D, N, H].{4}{5}",
       gates == 1 ? "" : std::to_string(gates), 2 * gates, kCell ? " and c" : "", kCell ? " h and c" : "",
@@ -80,25 +80,22 @@ Operator layer(std::string name, std::string documentation) {
           ? " Sequence n ends before step lengths[n]: later steps are not part of it, their states are 0, and the last "
             "state is the state at the end of the sequence."
           : "");
-  return {std::move(name),       std::move(documentation),        std::move(inputs),
-          std::move(attributes), recurrent<gates, kCell, ragged>, OpPattern::kOpaque};
+  op.rule = recurrent<gates, kCell, ragged>;
+  op.continuous = true;
+  op.samples = SampleArguments::recurrent(gates);
+  return op;
 }
 
 }  // namespace
 
 std::vector<Operator> recurrent_operators() {
   return {
-      continuous(layer<1, false>("rnn", "A recurrent layer, h = tanh(w x + r h + b)."), SampleArguments::recurrent(1)),
-      continuous(layer<3, false>("gru", "Gated recurrent units, gates update, reset, hidden."),
-                 SampleArguments::recurrent(3)),
-      continuous(layer<4, false>("lstm", "Long short-term memory, gates input, output, forget, cell."),
-                 SampleArguments::recurrent(4)),
-      continuous(layer<1, true>("rnn_ragged", "rnn of sequences that end at different steps."),
-                 SampleArguments::recurrent(1)),
-      continuous(layer<3, true>("gru_ragged", "gru of sequences that end at different steps."),
-                 SampleArguments::recurrent(3)),
-      continuous(layer<4, true>("lstm_ragged", "lstm of sequences that end at different steps."),
-                 SampleArguments::recurrent(4)),
+      layer<1, false>({.name = "rnn", .documentation = "A recurrent layer, h = tanh(w x + r h + b)."}),
+      layer<3, false>({.name = "gru", .documentation = "Gated recurrent units, gates update, reset, hidden."}),
+      layer<4, false>({.name = "lstm", .documentation = "Long short-term memory, gates input, output, forget, cell."}),
+      layer<1, true>({.name = "rnn_ragged", .documentation = "rnn of sequences that end at different steps."}),
+      layer<3, true>({.name = "gru_ragged", .documentation = "gru of sequences that end at different steps."}),
+      layer<4, true>({.name = "lstm_ragged", .documentation = "lstm of sequences that end at different steps."}),
   };
 }
 

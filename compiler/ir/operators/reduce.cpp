@@ -50,72 +50,94 @@ Expected<Type> cumulate(const RuleInput& in) {
 
 AttrSpec keep_attribute() { return {"keep", AttrKind::kInt, int64_t{0}, "1: the axes are kept with size 1"}; }
 
-Operator reduction(std::string name, std::string documentation, DTypes dtypes = kReals) {
-  return {std::move(name),
-          std::move(documentation),
-          {{"x", dtypes}},
-          {{"axes", AttrKind::kInts, std::vector<int64_t>{}, "axes to reduce; none: all", true}, keep_attribute()},
-          reduce,
-          OpPattern::kReduction};
+Operator reduction(Operator op) {
+  if (op.inputs.empty()) op.inputs = {{"x", kReals}};
+  op.attributes = {{"axes", AttrKind::kInts, std::vector<int64_t>{}, "axes to reduce; none: all", true},
+                   keep_attribute()};
+  op.rule = reduce;
+  op.pattern = OpPattern::kReduction;
+  return op;
 }
 
-Operator best(std::string name, std::string documentation) {
-  return {std::move(name),
-          std::move(documentation),
-          {{"x", kNumericTypes}},
-          {{"axis", AttrKind::kInt, std::nullopt, "axis of the search"},
-           keep_attribute(),
-           {"select_last", AttrKind::kInt, int64_t{0}, "1: the last of several equal elements, not the first"}},
-          index_of_best,
-          OpPattern::kReduction,
-          may_be_small};
+Operator best(Operator op) {
+  op.inputs = {{"x", kNumericTypes}};
+  op.attributes = {{"axis", AttrKind::kInt, std::nullopt, "axis of the search"},
+                   keep_attribute(),
+                   {"select_last", AttrKind::kInt, int64_t{0}, "1: the last of several equal elements, not the first"}};
+  op.rule = index_of_best;
+  op.pattern = OpPattern::kReduction;
+  op.may_fail = may_be_small;
+  return op;
 }
 
-Operator softmax(std::string name, std::string documentation) {
-  return {std::move(name), std::move(documentation),
-          {{"x", kReals}}, {{"axis", AttrKind::kInt, int64_t{-1}, "axis that sums to 1"}},
-          along_axis,      OpPattern::kOpaque,
-          nullptr,         as_first};
+Operator softmax(Operator op) {
+  op.inputs = {{"x", kReals}};
+  op.attributes = {{"axis", AttrKind::kInt, int64_t{-1}, "axis that sums to 1"}};
+  op.rule = along_axis;
+  op.scheme = as_first;
+  return op;
 }
 
-Operator cumulation(std::string name, std::string documentation) {
-  return {std::move(name),
-          std::move(documentation),
-          {{"x", kNumericTypes}},
-          {{"axis", AttrKind::kInt, std::nullopt, "axis of the accumulation", true},
-           {"exclusive", AttrKind::kInt, int64_t{0}, "1: without the element itself"},
-           {"reverse", AttrKind::kInt, int64_t{0}, "1: from the end"}},
-          cumulate,
-          OpPattern::kOpaque};
+Operator cumulation(Operator op) {
+  op.inputs = {{"x", kNumericTypes}};
+  op.attributes = {{"axis", AttrKind::kInt, std::nullopt, "axis of the accumulation", true},
+                   {"exclusive", AttrKind::kInt, int64_t{0}, "1: without the element itself"},
+                   {"reverse", AttrKind::kInt, int64_t{0}, "1: from the end"}};
+  op.rule = cumulate;
+  return op;
 }
 
 }  // namespace
 
 std::vector<Operator> reduce_operators() {
   return {
-      continuous(reduction("sum", "Sum of x over the axes; integers wrap.", kNumericTypes)),
-      continuous(reduction("mean", "Mean of x over the axes; NaN where they have no element.")),
-      reduction("prod", "Product of x over the axes; integers wrap.", kNumericTypes),
-      continuous(reduction(
-          "max", "Maximum of x over the axes; the dtype's lowest value for no element, NaN where an element is NaN.",
-          kNumericTypes)),
-      continuous(reduction(
-          "min", "Minimum of x over the axes; the dtype's highest value for no element, NaN where an element is NaN.",
-          kNumericTypes)),
-      reduction("all", "Whether all elements of x over the axes are true.", runtime::kBoolean),
-      reduction("any", "Whether any element of x over the axes is true.", runtime::kBoolean),
-      continuous(reduction("sum_square", "Sum of x^2 over the axes; integers wrap.", kNumericTypes)),
-      continuous(reduction("norm_l1", "Sum of |x| over the axes.")),
-      reduction("norm_l2", "Square root of the sum of x^2 over the axes."),
-      sampled(reduction("log_sum", "Logarithm of the sum of x over the axes."), SampleArguments::above_zero()),
-      continuous(reduction("log_sum_exp", "Logarithm of the sum of exp(x) over the axes, without overflow.")),
-      best("arg_max", "Index of the maximum along axis, i64."),
-      best("arg_min", "Index of the minimum along axis, i64."),
-      continuous(softmax("softmax", "exp(x - max) / sum(exp(x - max)) along axis.")),
-      continuous(softmax("log_softmax", "Logarithm of softmax(x), along axis.")),
-      softmax("hardmax", "1 at the first maximum along axis, else 0."),
-      continuous(cumulation("cumsum", "Prefix sums along axis; integers wrap.")),
-      cumulation("cumprod", "Prefix products along axis; integers wrap."),
+      reduction({.name = "sum",
+                 .documentation = "Sum of x over the axes; integers wrap.",
+                 .inputs = {{"x", kNumericTypes}},
+                 .continuous = true}),
+      reduction({.name = "mean",
+                 .documentation = "Mean of x over the axes; NaN where they have no element.",
+                 .continuous = true}),
+      reduction({.name = "prod",
+                 .documentation = "Product of x over the axes; integers wrap.",
+                 .inputs = {{"x", kNumericTypes}}}),
+      reduction(
+          {.name = "max",
+           .documentation =
+               "Maximum of x over the axes; the dtype's lowest value for no element, NaN where an element is NaN.",
+           .inputs = {{"x", kNumericTypes}},
+           .continuous = true}),
+      reduction(
+          {.name = "min",
+           .documentation =
+               "Minimum of x over the axes; the dtype's highest value for no element, NaN where an element is NaN.",
+           .inputs = {{"x", kNumericTypes}},
+           .continuous = true}),
+      reduction({.name = "all",
+                 .documentation = "Whether all elements of x over the axes are true.",
+                 .inputs = {{"x", runtime::kBoolean}}}),
+      reduction({.name = "any",
+                 .documentation = "Whether any element of x over the axes is true.",
+                 .inputs = {{"x", runtime::kBoolean}}}),
+      reduction({.name = "sum_square",
+                 .documentation = "Sum of x^2 over the axes; integers wrap.",
+                 .inputs = {{"x", kNumericTypes}},
+                 .continuous = true}),
+      reduction({.name = "norm_l1", .documentation = "Sum of |x| over the axes.", .continuous = true}),
+      reduction({.name = "norm_l2", .documentation = "Square root of the sum of x^2 over the axes."}),
+      reduction({.name = "log_sum",
+                 .documentation = "Logarithm of the sum of x over the axes.",
+                 .samples = SampleArguments::above_zero()}),
+      reduction({.name = "log_sum_exp",
+                 .documentation = "Logarithm of the sum of exp(x) over the axes, without overflow.",
+                 .continuous = true}),
+      best({.name = "arg_max", .documentation = "Index of the maximum along axis, i64."}),
+      best({.name = "arg_min", .documentation = "Index of the minimum along axis, i64."}),
+      softmax({.name = "softmax", .documentation = "exp(x - max) / sum(exp(x - max)) along axis.", .continuous = true}),
+      softmax({.name = "log_softmax", .documentation = "Logarithm of softmax(x), along axis.", .continuous = true}),
+      softmax({.name = "hardmax", .documentation = "1 at the first maximum along axis, else 0."}),
+      cumulation({.name = "cumsum", .documentation = "Prefix sums along axis; integers wrap.", .continuous = true}),
+      cumulation({.name = "cumprod", .documentation = "Prefix products along axis; integers wrap."}),
   };
 }
 

@@ -50,6 +50,11 @@ inline AttrSpec computable(AttrSpec spec) {
   spec.computable = true;
   return spec;
 }
+// A computable attribute whose value the sizes of the result tell.
+inline AttrSpec in_result_type(AttrSpec spec) {
+  spec.computable = spec.in_type = true;
+  return spec;
+}
 // A tensor of this rank whose sizes are all unknown.
 Type unknown_sizes(const RuleInput& in, int64_t rank, DType dtype);
 Status check_string(const RuleInput& in, std::string_view attr, std::span<const std::string_view> allowed);
@@ -84,17 +89,6 @@ bool with_scalar(const SchemeInput& in);
 bool alike(const SchemeInput& in);
 // A tensor type of this rank with unknown sizes.
 Type of_rank(const SchemeInput& in, size_t rank, DType dtype);
-
-// The record with `continuous` set, and with sample arguments.
-inline Operator continuous(Operator op, SampleArguments samples = {}) {
-  op.continuous = true;
-  op.samples = samples;
-  return op;
-}
-inline Operator sampled(Operator op, SampleArguments samples) {
-  op.samples = samples;
-  return op;
-}
 
 // The number of sliding windows over `extent` with padding; an error where no window fits.
 struct Window {

@@ -1,0 +1,51 @@
+// Gradient rules: how the adjoint of an operator's result becomes the adjoints of its arguments (reverse mode). The
+// rules are rows of gradients.cpp; an operator without a row has no derivative.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/operator.h"
+#include "compiler/ir/term.h"
+
+namespace tenon::compiler {
+
+// The application that a rule differentiates, and the adjoints that it makes. What a rule reads of the arguments and of
+// the result is what a forward pass saves.
+class GradientBuilder : public Formula {
+ public:
+  // Appends to the builder. `result` is the value of the application, and `cotangent` its adjoint, of the same type.
+  // `wanted`: the arguments whose adjoints are computed.
+  GradientBuilder(Builder& builder, const Apply& apply, Atom result, Atom cotangent, std::vector<bool> wanted)
+      : Formula(builder),
+        apply_(apply),
+        result_(result),
+        cotangent_(cotangent),
+        wanted_(std::move(wanted)),
+        adjoints_(apply.args.size()) {}
+
+  const Attrs& attrs() const { return apply_.attrs; }
+  size_t num_args() const { return apply_.args.size(); }
+  Term arg(size_t i) { return {*this, apply_.args[i]}; }
+  Term result() { return {*this, result_}; }
+  Term cotangent() { return {*this, cotangent_}; }
+  bool wants(size_t i) const { return wanted_[i]; }
+
+  // Adds a term to the adjoint of argument i, which must be wanted. A term of the shape to which the argument was
+  // broadcast is summed to the argument's shape.
+  void add(size_t i, const Term& term);
+
+  // The adjoint of argument i; nothing where it is zero or was not wanted.
+  const std::optional<Term>& adjoint(size_t i) const { return adjoints_[i]; }
+
+ private:
+  const Apply& apply_;
+  Atom result_, cotangent_;
+  std::vector<bool> wanted_;
+  std::vector<std::optional<Term>> adjoints_;
+};
+
+// The rule of a built-in operator; nullptr where it has none.
+GradientRule find_gradient(OperatorId op);
+
+}  // namespace tenon::compiler
