@@ -105,7 +105,7 @@ struct BenchGpu {
     size_t launches = 0, operators = 0;
     for (const runtime::NativeCode& code : compiled.executable.natives)
       for (const runtime::NativeKernel& kernel : code.kernels) launches += kernel.launches.size();
-    for (const compiler::Placement& placement : compiled.placements) operators += placement.target == "cuda" ? 1 : 0;
+    for (const compiler::Placement& placement : compiled.placements) operators += placement.target.empty() ? 0 : 1;
     const double on_gpu = median(found.seconds), on_cpu = alone ? 0 : median(expected.seconds);
     if (json) {
       Json out;

@@ -14,6 +14,7 @@
 #include "compiler/cli/pass_options.h"
 #include "compiler/cli/progress.h"
 #include "compiler/frontend/onnx.h"
+#include "compiler/targets/targets.h"
 #include "compiler/tune/records.h"
 #include "runtime/native/functions.h"
 #include "runtime/native/native.h"
@@ -29,6 +30,19 @@ Status check_host_level(const std::string& level) {
   return error(fmt::format("this processor has no level '{}'", level), {},
                fmt::format("it has {}", fmt::join(levels, ", ")), Fault::kUsage);
 }
+
+namespace {
+
+// "dnnl (oneDNN; f32)" for each target, for the help.
+std::vector<std::string> described_targets() {
+  std::vector<std::string> texts;
+  for (const compiler::TargetRecord& record : compiler::target_records())
+    texts.push_back(fmt::format("{} ({}{})", record.name, record.documentation,
+                                record.of_configuration ? "; the first if it is not named" : ""));
+  return texts;
+}
+
+}  // namespace
 
 void ModelOptions::declare(Options& options, Records kind) {
   options.argument(model, "MODEL", "the model: .onnx, .tn or .tnb");
@@ -68,10 +82,9 @@ void ModelOptions::declare(Options& options, Records kind) {
       fallback, "--fallback", {"interpreter", "none"},
       "what computes an operator that has no native kernel: the interpreter's kernel, and a line says so; or "
       "nothing, so that it is an error");
-  options.option(
-      targets, "--targets", "NAME,...",
-      "who computes an operator: the first that supports it, of accel (which is the first if it is not named), "
-      "dnnl (oneDNN; f32), cuda (a GPU of NVIDIA), cuda:emulated (its kernels, compiled for the CPU), cpu (the last)");
+  options.option(targets, "--targets", "NAME,...",
+                 fmt::format("who computes an operator: the first that supports it, of {}, cpu (the last)",
+                             fmt::join(described_targets(), ", ")));
   options.option(inexact, "--inexact", "TYPES",
                  "factors whose products a GPU's tensor cores may add in any order, with a bounded error: f16, bf16, "
                  "and tf32, for f32 rounded to 11 bits; as f16,bf16");
@@ -220,22 +233,24 @@ namespace {
 
 // The names of --targets. The CPU supports every operator: it may be named as the last, and is not in the result.
 Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bool has_accelerator) {
-  std::vector<std::string> targets = split(options.targets), known = compiler::target_names();
-  known.insert(known.begin(), std::string(compiler::kAcceleratorName));
-  known.emplace_back("cpu");
+  std::vector<std::string> targets = split(options.targets);
   std::set<std::string_view> seen;
   for (const std::string& name : targets) {
-    if (std::ranges::find(known, name) == known.end())
+    const compiler::TargetRecord* record = compiler::find_target(name);
+    if (!record && name != "cpu")
       return error(fmt::format("--targets: there is no target '{}'", name), {},
-                   fmt::format("the targets are {}", fmt::join(known, ", ")), Fault::kUsage);
+                   fmt::format("the targets are {}, cpu", fmt::join(compiler::target_names(), ", ")), Fault::kUsage);
     if (!seen.insert(name).second) return error(fmt::format("--targets names '{}' twice", name), {}, {}, Fault::kUsage);
-    if (name == compiler::kAcceleratorName && !has_accelerator)
-      return error("--targets accel requires an accelerator", {}, "--config or --device select it", Fault::kUsage);
-    if (name.starts_with("cuda") && options.kernels != "native")
+    if (!record) continue;
+    if (record->of_configuration && !has_accelerator)
+      return error(fmt::format("--targets {} requires an accelerator", name), {}, "--config or --device select it",
+                   Fault::kUsage);
+    if (record->native && options.kernels != "native")
       return error(fmt::format("--targets {} requires native kernels, and --kernels reference makes none", name), {},
                    "omit one of the two", Fault::kUsage);
-    if (name.starts_with("cuda") && seen.contains(name == "cuda" ? "cuda:emulated" : "cuda"))
-      return error("--targets names both cuda and cuda:emulated", {}, "omit one of the two", Fault::kUsage);
+    if (seen.contains(record->excludes))
+      return error(fmt::format("--targets names both {} and {}", record->excludes, name), {}, "omit one of the two",
+                   Fault::kUsage);
   }
   if (!seen.contains("cpu")) return targets;
   if (targets.back() != "cpu")

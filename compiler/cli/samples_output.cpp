@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler/targets/targets.h"
+
 namespace tenon::cli {
 
 void SamplesOutput::operators(const std::string& name, const std::string& placements) const {
@@ -12,7 +14,10 @@ void SamplesOutput::operators(const std::string& name, const std::string& placem
 
 void SamplesOutput::work(const std::map<std::string, int64_t>& macs) {
   int64_t all = 0, accelerator = 0;
-  for (const auto& [target, count] : macs) all += count, accelerator += target == "accel" ? count : 0;
+  for (const auto& [target, count] : macs) {
+    const compiler::TargetRecord* record = compiler::find_target(target);
+    all += count, accelerator += record && record->of_configuration ? count : 0;
+  }
   const double percent = all ? 100.0 * static_cast<double>(accelerator) / static_cast<double>(all) : 0;
   rows_.emplace_back("MACs", fmt::format("{}, {:.1f} % on the accelerator", all, percent));
   if (json_) result_.field("macs", all).field("accelerator_macs", accelerator);

@@ -69,6 +69,9 @@ struct Target {
   std::string name;
   std::string documentation;
   std::vector<TargetPattern> patterns;
+  // Whether its patterns are of integer layers: a float model with samples is quantized in canonical layers, and the
+  // requantizations of a model that comes quantized become integer ones.
+  bool integer_layers = false;
   // Returns an error that says why the code generator does not support this region (before layouts are added at its
   // boundary). Regions grow only while it succeeds; a single composite must fit. May be empty: all regions are
   // supported.

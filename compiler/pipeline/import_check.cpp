@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-#include "compiler/backends/accel/target.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/partition/partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/passes.h"
 #include "compiler/quantize/qdq.h"
 #include "compiler/quantize/quantize.h"
+#include "compiler/targets/targets.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -57,13 +57,12 @@ Expected<ImportCheck> check_import(const std::filesystem::path& path, const std:
   const Symbol entry = context.symbol("main");
   TENON_TRY_ASSIGN(module, run_passes(context, std::move(*check.nodes.module), standard_passes()));
   check.nodes.module.reset();  // its names and types end with the context
-  std::vector<Target> targets;
-  if (accelerator) {
+  TENON_TRY_ASSIGN(targets, make_targets({}, {.accelerator = accelerator}));
+  if (std::ranges::any_of(*targets, &Target::integer_layers)) {
     TENON_TRY_ASSIGN(layers, with_integer_layers(context, std::move(*module), entry, check));
     *module = std::move(*layers);
-    targets.push_back(accel::make_target(*accelerator));
   }
-  TENON_TRY_ASSIGN(placements, partition(context, *module, entry, targets));
+  TENON_TRY_ASSIGN(placements, partition(context, *module, entry, *targets));
   for (const Placement& placement : *placements) count(check, context, *module, placement);
   return check;
 }

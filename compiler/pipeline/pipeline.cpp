@@ -9,9 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "compiler/backends/accel/target.h"
-#include "compiler/backends/cuda/target.h"
-#include "compiler/backends/dnnl/target.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
@@ -20,18 +17,11 @@
 #include "compiler/pipeline/native_runner.h"
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/qdq.h"
+#include "compiler/targets/targets.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
-
-struct TargetRecord {
-  std::string_view name;
-  Target (*make)(const cuda::Options& options);
-};
-constexpr TargetRecord kTargets[] = {{"dnnl", [](const cuda::Options&) { return dnnl::make_target(); }},
-                                     {"cuda", cuda::make_target},
-                                     {"cuda:emulated", cuda::make_emulated_target}};
 
 // Renames function `from`, which no function has the name `to` of.
 void rename(Module& module, Symbol from, Symbol to) {
@@ -80,31 +70,14 @@ void name_kernels(std::span<Placement> placements, std::span<const CpuPlacement>
   }
 }
 
-// In the order of their preference. Without a position among the names, the accelerator is the first.
-Expected<std::vector<Target>> make_targets(const CompileOptions& options) {
-  std::vector<Target> targets;
-  const bool is_named = std::ranges::find(options.targets, kAcceleratorName) != options.targets.end();
-  if (options.accelerator && !is_named) targets.push_back(accel::make_target(*options.accelerator));
-  for (const std::string& name : options.targets) {
-    if (name == kAcceleratorName) {
-      if (!options.accelerator) return error(fmt::format("the target {} requires a configuration", name));
-      targets.push_back(accel::make_target(*options.accelerator));
-      continue;
-    }
-    const auto record = std::ranges::find(kTargets, name, &TargetRecord::name);
-    if (record == std::end(kTargets)) return error(fmt::format("there is no target '{}'", name));
-    targets.push_back(record->make({options.inexact, options.cpu.schedules}));
-  }
-  return targets;
-}
-
 // Calibrates and quantizes the model, into `result`.
-Expected<MeasuredWay> quantize_model(const Model& model, const CompileOptions& options, Compilation& result) {
+Expected<MeasuredWay> quantize_model(const Model& model, bool wants_integers, const CompileOptions& options,
+                                     Compilation& result) {
   Context& context = *model.context;
   const Samples& samples = *options.calibration;
   QuantizeOptions quantization = options.quantize;
   Module layers = clone(model.module);
-  if (options.accelerator) {
+  if (wants_integers) {
     TENON_TRY_ASSIGN(canonical, canonical_layers(context, std::move(layers)));
     layers = std::move(*canonical);
   }
@@ -172,12 +145,6 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
   return model;
 }
 
-std::vector<std::string> target_names() {
-  std::vector<std::string> names;
-  for (const TargetRecord& record : kTargets) names.emplace_back(record.name);
-  return names;
-}
-
 namespace {
 
 // The sizes by the dims of the entry. An error where a bucket names no unknown size of it, or is out of its bounds.
@@ -203,14 +170,18 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   const auto begin = [&](std::string_view stage) {
     if (options.progress) options.progress(stage);
   };
+  TENON_TRY_ASSIGN(targets_made,
+                   make_targets(options.targets, {options.accelerator, options.inexact, options.cpu.schedules}));
+  const std::vector<Target>& targets = *targets_made;
+  const bool wants_integers = std::ranges::any_of(targets, &Target::integer_layers);
   if (options.calibration) {
     begin("calibrating");
-    TENON_TRY_ASSIGN(way, quantize_model(model, options, result));
+    TENON_TRY_ASSIGN(way, quantize_model(model, wants_integers, options, result));
     numeric_types = fmt::format("int8, calibrated on {} samples by {}", options.calibration->size(), describe(*way));
   } else {
-    // The requantizations of a model that comes quantized are as the accelerator has them only where one computes them.
+    // The requantizations of a model that comes quantized are as such a target has them only where one computes them.
     Module module = clone(model.module);
-    if (options.accelerator) {
+    if (wants_integers) {
       TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module), &result.scales));
       TENON_TRY_ASSIGN(simple, simplify(context, std::move(*layers)));
       TENON_TRY_ASSIGN(merged, cse(context, std::move(*simple)));
@@ -219,8 +190,6 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
     TENON_TRY_ASSIGN(integers, integer_layers(context, std::move(module)));
     result.quantized = std::move(*integers);
   }
-  TENON_TRY_ASSIGN(targets_made, make_targets(options));
-  const std::vector<Target>& targets = *targets_made;
   begin("partitioning");
   result.partitioned = clone(result.quantized);
   if (!options.buckets.empty()) {

@@ -45,15 +45,9 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
                            const PassOptions& passes = {}, const InferOptions& inference = {},
                            std::string_view entry = "main");
 
-// The accelerator's name among targets.
-inline constexpr std::string_view kAcceleratorName = "accel";
-// The targets beside the accelerator and the CPU.
-std::vector<std::string> target_names();
-
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
-  // Of target_names(), or kAcceleratorName; the preferred first. An accelerator that is not named here comes before
-  // all.
+  // Names of targets (compiler/targets), the preferred first. The accelerator comes before all unless it is named here.
   std::vector<std::string> targets = {};
   // What a user allows the products of a GPU; by default, they are exact or rounded as the CPU's.
   Machine::Inexact inexact = {};

@@ -64,6 +64,7 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
 Target make_target(const spec::Config& config) {
   Target target;
   target.name = "accel";
+  target.integer_layers = true;
   target.documentation = fmt::format("the generated accelerator, configuration {}", config.name);
   target.patterns = patterns(config);
   target.fits = [](Context&, const Module&, const Function& region) { return fits(region); };
@@ -85,6 +86,13 @@ Target make_target(const spec::Config& config) {
     return *std::move(program);
   };
   return target;
+}
+
+std::vector<TargetRecord> records() {
+  return {{.name = "accel",
+           .documentation = "the generated accelerator",
+           .make = [](const TargetOptions& options) { return make_target(*options.accelerator); },
+           .of_configuration = true}};
 }
 
 }  // namespace tenon::compiler::accel

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/backends/accel/compile.h"
-#include "compiler/partition/target.h"
+#include "compiler/partition/target_record.h"
 
 namespace tenon::compiler::accel {
 
@@ -19,5 +19,6 @@ namespace tenon::compiler::accel {
 // Shapes must be static; supports() checks the other limits. Values cross the boundary in the layout of
 // boundary_layout().
 Target make_target(const spec::Config& config);
+std::vector<TargetRecord> records();
 
 }  // namespace tenon::compiler::accel

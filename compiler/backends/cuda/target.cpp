@@ -77,7 +77,7 @@ std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
   return rows;
 }
 
-Target target_of(bool emulated, const Options& options) {
+Target target_of(bool emulated, const TargetOptions& options) {
   Machine machine = *find_machine(kScheduledGpu);
   machine.inexact = options.inexact;
   Target target;
@@ -95,16 +95,29 @@ Target target_of(bool emulated, const Options& options) {
 
 }  // namespace
 
-Target make_target(const Options& options) {
+Target make_target(const TargetOptions& options) {
   Target target = target_of(false, options);
   target.documentation = "kernels of GPUs: bound to blocks and threads, and compiled to PTX";
   return target;
 }
 
-Target make_emulated_target(const Options& options) {
+Target make_emulated_target(const TargetOptions& options) {
   Target target = target_of(true, options);
   target.documentation = "kernels of GPUs, emulated: bound to blocks and threads, and compiled for the CPU";
   return target;
+}
+
+std::vector<TargetRecord> records() {
+  return {{.name = "cuda",
+           .documentation = "a GPU of NVIDIA",
+           .make = make_target,
+           .native = true,
+           .excludes = "cuda:emulated"},
+          {.name = "cuda:emulated",
+           .documentation = "its kernels, compiled for the CPU",
+           .make = make_emulated_target,
+           .native = true,
+           .excludes = "cuda"}};
 }
 
 }  // namespace tenon::compiler::cuda

@@ -6,23 +6,14 @@
 // they need no GPU and no copies.
 #pragma once
 
-#include <vector>
-
-#include "compiler/machine/machine.h"
-#include "compiler/partition/target.h"
-#include "compiler/schedules/user_schedule.h"
+#include "compiler/partition/target_record.h"
 
 namespace tenon::compiler::cuda {
 
-struct Options {
-  Machine::Inexact inexact = {};
-  // Steps of a user for kernels, instead of the templates': of the level sm_90, or of all levels.
-  std::vector<schedules::UserSchedule> schedules = {};
-};
-
 // The target "cuda". Sizes may be unknown where operands determine them; scalars, and operators that only change a
 // shape, stay on the host.
-Target make_target(const Options& options = {});
-Target make_emulated_target(const Options& options = {});
+Target make_target(const TargetOptions& options = {});
+Target make_emulated_target(const TargetOptions& options = {});
+std::vector<TargetRecord> records();
 
 }  // namespace tenon::compiler::cuda

@@ -146,4 +146,8 @@ Target make_target() {
   return target;
 }
 
+std::vector<TargetRecord> records() {
+  return {{.name = "dnnl", .documentation = "oneDNN; f32", .make = [](const TargetOptions&) { return make_target(); }}};
+}
+
 }  // namespace tenon::compiler::dnnl

@@ -2,10 +2,11 @@
 // is needed to compile for it.
 #pragma once
 
-#include "compiler/partition/target.h"
+#include "compiler/partition/target_record.h"
 
 namespace tenon::compiler::dnnl {
 
 Target make_target();
+std::vector<TargetRecord> records();
 
 }  // namespace tenon::compiler::dnnl

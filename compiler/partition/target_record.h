@@ -1,0 +1,35 @@
+// How a target is known before it exists: its name, what it is for, and what it needs. A code generator offers one
+// record for each of its targets (compiler/targets lists them).
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "compiler/machine/machine.h"
+#include "compiler/partition/target.h"
+#include "compiler/schedules/user_schedule.h"
+#include "hw/spec/config.h"
+
+namespace tenon::compiler {
+
+// What targets are made from; each reads what concerns it.
+struct TargetOptions {
+  std::optional<spec::Config> accelerator = {};  // the configuration of the generated accelerator
+  Machine::Inexact inexact = {};                 // what a user allows the products of a GPU
+  // Steps of a user for kernels, instead of the templates': of the level sm_90, or of all levels.
+  std::vector<schedules::UserSchedule> schedules = {};
+};
+
+struct TargetRecord {
+  std::string_view name;           // as --targets has it
+  std::string_view documentation;  // for the help
+  Target (*make)(const TargetOptions&);
+  // Whether it generates code for TargetOptions::accelerator, without which it is not made; it is used where a
+  // configuration is given, and is the first target unless it is named at another position.
+  bool of_configuration = false;
+  bool native = false;             // its kernels are native code of the executable
+  std::string_view excludes = {};  // a target that cannot be named beside it
+};
+
+}  // namespace tenon::compiler
