@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TENON_RTL_ABI 2
+#define TENON_RTL_ABI 3
 
 typedef struct tenon_rtl tenon_rtl;
 
@@ -62,7 +62,7 @@ typedef struct {
  * cycles of the engines are counted only while an observer is set. */
 typedef struct {
   uint64_t read_beats, write_beats, read_bursts, write_bursts;
-  uint64_t busy[7], waiting[7]; /* cycles, by engine */
+  uint64_t busy[8], waiting[8]; /* cycles, by engine, of which the register map holds eight */
 } tenon_rtl_counts;
 
 typedef struct {

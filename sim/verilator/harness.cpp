@@ -31,7 +31,7 @@ namespace {
 using tenon::sim::AxiMemory;
 using tenon::sim::AxiMemoryOptions;
 
-constexpr int kEngines = 7;
+constexpr int kEngines = TENON_ENGINES;
 constexpr int kRegisterTimeout = 10000;  // cycles
 
 thread_local std::string* current_failure = nullptr;  // of the model that runs, for Verilator's hooks
