@@ -96,8 +96,9 @@ module sequencer #(
       old_done   = old_unit_q == tenon_pkg::UNIT_NONE | done[old_unit_q] | old_done_q;
       blocked    = |(old_signal_q & full_i) & ~stop_i;
       retire     = old_done & ~blocked;
-      if (retire & ~stop_i & ~error_valid_o) give_o = old_signal_q;
       if (done[old_unit_q] & ~old_done_q) old_code = error[{old_unit_q, 3'd0}+:8];
+      // An instruction in error gives no tokens, and neither does one that is done after it.
+      if (retire & ~stop_i & ~error_valid_o & old_code == tenon_pkg::STOP_NONE) give_o = old_signal_q;
       if (done_young) young_code = error[{young_unit_q, 3'd0}+:8];
       // GEMM answers no command that is started after one in error.
       if (young_valid_q & young_unit_q == tenon_pkg::UNIT_GEMM & old_unit_q == tenon_pkg::UNIT_GEMM &

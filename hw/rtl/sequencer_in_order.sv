@@ -41,7 +41,7 @@ module sequencer_in_order #(
 
   tenon_pkg::engines_t engine, engine_q;  // one hot; 0 without an instruction
   tenon_pkg::engines_t from, full;        // the counters to the head's engine, and from that in flight
-  logic       busy_q, done_q, start_q, has_unit, tokens_ready, start, done, blocked, retire;
+  logic       busy_q, done_q, start_q, has_unit, tokens_ready, start, done, blocked, retire, failed;
 
   assign engine = (busy_q ? engine_q : entry_valid_i) & Present;
 
@@ -67,7 +67,7 @@ module sequencer_in_order #(
   for (genvar p = 0; p < Engines; p++) begin : g_producer
     for (genvar c = 0; c < Engines; c++) begin : g_consumer
       assign take_o[p*Engines+c] = start & entry_valid_i[c] & Present[c] & entry_i.wait_mask[p];
-      assign give_o[p*Engines+c] = retire & ~stop_i & engine_q[p] & Present[p] & entry_i.signal_mask[c];
+      assign give_o[p*Engines+c] = retire & ~stop_i & ~failed & engine_q[p] & Present[p] & entry_i.signal_mask[c];
     end
   end
 
@@ -76,7 +76,7 @@ module sequencer_in_order #(
     if (start_q & has_unit & ~stop_i) unit_start_o = tenon_pkg::NUM_UNITS'(1) << entry_i.target;
   end
 
-  // An error of the unit, or of decode.
+  // An error of the unit, or of decode. An instruction in error gives no tokens.
   always_comb begin
     error_code_o = tenon_pkg::STOP_NONE;
     if (start & entry_i.range_error) error_code_o = tenon_pkg::STOP_SCRATCHPAD_RANGE;
@@ -85,6 +85,7 @@ module sequencer_in_order #(
     end
   end
 
+  assign failed        = error_code_o != tenon_pkg::STOP_NONE;
   assign entry_taken_o = retire;
   assign start_o       = start ? engine : '0;
   assign retire_o      = retire ? engine : '0;
@@ -93,7 +94,7 @@ module sequencer_in_order #(
   assign empty_o       = ~engine;
   assign stuck_o       = ~engine | {Engines{busy_q ? done & blocked : ~tokens_ready}};
   assign index_o       = entry_i.index;
-  assign error_valid_o = error_code_o != tenon_pkg::STOP_NONE ? engine : '0;
+  assign error_valid_o = failed ? engine : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {start_q, busy_q, done_q} <= 3'b000;
