@@ -145,7 +145,8 @@ inline constexpr Mutant kMutants[] = {
      "- (($M ? 34'd0 : 34'(BeatBytes)) + 34'd1)",
      "ABeatBelongsToItsRow|NoBeatIsLeftToTheNextRow|not done after|deadlock|differ"},
     {"a command has a row too many", "row_cursor.sv", "assign last_row_o = rows_q[RowWidth-1];",
-     "assign last_row_o = rows_q[RowWidth-1] & ~($M & rows_q[0]);", "ARowFollowsOneThatIsNotTheLast|differ"},
+     "assign last_row_o = rows_q[RowWidth-1] & ~($M & rows_q[0]);",
+     "ARowFollowsOneThatIsNotTheLast|differ|not done after"},
     {"the addresses of a command end a row early", "row_addresses.sv", "run_ready_i & last)",
      "run_ready_i & (last | ($M & rows_q == tenon_pkg::ROW_BITS'(1))))", "not done after|waits for AWREADY|differ"},
     // Compute.

@@ -16,6 +16,7 @@ namespace reg = spec::reg;
 constexpr uint64_t kStream = 0x1000;
 constexpr uint64_t kMemory = 1 << 20;
 constexpr uint64_t kCycles = 200'000;
+constexpr int kPolls = 500;
 
 Expected<std::unique_ptr<driver::Accelerator>> open_tiny(std::string_view scheme, std::string_view options) {
   return driver::open(fmt::format("{}:tiny?memory=1M{}", scheme, options));
@@ -70,16 +71,16 @@ Status check_progress(std::string_view options) {
     fuzz::load(simulator, *program);
     fuzz::start(simulator, *program, 0);
     bool seen = false;
-    for (bool busy = true; busy && !seen;) {
-      busy = simulator.advance(8);
+    for (int polls = 0; polls < kPolls && !seen; ++polls) {
+      simulator.advance(8);
       const uint32_t activity = simulator.read_register(reg::kActivity);
       const uint32_t head = simulator.read_register(reg::kHead0 + 4 * static_cast<uint32_t>(engine));
       seen = activity == (spec::bit(engine) | spec::bit(engine) << 8) && head == 4;
     }
+    const bool busy = simulator.advance(kCycles);
+    if (const std::string why = simulator.explain(); !why.empty()) return error(why);
     if (!seen) return error(fmt::format("{} is never reported busy with its instruction", spec::name(engine)));
-    while (simulator.advance(kCycles)) {
-      if (const std::string why = simulator.explain(); !why.empty()) return error(why);
-    }
+    if (busy) return error(fmt::format("\"{}\" is not done after {} cycles", text, kCycles));
     TENON_TRY(expect(fmt::format("the status after \"{}\"", text), simulator.read_register(reg::kStatus), 0));
   }
   return {};
