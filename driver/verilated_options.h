@@ -22,6 +22,7 @@ inline sim::VerilatedOptions verilated_options(Options& options) {
   read.write_order =
       static_cast<sim::WriteOrder>(options.one_of("writes", sim::kWriteOrders, static_cast<size_t>(read.write_order)));
   read.late_ready = options.flag("late_ready", read.late_ready);
+  read.read_error = options.integer("read_error", read.read_error, 0, UINT64_MAX);
   read.fast_dot = options.flag("fast_dot", read.fast_dot);
   read.vcd = options.text("trace", read.vcd);
   read.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
@@ -30,6 +31,6 @@ inline sim::VerilatedOptions verilated_options(Options& options) {
 
 inline constexpr char kVerilatedOptionsDoc[] =
     "memory=256M&latency=60&write_latency=40&outstanding=16&stalls=PERCENT&stall_seed=N&interleave=on&"
-    "writes=address|data|together|any&late_ready=on&fast_dot=off&trace=FILE.vcd";
+    "writes=address|data|together|any&late_ready=on&read_error=ADDRESS&fast_dot=off&trace=FILE.vcd";
 
 }  // namespace tenon::driver

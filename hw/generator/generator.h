@@ -12,8 +12,14 @@
 
 namespace tenon::generator {
 
-// tenon_pkg.sv: sizes, encodings, stop codes and register offsets as localparams.
+// tenon_pkg.sv: sizes, encodings, stop codes and register offsets as localparams, and the types that follow from them.
 std::string package_text(const spec::Config& config);
+
+// All sources that are generated: tenon_pkg.sv, and lists of ports that the others include.
+struct SourceText {
+  std::string file, text;
+};
+std::vector<SourceText> generated_sources(const spec::Config& config);
 
 // The reference page of the instruction set: every format with its bits, for this configuration's widths.
 std::string isa_page(const spec::Config& config);
@@ -21,8 +27,8 @@ std::string isa_page(const spec::Config& config);
 // The reference page of the register map.
 std::string register_page();
 
-// Writes the accelerator of one configuration into `directory`: tenon_pkg.sv, the RTL sources beside it with their
-// ordered list files.f, config.json, isa.md and registers.md. Returns the files written.
+// Writes the accelerator of one configuration into `directory`: the generated sources, those of hw/rtl with
+// their ordered list files.f, config.json, isa.md and registers.md. Returns the files written.
 Expected<std::vector<std::filesystem::path>> generate(const spec::Config& config,
                                                       const std::filesystem::path& directory);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
@@ -19,14 +20,20 @@ using spec::kControlPort;
 using spec::kKernelName;
 using spec::kMemoryPort;
 
-// The sources in the order of files.f, followed by the kernel's top.
+// The headers, the sources in the order of files.f, and the kernel's top.
 Expected<std::vector<fs::path>> ordered_sources(const fs::path& directory) {
   std::ifstream stream(directory / "files.f");
   std::vector<fs::path> sources;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    if (entry.path().extension() == ".svh") sources.push_back(entry.path().filename());
+  }
+  std::ranges::sort(sources);
+  const size_t headers = sources.size();
   for (std::string line; std::getline(stream, line);) {
     if (!line.empty() && line[0] != '#' && line[0] != '/') sources.emplace_back(line);
   }
-  if (sources.empty()) return error("the list of RTL sources is empty", (directory / "files.f").string());
+  if (sources.size() == headers) return error("the list of RTL sources is empty", (directory / "files.f").string());
   sources.push_back(fs::path(kKernelName).replace_extension(".sv"));
   return sources;
 }

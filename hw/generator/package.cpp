@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
+#include <span>
 
 #include "hw/generator/generator.h"
 #include "hw/spec/command_widths.h"
@@ -36,6 +38,20 @@ std::string reserved_mask(const Format& format) {
   return "256'h" + hex;
 }
 
+// The bits of an index of so many values.
+int index_bits(int count) { return std::bit_width(static_cast<unsigned>(count - 1)); }
+
+struct Member {
+  std::string name;
+  int width;
+};
+
+// The member of a field; some names of fields are keywords of SystemVerilog.
+std::string member_name(const Field& field) {
+  if (field.name == "wait" || field.name == "signal") return fmt::format("{}_mask", field.name);
+  return std::string(field.name == "function" ? "fn" : field.name);
+}
+
 class Package {
  public:
   void section(std::string_view title) { text_ += fmt::format("\n  // {}\n", title); }
@@ -47,6 +63,66 @@ class Package {
   }
   void mask(std::string_view name, const std::string& literal) {
     text_ += fmt::format("  localparam logic [255:0] {} = {};\n", name, literal);
+  }
+  // One constant a name, counted from 0.
+  void enumeration(std::string_view prefix, int width, std::span<const std::string_view> names) {
+    for (size_t i = 0; i < names.size(); ++i) vector(std::string(prefix) + upper(names[i]), width, i);
+  }
+  void type(std::string_view name, int width) { text_ += fmt::format("  typedef logic [{}:0] {};\n", width - 1, name); }
+  // The same with the types of an index and of a set, which has a constant with the bit of each.
+  void indices(std::string_view prefix, std::string_view what, std::span<const std::string_view> names) {
+    const int count = static_cast<int>(names.size());
+    enumeration(prefix, index_bits(count), names);
+    for (size_t i = 0; i < names.size(); ++i) vector(fmt::format("{}{}_BIT", prefix, upper(names[i])), count, 1u << i);
+    type(fmt::format("{}_t", what), index_bits(count));
+    type(fmt::format("{}s_t", what), count);
+  }
+  // The first member has the uppermost bits.
+  void structure(std::string_view name, const std::vector<Member>& members) {
+    text_ += "  typedef struct packed {\n";
+    for (const Member& m : members) {
+      const std::string range = m.width == 1 ? std::string() : fmt::format(" [{}:0]", m.width - 1);
+      text_ += fmt::format("    logic{} {};\n", range, m.name);
+    }
+    text_ += fmt::format("  }} {};\n", name);
+  }
+  // The bits of an instruction.
+  void instruction(const Format& format) {
+    std::vector<Field> fields = format.fields;
+    std::ranges::sort(fields, {}, &Field::lsb);
+    std::vector<Member> members{{"opcode", 3}};
+    int next = 3;
+    const auto skip_to = [&](int lsb) {
+      if (next < lsb) members.push_back({fmt::format("unused{}", next), lsb - next});
+      next = lsb;
+    };
+    for (const Field& field : fields) {
+      if (field.width == 0) continue;
+      skip_to(field.lsb);
+      members.push_back({member_name(field), field.width});
+      next += field.width;
+    }
+    skip_to(format.profile == Profile::kBase ? 128 : 256);
+    std::ranges::reverse(members);
+    structure(fmt::format("{}_insn_t", format.mnemonic), members);
+  }
+  // The command of a unit that has every field of a format but the tokens, and the function that extracts it.
+  void command(const Format& format) {
+    std::vector<Member> members{{"index", 32}};
+    std::string fields = "index";
+    for (const Field& field : format.fields) {
+      if (field.name == "wait" || field.name == "signal") continue;
+      members.push_back({member_name(field), field.width});
+      fields += fmt::format(",\n                  insn[{}:{}]", field.lsb + field.width - 1, field.lsb);
+    }
+    int width = 0;
+    for (const Member& m : members) width += m.width;
+    structure(fmt::format("{}_cmd_t", format.mnemonic), members);
+    text_ += "  // verilator lint_off UNUSEDSIGNAL\n";  // opcode, tokens and reserved bits
+    text_ += fmt::format("  function automatic logic [{}:0] {}_command(logic [255:0] insn, logic [31:0] index);\n",
+                         width - 1, format.mnemonic);
+    text_ += fmt::format("    {}_command = {{{}}};\n  endfunction\n", format.mnemonic, fields);
+    text_ += "  // verilator lint_on UNUSEDSIGNAL\n";
   }
   const std::string& text() const { return text_; }
 
@@ -111,37 +187,45 @@ std::string package_text(const Config& config) {
   p.section("Scratchpads by index; ACC8 is acc filled from int8.");
   for (int i = 0; i < kScratchpads; ++i)
     p.vector("MEM_" + upper(name(static_cast<Memory>(i))), 3, static_cast<uint64_t>(i));
-  p.vector("MEM_ACC8", 3, 7);
+  p.vector("MEM_ACC8", 3, kScratchpads);
   p.section("Memory types of base LOAD and STORE.");
-  constexpr std::string_view kTypes[] = {"UOP", "WGT", "INP", "ACC", "OUT", "ACC8"};
-  for (uint64_t i = 0; i < std::size(kTypes); ++i) p.vector(fmt::format("MEMTYPE_{}", kTypes[i]), 3, i);
+  p.enumeration("MEMTYPE_", 3, base::kMemoryTypeNames);
 
-  p.section("Engines.");
-  for (int i = 0; i < kEngines; ++i) p.integer("ENG_" + upper(name(static_cast<Engine>(i))), i);
+  p.section("Engines and units: indices, sets with a bit each, and values of each.");
+  p.indices("ENG_", "engine", kEngineNames);
   p.integer("NUM_ENGINES", kEngines);
+  p.vector("ENGINES_PRESENT", kEngines, kPresentEngines);
+  p.indices("UNIT_", "unit", kUnitNames);
+  p.integer("NUM_UNITS", kUnits);
+  p.type("engine_slots_t", 32 * kEngines);
+  p.type("engine_codes_t", 8 * kEngines);
+  p.type("unit_codes_t", 8 * kUnits);
   p.integer("NUM_BASES", config.base_addresses());
   p.integer("MAX_TOKENS", kMaxTokens);
+  p.section("The matrix of tokens: the counter of producer p and consumer c has bit NUM_ENGINES * p + c.");
+  p.type("pairs_t", kEngines * kEngines);
+  p.section("An entry of a class's queue: `target` executes it, or the accelerator stops with a range error.");
+  p.structure("entry_t", {{"index", 32},
+                          {"wait_mask", kEngines},
+                          {"signal_mask", kEngines},
+                          {"target", index_bits(kUnits)},
+                          {"range_error", 1}});
 
   p.section("Opcodes, bits 2:0; functions of the native profile, bits 6:3.");
-  constexpr std::string_view kOpcodes[] = {"LOAD", "STORE", "GEMM", "FINISH", "ALU", "MOVE", "MAC", "POST"};
-  for (uint64_t i = 0; i < std::size(kOpcodes); ++i) p.vector(fmt::format("OP_{}", kOpcodes[i]), 3, i);
-  constexpr std::string_view kMoves[] = {"INP", "WGT", "PAR", "RES", "OUT"};
-  for (uint64_t i = 0; i < std::size(kMoves); ++i) p.vector(fmt::format("FN_MOVE_{}", kMoves[i]), 4, i);
-  p.vector("FN_MAC", 4, 0);
-  p.vector("FN_RQ", 4, 0);
-  p.vector("FN_SYNC", 4, 8);
-  constexpr std::string_view kAluOps[] = {"MIN", "MAX", "ADD", "SHR", "MUL"};
-  for (uint64_t i = 0; i < std::size(kAluOps); ++i) p.vector(fmt::format("ALU_{}", kAluOps[i]), 3, i);
+  p.enumeration("OP_", 3, kOpcodeNames);
+  p.enumeration("FN_MOVE_", 4, native::kMoveFunctionNames);
+  p.vector("FN_SYNC", 4, kSyncFunction);
+  p.enumeration("ALU_", 3, base::kAluOpNames);
 
   const Isa isa(config);
   for (const Format& format : isa.formats()) {
     const std::string prefix = upper(format.mnemonic);
     p.section(fmt::format("{}: {}.", prefix, format.doc));
-    for (const Field& field : format.fields) {
-      p.integer(fmt::format("{}_{}_LSB", prefix, upper(field.name)), field.lsb);
-      p.integer(fmt::format("{}_{}_W", prefix, upper(field.name)), field.width);
-    }
-    if (format.profile == Profile::kNative) p.mask(prefix + "_RESERVED", reserved_mask(format));
+    p.instruction(format);
+    if (format.profile != Profile::kNative) continue;
+    p.mask(prefix + "_RESERVED", reserved_mask(format));
+    if (format.fixed_function >= 0) p.vector("FN_" + prefix, 4, static_cast<uint64_t>(format.fixed_function));
+    if (format.mnemonic == "rq") p.command(format);
   }
   p.section("Micro-ops.");
   for (const Field& field : isa.uop_fields()) {
@@ -150,18 +234,9 @@ std::string package_text(const Config& config) {
   }
 
   p.section("Stop codes.");
-  constexpr std::pair<std::string_view, StopCode> kStops[] = {{"NONE", StopCode::kNone},
-                                                              {"BAD_OPCODE", StopCode::kBadOpcode},
-                                                              {"BAD_FIELD", StopCode::kBadField},
-                                                              {"SCRATCHPAD_RANGE", StopCode::kScratchpadRange},
-                                                              {"READ_ERROR", StopCode::kReadError},
-                                                              {"WRITE_ERROR", StopCode::kWriteError},
-                                                              {"AFTER_FINISH", StopCode::kAfterFinish},
-                                                              {"TRUNCATED", StopCode::kTruncated},
-                                                              {"DEADLOCK", StopCode::kDeadlock},
-                                                              {"UNALIGNED", StopCode::kUnaligned},
-                                                              {"PROFILE_OFF", StopCode::kProfileOff}};
-  for (const auto& [name, code] : kStops) p.vector(fmt::format("STOP_{}", name), 8, static_cast<uint64_t>(code));
+  for (int code = 0; code < kHardwareStopCodes; ++code) {
+    p.vector(fmt::format("STOP_{}", text_of(static_cast<StopCode>(code)).name), 8, static_cast<uint64_t>(code));
+  }
 
   p.section("Registers: byte offsets.");
   for (const Register& r : registers()) p.vector(fmt::format("REG_{}", r.name), 12, r.offset);

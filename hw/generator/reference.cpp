@@ -79,15 +79,13 @@ Expected<std::vector<fs::path>> generate(const Config& config, const fs::path& d
   if (fault) return error(fmt::format("cannot create the directory: {}", fault.message()), directory.string());
 
   std::vector<fs::path> written;
-  const auto put = [&](const char* name, const std::string& text) {
-    written.push_back(directory / name);
-    return write_file(written.back(), text);
-  };
-  for (const auto& [name, text] : {std::pair<const char*, std::string>{"tenon_pkg.sv", package_text(config)},
-                                   {"config.json", to_json(config)},
-                                   {"isa.md", isa_page(config)},
-                                   {"registers.md", register_page()}}) {
-    TENON_TRY(put(name, text));
+  std::vector<SourceText> texts = generated_sources(config);
+  texts.push_back({"config.json", to_json(config)});
+  texts.push_back({"isa.md", isa_page(config)});
+  texts.push_back({"registers.md", register_page()});
+  for (const SourceText& source : texts) {
+    written.push_back(directory / source.file);
+    TENON_TRY(write_file(written.back(), source.text));
   }
   for (const auto& entry : fs::directory_iterator(*rtl, fault)) {
     if (entry.path().extension() != ".sv" && entry.path().filename() != "files.f") continue;

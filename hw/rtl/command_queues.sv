@@ -6,53 +6,52 @@
 // may hold one while it is busy. With IN_ORDER there is one head, which decode holds, and a start is at the
 // unit at once. ALU belongs to the base profile and RQ to the native one: they share a queue.
 module command_queues (
-  input  logic                    clk_i,
-  input  logic                    rst_ni,
-  input  logic                    clear_i,
-  input  logic                    native_i,
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic                   clear_i,
+  input  logic                   native_i,
   // From decode, by unit.
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [7:0]              push_valid_i,  // UNIT_NONE has no commands
+  input  tenon_pkg::units_t      push_valid_i,  // UNIT_NONE has no commands
   // verilator lint_on UNUSEDSIGNAL
-  output logic [7:0]              push_ready_o,
-  input  dma_pkg::dma_cmd_t       dma_cmd_i,
-  input  compute_pkg::gemm_cmd_t  gemm_cmd_i,
-  input  compute_pkg::alu_cmd_t   alu_cmd_i,
-  input  compute_pkg::rq_cmd_t    rq_cmd_i,
+  output tenon_pkg::units_t      push_ready_o,
+  input  dma_pkg::dma_cmd_t      dma_cmd_i,
+  input  compute_pkg::gemm_cmd_t gemm_cmd_i,
+  input  compute_pkg::alu_cmd_t  alu_cmd_i,
+  input  tenon_pkg::rq_cmd_t     rq_cmd_i,
   // From the sequencers.
-  output logic [7:0]              ready_o,       // the queue has a head, and its unit can start
-  input  logic [7:0]              start_i,
+  output tenon_pkg::units_t      ready_o,       // the queue has a head, and its unit can start
+  input  tenon_pkg::units_t      start_i,
   // To the units.
-  output logic [7:0]              valid_o,       // the unit has been started
-  input  logic [7:0]              ready_i,       // and takes the head of its queue
-  output dma_pkg::dma_cmd_t       ldi_cmd_o,
-  output dma_pkg::dma_cmd_t       ldw_cmd_o,
-  output dma_pkg::dma_cmd_t       ldm_cmd_o,
-  output dma_pkg::dma_cmd_t       st_cmd_o,
-  output compute_pkg::gemm_cmd_t  gemm_cmd_o,
-  output compute_pkg::alu_cmd_t   alu_cmd_o,
-  output compute_pkg::rq_cmd_t    rq_cmd_o
+  output tenon_pkg::units_t      valid_o,       // the unit has been started
+  input  tenon_pkg::units_t      ready_i,       // and takes the head of its queue
+  output dma_pkg::dma_cmd_t      ldi_cmd_o,
+  output dma_pkg::dma_cmd_t      ldw_cmd_o,
+  output dma_pkg::dma_cmd_t      ldm_cmd_o,
+  output dma_pkg::dma_cmd_t      st_cmd_o,
+  output compute_pkg::gemm_cmd_t gemm_cmd_o,
+  output compute_pkg::alu_cmd_t  alu_cmd_o,
+  output tenon_pkg::rq_cmd_t     rq_cmd_o
 );
 
-  localparam int   Depth    = tenon_pkg::IN_ORDER != 0 ? 0 : tenon_pkg::QUEUE_DEPTH;
-  localparam logic [7:0] Overlap = 8'd1 << dma_pkg::UNIT_GEMM;
+  localparam int Depth = tenon_pkg::IN_ORDER != 0 ? 0 : tenon_pkg::QUEUE_DEPTH;
 
-  logic [7:0] head_valid;
+  tenon_pkg::units_t head_valid;
   // verilator lint_off UNUSEDSIGNAL
-  logic [7:0] pop;  // UNIT_NONE takes nothing from here
+  tenon_pkg::units_t pop;  // UNIT_NONE takes nothing from here
   // verilator lint_on UNUSEDSIGNAL
   if (tenon_pkg::IN_ORDER != 0) begin : g_at_once
     assign ready_o = head_valid & ready_i;
     assign valid_o = start_i;
     assign pop     = start_i;
   end else begin : g_registers
-    logic [7:0] start_q;
+    tenon_pkg::units_t start_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) start_q <= 8'd0;
-      else if (clear_i) start_q <= 8'd0;
+      if (!rst_ni) start_q <= '0;
+      else if (clear_i) start_q <= '0;
       else start_q <= start_i | (start_q & ~ready_i);
     end
-    assign ready_o = head_valid & ~start_q & (ready_i | Overlap);
+    assign ready_o = head_valid & ~start_q & (ready_i | tenon_pkg::UNIT_GEMM_BIT);
     assign valid_o = start_q;
     assign pop     = start_q & ready_i;
   end
@@ -64,11 +63,11 @@ module command_queues (
     .clk_i,
     .rst_ni,
     .clear_i,
-    .push_valid_i(push_valid_i[dma_pkg::UNIT_LDI]),
-    .push_ready_o(push_ready_o[dma_pkg::UNIT_LDI]),
+    .push_valid_i(push_valid_i[tenon_pkg::UNIT_LDI]),
+    .push_ready_o(push_ready_o[tenon_pkg::UNIT_LDI]),
     .push_data_i (dma_cmd_i),
-    .pop_valid_o (head_valid[dma_pkg::UNIT_LDI]),
-    .pop_ready_i (pop[dma_pkg::UNIT_LDI]),
+    .pop_valid_o (head_valid[tenon_pkg::UNIT_LDI]),
+    .pop_ready_i (pop[tenon_pkg::UNIT_LDI]),
     .pop_data_o  (ldi_cmd_o)
   );
 
@@ -80,16 +79,16 @@ module command_queues (
       .clk_i,
       .rst_ni,
       .clear_i,
-      .push_valid_i(push_valid_i[dma_pkg::UNIT_LDW]),
-      .push_ready_o(push_ready_o[dma_pkg::UNIT_LDW]),
+      .push_valid_i(push_valid_i[tenon_pkg::UNIT_LDW]),
+      .push_ready_o(push_ready_o[tenon_pkg::UNIT_LDW]),
       .push_data_i (dma_cmd_i),
-      .pop_valid_o (head_valid[dma_pkg::UNIT_LDW]),
-      .pop_ready_i (pop[dma_pkg::UNIT_LDW]),
+      .pop_valid_o (head_valid[tenon_pkg::UNIT_LDW]),
+      .pop_ready_i (pop[tenon_pkg::UNIT_LDW]),
       .pop_data_o  (ldw_cmd_o)
     );
   end else begin : g_no_ldw
-    assign push_ready_o[dma_pkg::UNIT_LDW] = 1'b0;
-    assign head_valid[dma_pkg::UNIT_LDW] = 1'b0;
+    assign push_ready_o[tenon_pkg::UNIT_LDW] = 1'b0;
+    assign head_valid[tenon_pkg::UNIT_LDW] = 1'b0;
     assign ldw_cmd_o = '0;
   end
 
@@ -100,11 +99,11 @@ module command_queues (
     .clk_i,
     .rst_ni,
     .clear_i,
-    .push_valid_i(push_valid_i[dma_pkg::UNIT_LDM]),
-    .push_ready_o(push_ready_o[dma_pkg::UNIT_LDM]),
+    .push_valid_i(push_valid_i[tenon_pkg::UNIT_LDM]),
+    .push_ready_o(push_ready_o[tenon_pkg::UNIT_LDM]),
     .push_data_i (dma_cmd_i),
-    .pop_valid_o (head_valid[dma_pkg::UNIT_LDM]),
-    .pop_ready_i (pop[dma_pkg::UNIT_LDM]),
+    .pop_valid_o (head_valid[tenon_pkg::UNIT_LDM]),
+    .pop_ready_i (pop[tenon_pkg::UNIT_LDM]),
     .pop_data_o  (ldm_cmd_o)
   );
 
@@ -115,11 +114,11 @@ module command_queues (
     .clk_i,
     .rst_ni,
     .clear_i,
-    .push_valid_i(push_valid_i[dma_pkg::UNIT_ST]),
-    .push_ready_o(push_ready_o[dma_pkg::UNIT_ST]),
+    .push_valid_i(push_valid_i[tenon_pkg::UNIT_ST]),
+    .push_ready_o(push_ready_o[tenon_pkg::UNIT_ST]),
     .push_data_i (dma_cmd_i),
-    .pop_valid_o (head_valid[dma_pkg::UNIT_ST]),
-    .pop_ready_i (pop[dma_pkg::UNIT_ST]),
+    .pop_valid_o (head_valid[tenon_pkg::UNIT_ST]),
+    .pop_ready_i (pop[tenon_pkg::UNIT_ST]),
     .pop_data_o  (st_cmd_o)
   );
 
@@ -130,11 +129,11 @@ module command_queues (
     .clk_i,
     .rst_ni,
     .clear_i,
-    .push_valid_i(push_valid_i[dma_pkg::UNIT_GEMM]),
-    .push_ready_o(push_ready_o[dma_pkg::UNIT_GEMM]),
+    .push_valid_i(push_valid_i[tenon_pkg::UNIT_GEMM]),
+    .push_ready_o(push_ready_o[tenon_pkg::UNIT_GEMM]),
     .push_data_i (gemm_cmd_i),
-    .pop_valid_o (head_valid[dma_pkg::UNIT_GEMM]),
-    .pop_ready_i (pop[dma_pkg::UNIT_GEMM]),
+    .pop_valid_o (head_valid[tenon_pkg::UNIT_GEMM]),
+    .pop_ready_i (pop[tenon_pkg::UNIT_GEMM]),
     .pop_data_o  (gemm_cmd_o)
   );
 
@@ -152,33 +151,41 @@ module command_queues (
     .clk_i,
     .rst_ni,
     .clear_i,
-    .push_valid_i(push_valid_i[dma_pkg::UNIT_ALU] | push_valid_i[dma_pkg::UNIT_RQ]),
+    .push_valid_i(push_valid_i[tenon_pkg::UNIT_ALU] | push_valid_i[tenon_pkg::UNIT_RQ]),
     .push_ready_o(post_ready),
     .push_data_i (native_i ? PostBits'(rq_cmd_i) : PostBits'(alu_cmd_i)),
     .pop_valid_o (post_valid),
-    .pop_ready_i (pop[dma_pkg::UNIT_ALU] | pop[dma_pkg::UNIT_RQ]),
+    .pop_ready_i (pop[tenon_pkg::UNIT_ALU] | pop[tenon_pkg::UNIT_RQ]),
     .pop_data_o  (post_head)
   );
   assign alu_cmd_o = post_head[AluBits-1:0];
   assign rq_cmd_o  = post_head[RqBits-1:0];
-  assign push_ready_o[dma_pkg::UNIT_ALU]  = post_ready;
-  assign push_ready_o[dma_pkg::UNIT_RQ]   = post_ready;
-  assign push_ready_o[dma_pkg::UNIT_NONE] = 1'b1;
-  assign head_valid[dma_pkg::UNIT_ALU]  = post_valid;
-  assign head_valid[dma_pkg::UNIT_RQ]   = post_valid;
-  assign head_valid[dma_pkg::UNIT_NONE] = 1'b0;
+  // Units of engines that are not present.
+  for (genvar u = 0; u < tenon_pkg::NUM_ENGINES; u++) begin : g_absent
+    if (!tenon_pkg::ENGINES_PRESENT[u] && u != tenon_pkg::UNIT_ALU) begin : g_unit
+      assign push_ready_o[u] = 1'b0;
+      assign head_valid[u]   = 1'b0;
+    end
+  end
+
+  assign push_ready_o[tenon_pkg::UNIT_ALU]  = post_ready;
+  assign push_ready_o[tenon_pkg::UNIT_RQ]   = post_ready;
+  assign push_ready_o[tenon_pkg::UNIT_NONE] = 1'b1;
+  assign head_valid[tenon_pkg::UNIT_ALU]  = post_valid;
+  assign head_valid[tenon_pkg::UNIT_RQ]   = post_valid;
+  assign head_valid[tenon_pkg::UNIT_NONE] = 1'b0;
 
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni & (|(start_i | valid_o))) begin
-      ACommandIsTakenOnlyFromANonemptyQueue: assert (((start_i | valid_o) & ~head_valid) == 8'd0);
-      AUnitIsStartedOnceForACommand: assert (tenon_pkg::IN_ORDER != 0 | (start_i & valid_o) == 8'd0);
+      ACommandIsTakenOnlyFromANonemptyQueue: assert (((start_i | valid_o) & ~head_valid) == '0);
+      AUnitIsStartedOnceForACommand: assert (tenon_pkg::IN_ORDER != 0 | (start_i & valid_o) == '0);
     end
     if (rst_ni & (|push_valid_i)) begin
-      ACommandIsPushedOnlyIntoAQueueWithRoom: assert (Depth == 0 | (push_valid_i & ~push_ready_o) == 8'd0);
-      TheSharedQueueHoldsCommandsOfOneProfile: assert (!push_valid_i[native_i ? dma_pkg::UNIT_ALU : dma_pkg::UNIT_RQ]);
+      ACommandIsPushedOnlyIntoAQueueWithRoom: assert (Depth == 0 | (push_valid_i & ~push_ready_o) == '0);
+      TheSharedQueueHoldsCommandsOfOneProfile: assert (!push_valid_i[native_i ? tenon_pkg::UNIT_ALU : tenon_pkg::UNIT_RQ]);
     end
   end
   // verilator lint_on SYNCASYNCNET

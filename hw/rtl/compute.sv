@@ -42,7 +42,7 @@ module compute (
   output logic                                alu_done_o,
   output logic [7:0]                          alu_error_o,
   input  logic                                rq_valid_i,
-  input  compute_pkg::rq_cmd_t                rq_cmd_i,
+  input  tenon_pkg::rq_cmd_t                rq_cmd_i,
   output logic                                rq_ready_o,
   output logic                                rq_done_o,
   output logic [7:0]                          rq_error_o

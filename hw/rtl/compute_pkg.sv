@@ -1,4 +1,5 @@
-// Commands of the compute engines, as decode issues them: one struct an engine, for both profiles.
+// Commands of the compute engines, as decode issues them: one struct an engine, for both profiles; RQ's has the fields of
+// its instruction and is generated, as tenon_pkg::rq_cmd_t.
 //
 // Widths are those of the widest configuration (depths up to 2^14); an index is checked against its scratchpad's depth
 // when it is used. `index` is the instruction's slot, for errors and traces.
@@ -76,30 +77,6 @@ package compute_pkg;  // a test of another part uses no constants of this one
     logic [13:0] src_y;
     logic [13:0] src_x;
   } alu_cmd_t;
-
-  // RQ, native profile only; the meaning of each field is in hw/spec/isa.h.
-  typedef struct packed {
-    logic [31:0] index;
-    logic        residual;
-    logic [9:0]  rows;
-    logic [9:0]  cols;
-    logic [13:0] acc_base;
-    logic [11:0] acc_pitch;
-    logic [11:0] acc_step;
-    logic [13:0] out_base;
-    logic [11:0] out_pitch;
-    logic [11:0] par_base;
-    logic [11:0] v_lo;       // signed
-    logic [11:0] v_hi;       // signed
-    logic [7:0]  zero;       // signed
-    logic [7:0]  lo;         // signed
-    logic [7:0]  hi;         // signed
-    logic [13:0] res_base;
-    logic [11:0] res_pitch;
-    logic [7:0]  r_zero;     // signed
-    logic [15:0] r_multiplier;
-    logic [4:0]  r_shift;
-  } rq_cmd_t;
 
 endpackage
 // verilator lint_on UNUSEDPARAM

@@ -2,52 +2,53 @@
 // handshake is that of Xilinx's ap_ctrl_hs kernels. At most one read and one write are in progress. A read selects a word
 // of each part in the cycle after its address, and with several parts one of these in the next.
 module control (
-  input  logic         clk_i,
-  input  logic         rst_ni,
-  input  logic         awvalid_i,
-  output logic         awready_o,
+  input  logic                clk_i,
+  input  logic                rst_ni,
+  input  logic                awvalid_i,
+  output logic                awready_o,
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [11:0]  awaddr_i,       // the low two bits are ignored
+  input  logic [11:0]         awaddr_i,         // the low two bits are ignored
   // verilator lint_on UNUSEDSIGNAL
-  input  logic         wvalid_i,
-  output logic         wready_o,
-  input  logic [31:0]  wdata_i,
-  input  logic [3:0]   wstrb_i,
-  output logic         bvalid_o,
-  input  logic         bready_i,
-  input  logic         arvalid_i,
-  output logic         arready_o,
+  input  logic                wvalid_i,
+  output logic                wready_o,
+  input  logic [31:0]         wdata_i,
+  input  logic [3:0]          wstrb_i,
+  output logic                bvalid_o,
+  input  logic                bready_i,
+  input  logic                arvalid_i,
+  output logic                arready_o,
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [11:0]  araddr_i,
+  input  logic [11:0]         araddr_i,
   // verilator lint_on UNUSEDSIGNAL
-  output logic         rvalid_o,
-  input  logic         rready_i,
-  output logic [31:0]  rdata_o,
-  output logic         interrupt_o,
+  output logic                rvalid_o,
+  input  logic                rready_i,
+  output logic [31:0]         rdata_o,
+  output logic                interrupt_o,
   // Launch.
-  output logic         start_o,        // one cycle
-  output logic         soft_reset_o,   // one cycle
-  output logic         token_clear_o,  // one cycle
-  input  logic         done_i,         // one cycle: ap_done rises
-  input  logic         idle_i,
-  input  logic         clear_i,        // soft reset: all but the arguments
-  input  logic [7:0]   code_i,
-  input  logic [31:0]  error_index_i,
-  input  logic [6:0]   waiting_i,
-  output logic [tenon_pkg::ADDR_BITS-1:0]  instructions_o,
-  output logic [31:0]  count_o,
-  output logic         native_o,
-  input  logic [2:0]   base_i,
-  output logic [tenon_pkg::ADDR_BITS-1:0]  base_addr_o,
+  output logic                start_o,          // one cycle
+  output logic                soft_reset_o,     // one cycle
+  output logic                token_clear_o,    // one cycle
+  input  logic                done_i,           // one cycle: ap_done rises
+  input  logic                idle_i,
+  input  logic                clear_i,          // soft reset: all but the arguments
+  input  logic [7:0]          code_i,
+  input  logic [31:0]         error_index_i,
+  input  tenon_pkg::engines_t waiting_i,
+  output logic [tenon_pkg::ADDR_BITS-1:0] instructions_o,
+  output logic [31:0]         count_o,
+  output logic                native_o,
+  input  logic [2:0]          base_i,
+  output logic [tenon_pkg::ADDR_BITS-1:0] base_addr_o,
   // Words of the register map that other modules hold.
-  output logic         read_o,
-  output logic [11:0]  read_addr_o,
-  input  logic [31:0]  tokens_word_i,   // with counters or progress a cycle after read_o
-  input  logic [31:0]  progress_word_i, // a cycle after read_o, as the next one
-  input  logic [31:0]  counters_word_i
+  output logic                read_o,
+  output logic [11:0]         read_addr_o,
+  input  logic [31:0]         tokens_word_i,    // with counters or progress a cycle after read_o
+  input  logic [31:0]         progress_word_i,  // a cycle after read_o, as the next one
+  input  logic [31:0]         counters_word_i
 );
 
   localparam logic [63:0] AddressMask = {64{1'b1}} >> (64 - tenon_pkg::ADDR_BITS);
+  localparam logic [11:0] TokenBytes  = 12'((tenon_pkg::NUM_ENGINES * tenon_pkg::NUM_ENGINES + 3) / 4 * 4);  // whole words
   localparam logic [31:0] CountMask   = {32{1'b1}} >> (32 - tenon_pkg::SLOT_BITS);
 
   logic         write_q, write, read, read_q, answer;
@@ -225,7 +226,7 @@ module control (
         tenon_pkg::REG_CONFIG_HASH:             word = tenon_pkg::CONFIG_HASH[31:0];
         tenon_pkg::REG_CONFIG_HASH + 12'd4:     word = tenon_pkg::CONFIG_HASH[63:32];
         tenon_pkg::REG_CAPABILITIES:            word = tenon_pkg::CAPABILITIES;
-        default:                                word = {25'd0, waiting_i};  // REG_TOKEN_WAIT
+        default:                                word = 32'(waiting_i);  // REG_TOKEN_WAIT
       endcase
     end
   end
@@ -242,7 +243,7 @@ module control (
       tenon_pkg::REG_CAPABILITIES, tenon_pkg::REG_TOKEN_WAIT: part[3] = 1'b1;
       default: begin
         if (address >= tenon_pkg::REG_BASE0 & address < tenon_pkg::REG_BASE0 + 12'd64) part[2] = 1'b1;
-        else if (address >= tenon_pkg::REG_TOKENS & address < tenon_pkg::REG_TOKENS + 12'd52) part[1] = 1'b1;
+        else if (address >= tenon_pkg::REG_TOKENS & address < tenon_pkg::REG_TOKENS + TokenBytes) part[1] = 1'b1;
         else if (address[11:6] == tenon_pkg::REG_HEAD0[11:6]) part[0] = 1'b1;
       end
     endcase

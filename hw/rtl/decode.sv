@@ -5,47 +5,44 @@
 // for the base profile alone, the slot stays at the input until its instruction is done, so that it needs no register in
 // any step, and neither do the units for its fields.
 module decode (
-  input  logic                       clk_i,
-  input  logic                       rst_ni,
-  input  logic                       clear_i,
-  input  logic                       stop_i,         // issue nothing more
-  input  logic                       native_i,       // profile of the launch
-  input  logic                       slot_valid_i,
-  output logic                       slot_ready_o,
-  input  logic [127:0]               slot_i,
-  input  logic [31:0]                slot_index_i,
-  input  logic                       slot_last_i,
-  input  logic                       slot_error_i,
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic                   clear_i,
+  input  logic                   stop_i,     // issue nothing more
+  input  logic                   native_i,   // profile of the launch
+  input  logic                   slot_valid_i,
+  output logic                   slot_ready_o,
+  input  logic [127:0]           slot_i,
+  input  logic [31:0]            slot_index_i,
+  input  logic                   slot_last_i,
+  input  logic                   slot_error_i,
   // The base address of a transfer.
-  output logic [2:0]                 base_o,
+  output logic [2:0]             base_o,
   input  logic [tenon_pkg::ADDR_BITS-1:0] base_addr_i,
   // Class queues, by engine index, and units' command queues, by unit index.
-  output logic [6:0]                 entry_valid_o,
-  input  logic [6:0]                 entry_ready_i,
-  output dma_pkg::entry_t            entry_o,
-  output logic [7:0]                 cmd_valid_o,
-  input  logic [7:0]                 cmd_ready_i,
-  output dma_pkg::dma_cmd_t          dma_cmd_o,
-  output compute_pkg::gemm_cmd_t     gemm_cmd_o,
-  output compute_pkg::alu_cmd_t      alu_cmd_o,
-  output compute_pkg::rq_cmd_t       rq_cmd_o,
+  output tenon_pkg::engines_t    entry_valid_o,
+  input  tenon_pkg::engines_t    entry_ready_i,
+  output tenon_pkg::entry_t      entry_o,
+  output tenon_pkg::units_t      cmd_valid_o,
+  input  tenon_pkg::units_t      cmd_ready_i,
+  output dma_pkg::dma_cmd_t      dma_cmd_o,
+  output compute_pkg::gemm_cmd_t gemm_cmd_o,
+  output compute_pkg::alu_cmd_t  alu_cmd_o,
+  output tenon_pkg::rq_cmd_t     rq_cmd_o,
   // State.
-  output logic                       blocked_o,      // waits for a full queue
-  output logic                       done_o,         // the whole stream has been issued
-  output logic [31:0]                decoded_o,      // slots that have been issued
-  output logic                       error_valid_o,
-  output logic [7:0]                 error_code_o,
-  output logic [31:0]                error_index_o
+  output logic                   blocked_o,  // waits for a full queue
+  output logic                   done_o,     // the whole stream has been issued
+  output logic [31:0]            decoded_o,  // slots that have been issued
+  output logic                   error_valid_o,
+  output logic [7:0]             error_code_o,
+  output logic [31:0]            error_index_o
 );
-
-  localparam logic [6:0] Gemm = 7'd1 << tenon_pkg::ENG_GEMM;
-  localparam logic [6:0] Ldi  = 7'd1 << tenon_pkg::ENG_LDI;
-  localparam logic [6:0] St   = 7'd1 << tenon_pkg::ENG_ST;
-  localparam logic [6:0] Dw   = 7'd1 << tenon_pkg::ENG_DW;
 
   localparam logic [2:0] LastAluOp = tenon_pkg::ALU_MULTIPLY_PASSES != 0 ? tenon_pkg::ALU_MUL : tenon_pkg::ALU_SHR;
 
   localparam logic Pipelined = tenon_pkg::IN_ORDER == 0;
+  localparam int   UnitBits  = $clog2(tenon_pkg::NUM_UNITS);
+  localparam logic [7:0] Exists = 8'(tenon_pkg::ENGINES_PRESENT);  // by the field of an engine, which has eight values
 
   logic advance, fire;
   logic checked_valid_q, multiplied_valid_q, out_valid_q;
@@ -125,24 +122,36 @@ module decode (
   end
 
   // ------------------------------------------------------------------------------------- step 2: check and classify
-  logic [7:0]      code;
-  logic [2:0]      unit, fn, engine, mem_type;
-  logic [6:0]      prev, next;
-  logic            tokens_absent, pads;
-  dma_pkg::entry_t entry;
-  logic            native_finish;
+  // verilator lint_off UNUSEDSIGNAL
+  tenon_pkg::load_insn_t  load;  // their other fields are the next steps'
+  tenon_pkg::store_insn_t store;
+  tenon_pkg::alu_insn_t   alu;
+  tenon_pkg::move_insn_t  move;
+  tenon_pkg::sync_insn_t  sync;
+  // verilator lint_on UNUSEDSIGNAL
+  assign load  = insn[127:0];
+  assign store = insn[127:0];
+  assign alu   = insn[127:0];
+  assign move  = insn;
+  assign sync  = insn;
 
-  assign fn            = insn[5:3];
-  assign mem_type      = insn[tenon_pkg::LOAD_MEMORY_TYPE_LSB+:3];
-  assign tokens_absent = |((insn[tenon_pkg::MOVE_WAIT_LSB+:7] | insn[tenon_pkg::MOVE_SIGNAL_LSB+:7]) & Dw);
+  logic [7:0]          code;
+  tenon_pkg::unit_t    unit;
+  tenon_pkg::engine_t  engine;
+  logic [2:0]          mem_type;
+  tenon_pkg::engines_t prev, next;
+  logic                tokens_absent, pads, native_finish;
+  tenon_pkg::entry_t   entry;
+
+  assign mem_type      = load.memory_type;
+  assign tokens_absent = |((move.wait_mask | move.signal_mask) & ~tenon_pkg::ENGINES_PRESENT);
   assign native_finish = insn[2:0] == tenon_pkg::OP_FINISH;
-  assign pads          = |{insn[tenon_pkg::STORE_Y_PAD_TOP_LSB+:4], insn[tenon_pkg::STORE_Y_PAD_BOTTOM_LSB+:4],
-                           insn[tenon_pkg::STORE_X_PAD_LEFT_LSB+:4], insn[tenon_pkg::STORE_X_PAD_RIGHT_LSB+:4]};
+  assign pads          = |{store.y_pad_top, store.y_pad_bottom, store.x_pad_left, store.x_pad_right};
 
   always_comb begin
     code   = tenon_pkg::STOP_NONE;
-    engine = 3'(tenon_pkg::ENG_GEMM);
-    unit   = dma_pkg::UNIT_NONE;
+    engine = tenon_pkg::ENG_GEMM;
+    unit   = tenon_pkg::UNIT_NONE;
     if (native_i) begin
       unique case (insn[2:0])
         tenon_pkg::OP_FINISH: begin
@@ -151,29 +160,29 @@ module decode (
         end
         tenon_pkg::OP_MOVE: begin
           unique case (insn[6:3])
-            tenon_pkg::FN_MOVE_INP: engine = 3'(tenon_pkg::ENG_LDI);
-            tenon_pkg::FN_MOVE_WGT: engine = 3'(tenon_pkg::ENG_LDW);
+            tenon_pkg::FN_MOVE_INP: engine = tenon_pkg::ENG_LDI;
+            tenon_pkg::FN_MOVE_WGT: engine = tenon_pkg::ENG_LDW;
             tenon_pkg::FN_MOVE_PAR,
-            tenon_pkg::FN_MOVE_RES: engine = 3'(tenon_pkg::ENG_LDM);
-            tenon_pkg::FN_MOVE_OUT: engine = 3'(tenon_pkg::ENG_ST);
+            tenon_pkg::FN_MOVE_RES: engine = tenon_pkg::ENG_LDM;
+            tenon_pkg::FN_MOVE_OUT: engine = tenon_pkg::ENG_ST;
             default:                code   = tenon_pkg::STOP_BAD_OPCODE;
           endcase
-          unit = engine;
+          unit = UnitBits'(engine);
           if (code == tenon_pkg::STOP_NONE & |(insn & tenon_pkg::MOVE_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
         end
         tenon_pkg::OP_MAC: begin
-          unit = dma_pkg::UNIT_GEMM;
+          unit = tenon_pkg::UNIT_GEMM;
           if (insn[6:3] != tenon_pkg::FN_MAC) code = tenon_pkg::STOP_BAD_OPCODE;
           else if (|(insn & tenon_pkg::MAC_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
         end
         tenon_pkg::OP_POST: begin
           if (insn[6:3] == tenon_pkg::FN_RQ) begin
-            engine = 3'(tenon_pkg::ENG_RQ);
-            unit   = dma_pkg::UNIT_RQ;
+            engine = tenon_pkg::ENG_RQ;
+            unit   = tenon_pkg::UNIT_RQ;
             if (|(insn & tenon_pkg::RQ_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
           end else begin
-            engine = fn;
-            if (!insn[6] | fn == 3'd7 | fn == 3'(tenon_pkg::ENG_DW)) begin
+            engine = sync.engine;
+            if (!insn[6] | ~Exists[engine]) begin
               code   = tenon_pkg::STOP_BAD_OPCODE;
             end else if (|(insn & tenon_pkg::SYNC_RESERVED)) begin
               code = tenon_pkg::STOP_BAD_FIELD;
@@ -188,34 +197,34 @@ module decode (
         tenon_pkg::OP_LOAD: begin
           unique case (mem_type)
             tenon_pkg::MEMTYPE_INP: begin
-              engine = 3'(tenon_pkg::ENG_LDI);
-              unit   = dma_pkg::UNIT_LDI;
+              engine = tenon_pkg::ENG_LDI;
+              unit   = tenon_pkg::UNIT_LDI;
             end
             tenon_pkg::MEMTYPE_WGT: begin
-              engine = 3'(tenon_pkg::ENG_LDI);
-              unit   = tenon_pkg::HAS_WEIGHT_ENGINE != 0 ? dma_pkg::UNIT_LDW : dma_pkg::UNIT_LDI;
+              engine = tenon_pkg::ENG_LDI;
+              unit   = tenon_pkg::HAS_WEIGHT_ENGINE != 0 ? tenon_pkg::UNIT_LDW : tenon_pkg::UNIT_LDI;
             end
             tenon_pkg::MEMTYPE_UOP,
             tenon_pkg::MEMTYPE_ACC,
-            tenon_pkg::MEMTYPE_ACC8: unit = dma_pkg::UNIT_LDM;
+            tenon_pkg::MEMTYPE_ACC8: unit = tenon_pkg::UNIT_LDM;
             default: begin
-              if (insn[tenon_pkg::LOAD_X_SIZE_LSB+:16] != 16'd0) code = tenon_pkg::STOP_BAD_FIELD;
+              if (load.x_size != 16'd0) code = tenon_pkg::STOP_BAD_FIELD;
             end
           endcase
         end
         tenon_pkg::OP_STORE: begin
-          engine = 3'(tenon_pkg::ENG_ST);
-          unit   = dma_pkg::UNIT_ST;
-          if (insn[tenon_pkg::STORE_X_SIZE_LSB+:16] != 16'd0 & (mem_type != tenon_pkg::MEMTYPE_OUT | pads)) begin
+          engine = tenon_pkg::ENG_ST;
+          unit   = tenon_pkg::UNIT_ST;
+          if (store.x_size != 16'd0 & (mem_type != tenon_pkg::MEMTYPE_OUT | pads)) begin
             code = tenon_pkg::STOP_BAD_FIELD;
           end
         end
-        tenon_pkg::OP_GEMM: unit = dma_pkg::UNIT_GEMM;
+        tenon_pkg::OP_GEMM: unit = tenon_pkg::UNIT_GEMM;
         tenon_pkg::OP_ALU: begin
-          unit = dma_pkg::UNIT_ALU;
-          if (insn[tenon_pkg::ALU_ALU_OPCODE_LSB+:3] > LastAluOp) code = tenon_pkg::STOP_BAD_FIELD;
+          unit = tenon_pkg::UNIT_ALU;
+          if (alu.alu_opcode > LastAluOp) code = tenon_pkg::STOP_BAD_FIELD;
         end
-        tenon_pkg::OP_FINISH: unit = dma_pkg::UNIT_NONE;
+        tenon_pkg::OP_FINISH: unit = tenon_pkg::UNIT_NONE;
         default: code = tenon_pkg::STOP_BAD_OPCODE;
       endcase
     end
@@ -223,38 +232,36 @@ module decode (
   end
 
   always_comb begin
-    prev = 7'd0;
-    next = 7'd0;
-    if (engine == 3'(tenon_pkg::ENG_GEMM)) begin
-      prev = Ldi;
-      next = St;
-    end else if (engine == 3'(tenon_pkg::ENG_ST)) begin
-      prev = Gemm;
+    prev = '0;
+    next = '0;
+    if (engine == tenon_pkg::ENG_GEMM) begin
+      prev = tenon_pkg::ENG_LDI_BIT;
+      next = tenon_pkg::ENG_ST_BIT;
+    end else if (engine == tenon_pkg::ENG_ST) begin
+      prev = tenon_pkg::ENG_GEMM_BIT;
     end else begin
-      next = Gemm;
+      next = tenon_pkg::ENG_GEMM_BIT;
     end
     entry.index       = insn_index;
     entry.target      = unit;
     entry.range_error = 1'b0;
-    entry.wait_mask   = 7'd0;
-    entry.signal_mask = 7'd0;
+    entry.wait_mask   = '0;
+    entry.signal_mask = '0;
     if (native_i) begin
       if (!native_finish) begin
-        entry.wait_mask   = insn[tenon_pkg::MOVE_WAIT_LSB+:7];
-        entry.signal_mask = insn[tenon_pkg::MOVE_SIGNAL_LSB+:7];
+        entry.wait_mask   = move.wait_mask;
+        entry.signal_mask = move.signal_mask;
       end
     end else begin
-      entry.wait_mask   = (insn[tenon_pkg::LOAD_POP_PREV_LSB] ? prev : 7'd0) |
-                          (insn[tenon_pkg::LOAD_POP_NEXT_LSB] ? next : 7'd0);
-      entry.signal_mask = (insn[tenon_pkg::LOAD_PUSH_PREV_LSB] ? prev : 7'd0) |
-                          (insn[tenon_pkg::LOAD_PUSH_NEXT_LSB] ? next : 7'd0);
+      entry.wait_mask   = (load.pop_prev ? prev : '0) | (load.pop_next ? next : '0);
+      entry.signal_mask = (load.push_prev ? prev : '0) | (load.push_next ? next : '0);
     end
   end
 
   // ------------------------------------------------------------------------------------- steps 3 and 4: registers
   logic [7:0]      checked_code_q, multiplied_code_q, out_code_q;
-  logic [2:0]      checked_engine_q, multiplied_engine_q, out_engine_q;
-  dma_pkg::entry_t checked_entry_q, multiplied_entry_q, out_entry_q;
+  tenon_pkg::engine_t checked_engine_q, multiplied_engine_q, out_engine_q;
+  tenon_pkg::entry_t  checked_entry_q, multiplied_entry_q, out_entry_q;
   logic [255:0]    checked_insn_q, multiplied_insn_q, out_insn_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -295,8 +302,8 @@ module decode (
 
   // Step 4 reads what step 2 has left, where no younger instruction replaces it.
   logic [7:0]      out_code;
-  logic [2:0]      out_engine;
-  dma_pkg::entry_t out_entry;
+  tenon_pkg::engine_t out_engine;
+  tenon_pkg::entry_t  out_entry;
   logic [255:0]    out_insn;
   assign out_code   = Pipelined ? out_code_q : checked_code_q;
   assign out_engine = Pipelined ? out_engine_q : checked_engine_q;
@@ -323,24 +330,25 @@ module decode (
     .range_o(range)
   );
 
-  function automatic logic is_dma_unit(logic [2:0] of);
-    is_dma_unit = of == dma_pkg::UNIT_LDI | of == dma_pkg::UNIT_LDW | of == dma_pkg::UNIT_LDM | of == dma_pkg::UNIT_ST;
+  function automatic logic is_dma_unit(tenon_pkg::unit_t of);
+    is_dma_unit = of == tenon_pkg::UNIT_LDI | of == tenon_pkg::UNIT_LDW | of == tenon_pkg::UNIT_LDM |
+                  of == tenon_pkg::UNIT_ST;
   endfunction
   assign is_dma = is_dma_unit(out_entry.target);
 
   always_comb begin
     entry_o             = out_entry;
     entry_o.range_error = is_dma & range;
-    if (is_dma & empty) entry_o.target = dma_pkg::UNIT_NONE;
+    if (is_dma & empty) entry_o.target = tenon_pkg::UNIT_NONE;
   end
 
   assign bad           = out_code != tenon_pkg::STOP_NONE;
-  assign has_cmd       = entry_o.target != dma_pkg::UNIT_NONE & ~entry_o.range_error;
+  assign has_cmd       = entry_o.target != tenon_pkg::UNIT_NONE & ~entry_o.range_error;
   if (Pipelined) begin : g_queues
     // The queues of the instruction, one hot, are registers: so the handshake with them is a few gates.
-    logic [6:0] engine_q;
-    logic [7:0] unit_q;
-    logic       offer_q, is_dma_q, no_cmd;
+    tenon_pkg::engines_t engine_q;
+    tenon_pkg::units_t   unit_q;
+    logic                offer_q, is_dma_q, no_cmd;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) offer_q <= 1'b0;
       else if (clear_i) offer_q <= 1'b0;
@@ -349,24 +357,25 @@ module decode (
     end
     always_ff @(posedge clk_i) begin
       if (advance & multiplied_valid_q) begin
-        engine_q <= 7'd1 << multiplied_engine_q;
-        unit_q   <= multiplied_entry_q.target == dma_pkg::UNIT_NONE ? 8'd0 : 8'd1 << multiplied_entry_q.target;
+        engine_q <= tenon_pkg::NUM_ENGINES'(1) << multiplied_engine_q;
+        unit_q   <= multiplied_entry_q.target == tenon_pkg::UNIT_NONE ? '0 :
+                    tenon_pkg::NUM_UNITS'(1) << multiplied_entry_q.target;
         is_dma_q <= is_dma_unit(multiplied_entry_q.target);
       end
     end
     assign no_cmd        = is_dma_q & (empty | range);
     assign offer         = offer_q & ~stop_i;
-    assign fire          = offer & (engine_q & ~entry_ready_i) == 7'd0 & (no_cmd | (unit_q & ~cmd_ready_i) == 8'd0);
-    assign entry_valid_o = engine_q & {7{fire}};
-    assign cmd_valid_o   = unit_q & {8{fire & ~no_cmd}};
+    assign fire          = offer & ~|(engine_q & ~entry_ready_i) & (no_cmd | ~|(unit_q & ~cmd_ready_i));
+    assign entry_valid_o = engine_q & {tenon_pkg::NUM_ENGINES{fire}};
+    assign cmd_valid_o   = unit_q & {tenon_pkg::NUM_UNITS{fire & ~no_cmd}};
     logic unused_engine;
     assign unused_engine = ^out_engine;
   end else begin : g_held
     // The heads are here until the instruction is done.
     assign offer         = out_valid_q & ~bad & ~stop_i;
     assign fire          = offer & entry_ready_i[out_engine];
-    assign entry_valid_o = offer ? 7'd1 << out_engine : 7'd0;
-    assign cmd_valid_o   = offer & has_cmd ? 8'd1 << entry_o.target : 8'd0;
+    assign entry_valid_o = offer ? tenon_pkg::NUM_ENGINES'(1) << out_engine : '0;
+    assign cmd_valid_o   = offer & has_cmd ? tenon_pkg::NUM_UNITS'(1) << entry_o.target : '0;
     logic unused_ready;
     assign unused_ready = ^cmd_ready_i;
   end
@@ -408,9 +417,9 @@ module decode (
       AnInstructionThatIsHeldIsInOneStep: assert (Pipelined | (steps & (steps - 4'd1)) == 4'd0);
     end
     if (rst_ni & fire) begin
-      AnEntryGoesToOneClass: assert ((entry_valid_o & (entry_valid_o - 7'd1)) == 7'd0);
-      AnEntryIsPushedOnlyIntoAQueueWithRoom: assert ((entry_valid_o & ~entry_ready_i) == 7'd0);
-      ACommandIsPushedOnlyIntoAQueueWithRoom: assert (!Pipelined | (cmd_valid_o & ~cmd_ready_i) == 8'd0);
+      AnEntryGoesToOneClass: assert (~|(entry_valid_o & (entry_valid_o - 1'b1)));
+      AnEntryIsPushedOnlyIntoAQueueWithRoom: assert (~|(entry_valid_o & ~entry_ready_i));
+      ACommandIsPushedOnlyIntoAQueueWithRoom: assert (!Pipelined | ~|(cmd_valid_o & ~cmd_ready_i));
       NothingIsIssuedWithAnError: assert (!error_valid_o);
     end
     if (rst_ni & fire & has_cmd & is_dma) begin

@@ -43,6 +43,13 @@ module decode_transfer (
   endfunction
 
   // ------------------------------------------------------------------------------------------------------------ fields
+  // verilator lint_off UNUSEDSIGNAL
+  tenon_pkg::load_insn_t load;  // what is of no transfer, as tokens
+  tenon_pkg::move_insn_t move;
+  // verilator lint_on UNUSEDSIGNAL
+  assign load = insn_i[127:0];
+  assign move = insn_i;
+
   logic [2:0]  mem;
   logic [2:0]  type_bits;
   logic [3:0]  function_bits;
@@ -53,10 +60,9 @@ module decode_transfer (
   logic [15:0] sram_base, x_size, y_size;
   logic [20:0] x_all;
 
-  assign function_bits = insn_i[6:3];
-  assign is_store      = insn_i[2:0] == tenon_pkg::OP_STORE;
-  assign type_bits     = is_store ? tenon_pkg::MEMTYPE_OUT :
-                         insn_i[tenon_pkg::LOAD_MEMORY_TYPE_LSB+:tenon_pkg::LOAD_MEMORY_TYPE_W];
+  assign function_bits = move.fn;
+  assign is_store      = load.opcode == tenon_pkg::OP_STORE;
+  assign type_bits     = is_store ? tenon_pkg::MEMTYPE_OUT : load.memory_type;
 
   always_comb begin
     if (native_i) begin
@@ -92,11 +98,10 @@ module decode_transfer (
     dram_shift = 4'(unit_shift) + elem_shift;
   end
 
-  assign sram_base = native_i ? insn_i[tenon_pkg::MOVE_SRAM_BASE_LSB+:16] : insn_i[tenon_pkg::LOAD_SRAM_BASE_LSB+:16];
-  assign x_size    = insn_i[tenon_pkg::LOAD_X_SIZE_LSB+:16];
-  assign y_size    = insn_i[tenon_pkg::LOAD_Y_SIZE_LSB+:16];
-  assign x_all     = 21'(x_size) + 21'(insn_i[tenon_pkg::LOAD_X_PAD_LEFT_LSB+:4]) +
-                     21'(insn_i[tenon_pkg::LOAD_X_PAD_RIGHT_LSB+:4]);
+  assign sram_base = native_i ? move.sram_base : load.sram_base;
+  assign x_size    = load.x_size;
+  assign y_size    = load.y_size;
+  assign x_all     = 21'(x_size) + 21'(load.x_pad_left) + 21'(load.x_pad_right);
 
   // Rows, vectors, steps, pads as in the instruction; addr is the offset, len the row's bytes.
   dma_pkg::dma_cmd_t f_q;
@@ -108,8 +113,7 @@ module decode_transfer (
   logic [16:0] base_rows;
   logic [23:0] base_vectors;
   assign base_unit    = 23'(sram_base) << elem_shift;
-  assign base_rows    = 17'(y_size) + 17'(insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4]) +
-                        17'(insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4]);
+  assign base_rows    = 17'(y_size) + 17'(load.y_pad_top) + 17'(load.y_pad_bottom);
   assign base_vectors = 24'(x_all) << elem_shift;
 
   always_ff @(posedge clk_i) begin
@@ -122,40 +126,36 @@ module decode_transfer (
       f_q.unit_bytes <= 7'd1 << unit_shift;
       f_q.total      <= '0;  // these two come with the products
       f_q.row_end    <= '0;
-      steps_q        <= StepsWidth'((native_i ? 24'(insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16]) : base_vectors) - 24'd1);
+      steps_q        <= StepsWidth'((native_i ? 24'(move.vectors) : base_vectors) - 24'd1);
       if (native_i) begin
-        f_empty_q       <= insn_i[tenon_pkg::MOVE_ROWS_LSB+:16] == 16'd0 |
-                           insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16] == 16'd0;
-        base_o          <= insn_i[tenon_pkg::MOVE_BASE_LSB+:3];
-        f_q.valid       <= insn_i[tenon_pkg::MOVE_VALID_LSB+:8] == 8'd0 |
-                           insn_i[tenon_pkg::MOVE_VALID_LSB+:8] > (8'd1 << unit_shift) ? 7'd1 << unit_shift :
-                           insn_i[tenon_pkg::MOVE_VALID_LSB+:7];
-        f_q.pad_value   <= insn_i[tenon_pkg::MOVE_PAD_VALUE_LSB+:8];
-        f_q.rows        <= 17'(insn_i[tenon_pkg::MOVE_ROWS_LSB+:16]);
-        f_q.vectors     <= 24'(insn_i[tenon_pkg::MOVE_VECTORS_LSB+:16]);
-        f_q.top         <= insn_i[tenon_pkg::MOVE_TOP_LSB+:8];
-        f_q.source_rows <= 17'(insn_i[tenon_pkg::MOVE_SOURCE_ROWS_LSB+:16]);
-        f_q.addr        <= 64'(insn_i[tenon_pkg::MOVE_OFFSET_LSB+:32]);
-        f_q.len         <= 32'(insn_i[tenon_pkg::MOVE_ROW_BYTES_LSB+:16]);
-        f_q.y_step      <= insn_i[tenon_pkg::MOVE_Y_STEP_LSB+:32];
-        f_q.x_step      <= insn_i[tenon_pkg::MOVE_X_STEP_LSB+:16];
-        f_q.left        <= {{6{insn_i[tenon_pkg::MOVE_LEFT_LSB+tenon_pkg::MOVE_LEFT_W-1]}},
-                            insn_i[tenon_pkg::MOVE_LEFT_LSB+:12]};
+        f_empty_q       <= move.rows == 16'd0 | move.vectors == 16'd0;
+        base_o          <= move.base;
+        f_q.valid       <= move.valid == 8'd0 | move.valid > (8'd1 << unit_shift) ? 7'd1 << unit_shift :
+                           7'(move.valid);
+        f_q.pad_value   <= move.pad_value;
+        f_q.rows        <= 17'(move.rows);
+        f_q.vectors     <= 24'(move.vectors);
+        f_q.top         <= move.top;
+        f_q.source_rows <= 17'(move.source_rows);
+        f_q.addr        <= 64'(move.offset);
+        f_q.len         <= 32'(move.row_bytes);
+        f_q.y_step      <= move.y_step;
+        f_q.x_step      <= move.x_step;
+        f_q.left        <= 18'($signed(move.left));
       end else begin
-        f_empty_q       <= x_size == 16'd0 | (y_size == 16'd0 & insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4] == 4'd0 &
-                           insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4] == 4'd0);
+        f_empty_q       <= x_size == 16'd0 | (y_size == 16'd0 & load.y_pad_top == 4'd0 & load.y_pad_bottom == 4'd0);
         base_o          <= type_bits == tenon_pkg::MEMTYPE_ACC8 ? 3'(tenon_pkg::MEMTYPE_ACC) : type_bits;
         f_q.valid       <= 7'd1 << unit_shift;
         f_q.pad_value   <= 8'd0;
         f_q.rows        <= base_rows & RowMask;
         f_q.vectors     <= base_vectors & VectorMask;
-        f_q.top         <= 8'(insn_i[tenon_pkg::LOAD_Y_PAD_TOP_LSB+:4]);
+        f_q.top         <= 8'(load.y_pad_top);
         f_q.source_rows <= 17'(y_size) & RowMask;
-        f_q.addr        <= 64'(insn_i[tenon_pkg::LOAD_DRAM_BASE_LSB+:32]) << dram_shift;
+        f_q.addr        <= 64'(load.dram_base) << dram_shift;
         f_q.len         <= (32'(x_size) << dram_shift) & LengthMask;
-        f_q.y_step      <= (32'(insn_i[tenon_pkg::LOAD_X_STRIDE_LSB+:16]) << dram_shift) & StepMask;
+        f_q.y_step      <= (32'(load.x_stride) << dram_shift) & StepMask;
         f_q.x_step      <= 16'd1 << unit_shift;
-        f_q.left        <= (18'(insn_i[tenon_pkg::LOAD_X_PAD_LEFT_LSB+:4]) << dram_shift) & 18'(LengthMask);
+        f_q.left        <= (18'(load.x_pad_left) << dram_shift) & 18'(LengthMask);
       end
     end
   end
@@ -189,11 +189,11 @@ module decode_transfer (
   assign limit      = $signed(43'(f_q.len)) + $signed({{25{f_q.left[17]}}, f_q.left}) - $signed(43'(f_q.valid));
   // From row `top` on: in the base profile those of the transfer and of the padding below it.
   logic [16:0]       f_below_q, native_rows, native_top;
-  assign native_rows = 17'(insn_i[tenon_pkg::MOVE_ROWS_LSB+:16]);
-  assign native_top  = 17'(insn_i[tenon_pkg::MOVE_TOP_LSB+:8]);
+  assign native_rows = 17'(move.rows);
+  assign native_top  = 17'(move.top);
   always_ff @(posedge clk_i) begin
     if (step1_i & native_i) f_below_q <= native_rows > native_top ? native_rows - native_top : 17'd0;
-    else if (step1_i) f_below_q <= (17'(y_size) + 17'(insn_i[tenon_pkg::LOAD_Y_PAD_BOTTOM_LSB+:4])) & RowMask;
+    else if (step1_i) f_below_q <= (17'(y_size) + 17'(load.y_pad_bottom)) & RowMask;
   end
   if (Pipelined) begin : g_below
     assign rows_below = f_below_q;

@@ -7,12 +7,14 @@
 // verilator lint_off UNUSEDPARAM
 package dma_pkg;  // a test of one part leaves some constants unused
 
+  typedef logic [6:0] unit_bytes_t;
+
   typedef struct packed {
     logic [31:0] index;        // slot of the instruction
     logic [2:0]  mem;          // tenon_pkg::MEM_*
     logic [22:0] unit;         // first unit in the scratchpad
-    logic [6:0]  unit_bytes;
-    logic [6:0]  valid;        // bytes of a unit that are data, 1 .. unit_bytes
+    unit_bytes_t unit_bytes;
+    unit_bytes_t valid;        // bytes of a unit that are data, 1 .. unit_bytes
     logic [7:0]  pad_value;
     logic [16:0] rows;         // at least 1
     logic [23:0] vectors;      // at least 1
@@ -26,25 +28,6 @@ package dma_pkg;  // a test of one part leaves some constants unused
     logic [17:0] left;         // signed: padding bytes before a row
     logic [33:0] row_end;      // signed: left + row_bytes
   } dma_cmd_t;
-
-  // A command's entry in its class's queue. `target` is the unit that executes it.
-  typedef struct packed {
-    logic [31:0] index;
-    logic [6:0]  wait_mask;
-    logic [6:0]  signal_mask;
-    logic [2:0]  target;
-    logic        range_error;  // stops the accelerator instead of starting
-  } entry_t;
-
-  // Units. The commands of ALU and RQ share one queue; ALU has the index of the absent engine DW.
-  localparam logic [2:0] UNIT_LDI  = 3'd0;
-  localparam logic [2:0] UNIT_LDW  = 3'd1;
-  localparam logic [2:0] UNIT_LDM  = 3'd2;
-  localparam logic [2:0] UNIT_GEMM = 3'd3;
-  localparam logic [2:0] UNIT_ALU  = 3'd4;
-  localparam logic [2:0] UNIT_RQ   = 3'd5;
-  localparam logic [2:0] UNIT_ST   = 3'd6;
-  localparam logic [2:0] UNIT_NONE = 3'd7;
 
 endpackage
 // verilator lint_on UNUSEDPARAM

@@ -1,50 +1,52 @@
 // Starts instructions in the order that tokens allow: the matrix of tokens and a sequencer for each class.
 //
-// Engine DW is absent, and without the native profile all but the classes LDI, GEMM and ST: an absent engine gets no
-// instruction, and its outputs are those of an idle engine. With IN_ORDER one sequencer serves all classes.
+// An engine that is not present, and without the native profile each but LDI, GEMM and ST, gets no instruction, and its
+// outputs are those of an idle engine. With IN_ORDER one sequencer serves all classes.
 module issue (
-  input  logic             clk_i,
-  input  logic             rst_ni,
-  input  logic             clear_i,
-  input  logic             stop_i,
-  input  logic             token_clear_i,
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+  input  logic                     clear_i,
+  input  logic                     stop_i,
+  input  logic                     token_clear_i,
   // Entries, by class.
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [6:0]       entry_valid_i,  // bits of absent engines stay 0
+  input  tenon_pkg::engines_t      entry_valid_i,  // bits of absent engines stay 0
   // verilator lint_on UNUSEDSIGNAL
-  output logic [6:0]       entry_ready_o,
-  input  dma_pkg::entry_t  entry_i,
+  output tenon_pkg::engines_t      entry_ready_o,
+  input  tenon_pkg::entry_t        entry_i,
   // Units, by index.
-  output logic [7:0]       unit_start_o,
-  input  logic [7:0]       unit_ready_i,
-  input  logic [7:0]       unit_done_i,
-  input  logic [63:0]      unit_error_i,   // stop code with done
+  output tenon_pkg::units_t        unit_start_o,
+  input  tenon_pkg::units_t        unit_ready_i,
+  input  tenon_pkg::units_t        unit_done_i,
+  input  tenon_pkg::unit_codes_t   unit_error_i,   // stop code with done
   // State, by class.
-  output logic [6:0]       start_o,
-  output logic [6:0]       retire_o,
-  output logic [6:0]       busy_o,
-  output logic [6:0]       waiting_o,
-  output logic [6:0]       empty_o,
-  output logic [6:0]       stuck_o,
-  output logic [223:0]     index_o,        // of the oldest instruction in flight, else of the head
-  output logic [223:0]     head_index_o,
-  output logic [6:0]       error_valid_o,
-  output logic [55:0]      error_code_o,
-  output logic [223:0]     error_index_o,
+  output tenon_pkg::engines_t      start_o,
+  output tenon_pkg::engines_t      retire_o,
+  output tenon_pkg::engines_t      busy_o,
+  output tenon_pkg::engines_t      waiting_o,
+  output tenon_pkg::engines_t      empty_o,
+  output tenon_pkg::engines_t      stuck_o,
+  output tenon_pkg::engine_slots_t index_o,        // of the oldest instruction in flight, else of the head
+  output tenon_pkg::engine_slots_t head_index_o,
+  output tenon_pkg::engines_t      error_valid_o,
+  output tenon_pkg::engine_codes_t error_code_o,
+  output tenon_pkg::engine_slots_t error_index_o,
   // The matrix as registers.
-  input  logic             read_i,
-  input  logic [3:0]       word_i,
-  output logic [31:0]      word_o
+  input  logic                     read_i,
+  input  logic [3:0]               word_i,
+  output logic [31:0]              word_o
 );
 
-  localparam logic [6:0] Present =
+  localparam int Engines = tenon_pkg::NUM_ENGINES;
+  localparam int Units   = tenon_pkg::NUM_UNITS;
+  localparam tenon_pkg::engines_t Present =
       tenon_pkg::HAS_NATIVE != 0
-          ? ~(7'd1 << tenon_pkg::ENG_DW)
-          : (7'd1 << tenon_pkg::ENG_LDI) | (7'd1 << tenon_pkg::ENG_GEMM) | (7'd1 << tenon_pkg::ENG_ST);
+          ? tenon_pkg::ENGINES_PRESENT
+          : tenon_pkg::ENG_LDI_BIT | tenon_pkg::ENG_GEMM_BIT | tenon_pkg::ENG_ST_BIT;
 
-  logic [48:0] give, take, nonzero;
+  tenon_pkg::pairs_t give, take, nonzero;
   // verilator lint_off UNUSEDSIGNAL
-  logic [48:0] full;  // those of absent engines stay 0
+  tenon_pkg::pairs_t full;  // those of absent engines stay 0
   // verilator lint_on UNUSEDSIGNAL
 
   tokens u_tokens (
@@ -66,11 +68,11 @@ module issue (
     logic [7:0]  error_code;
     logic        unused_ready;  // every unit is ready
     assign unused_ready  = ^unit_ready_i;
-    assign entry_ready_o = {7{taken}};
-    assign index_o       = {7{index}};
-    assign head_index_o  = {7{index}};
-    assign error_index_o = {7{index}};
-    assign error_code_o  = {7{error_code}};
+    assign entry_ready_o = {Engines{taken}};
+    assign index_o       = {Engines{index}};
+    assign head_index_o  = {Engines{index}};
+    assign error_index_o = {Engines{index}};
+    assign error_code_o  = {Engines{error_code}};
 
     sequencer_in_order #(
       .Present(Present)
@@ -100,25 +102,27 @@ module issue (
       .error_code_o (error_code)
     );
   end else begin : g_classes
-    logic [55:0] start;  // by class
-    assign unit_start_o = start[7:0] | start[15:8] | start[23:16] | start[31:24] | start[39:32] |
-                          start[47:40] | start[55:48];
+    logic [Engines*Units-1:0] start;  // by class
+    always_comb begin
+      unit_start_o = '0;
+      for (int e = 0; e < Engines; e++) unit_start_o = unit_start_o | start[e*Units+:Units];
+    end
 
-    for (genvar e = 0; e < 7; e++) begin : g_engine
+    for (genvar e = 0; e < Engines; e++) begin : g_engine
       // verilator lint_off UNUSEDSIGNAL
-      logic [6:0] from;          // counters to this engine, by producer; not used of an absent engine
+      tenon_pkg::engines_t from;          // counters to this engine, by producer; not used of an absent engine
       // verilator lint_on UNUSEDSIGNAL
-      logic [6:0] given, taken;  // by consumer and by producer
-      for (genvar p = 0; p < 7; p++) begin : g_producer
-        assign from[p]       = nonzero[p*7+e];
-        assign take[p*7+e]   = taken[p];
-        assign give[e*7+p]   = given[p];
+      tenon_pkg::engines_t given, taken;  // by consumer and by producer
+      for (genvar p = 0; p < Engines; p++) begin : g_producer
+        assign from[p]       = nonzero[p*Engines+e];
+        assign take[p*Engines+e]   = taken[p];
+        assign give[e*Engines+p]   = given[p];
       end
       if (!Present[e]) begin : g_absent
-        assign given = 7'd0;
-        assign taken = 7'd0;
+        assign given = '0;
+        assign taken = '0;
         assign entry_ready_o[e] = 1'b0;
-        assign start[e*8+:8] = 8'd0;
+        assign start[e*Units+:Units] = '0;
         assign start_o[e] = 1'b0;
         assign retire_o[e] = 1'b0;
         assign busy_o[e] = 1'b0;
@@ -131,17 +135,13 @@ module issue (
         assign error_code_o[e*8+:8] = tenon_pkg::STOP_NONE;
         assign error_index_o[e*32+:32] = 32'd0;
       end else begin : g_sequencer
-        // In the native profile a class has its own unit; in the base profile the class of LDI has those of both loads,
-        // that of GEMM all that reads or writes acc.
-        localparam logic [7:0] Own   = 8'd1 << (e == tenon_pkg::ENG_LDI ? dma_pkg::UNIT_LDI :
-                                                e == tenon_pkg::ENG_LDW ? dma_pkg::UNIT_LDW :
-                                                e == tenon_pkg::ENG_LDM ? dma_pkg::UNIT_LDM :
-                                                e == tenon_pkg::ENG_GEMM ? dma_pkg::UNIT_GEMM :
-                                                e == tenon_pkg::ENG_RQ ? dma_pkg::UNIT_RQ : dma_pkg::UNIT_ST);
-        localparam logic [7:0] Base  = tenon_pkg::HAS_BASE == 0 ? 8'd0 :
-                                       e == tenon_pkg::ENG_LDI ? 8'd1 << dma_pkg::UNIT_LDW :
-                                       e == tenon_pkg::ENG_GEMM ? (8'd1 << dma_pkg::UNIT_LDM) | (8'd1 << dma_pkg::UNIT_ALU) :
-                                       8'd0;
+        // In the native profile a class has its own unit, of its index; in the base profile the class of LDI has those of
+        // both loads, that of GEMM all that reads or writes acc.
+        localparam tenon_pkg::units_t Own  = Units'(1) << e;
+        localparam tenon_pkg::units_t Base =
+            tenon_pkg::HAS_BASE == 0 ? '0 :
+            e == tenon_pkg::ENG_LDI ? tenon_pkg::UNIT_LDW_BIT :
+            e == tenon_pkg::ENG_GEMM ? tenon_pkg::UNIT_LDM_BIT | tenon_pkg::UNIT_ALU_BIT : '0;
         sequencer #(
           .Depth(tenon_pkg::QUEUE_DEPTH),
           .Units(Own | Base)
@@ -155,9 +155,9 @@ module issue (
           .push_entry_i (entry_i),
           .nonzero_i    (from),
           .take_o       (taken),
-          .full_i       (full[e*7+:7]),
+          .full_i       (full[e*Engines+:Engines]),
           .give_o       (given),
-          .start_o      (start[e*8+:8]),
+          .start_o      (start[e*Units+:Units]),
           .ready_i      (unit_ready_i),
           .done_i       (unit_done_i),
           .error_i      (unit_error_i),
@@ -176,14 +176,14 @@ module issue (
       end
     end
 `ifndef SYNTHESIS
-    logic [7:0] start_once, start_twice;  // by any class, by more than one
+    tenon_pkg::units_t start_once, start_twice;  // by any class, by more than one
     always_comb begin
-      start_once  = 8'd0;
-      start_twice = 8'd0;
+      start_once  = '0;
+      start_twice = '0;
       if (|unit_start_o) begin
-        for (int e = 0; e < 7; e++) begin
-          start_twice = start_twice | (start_once & start[e*8+:8]);
-          start_once  = start_once | start[e*8+:8];
+        for (int e = 0; e < Engines; e++) begin
+          start_twice = start_twice | (start_once & start[e*Units+:Units]);
+          start_once  = start_once | start[e*Units+:Units];
         end
       end
     end
@@ -192,7 +192,7 @@ module issue (
     // verilator lint_off SYNCASYNCNET
     always_ff @(posedge clk_i) begin
       if (rst_ni & (|unit_start_o)) begin
-        AUnitIsStartedByOneClassAtATime: assert (start_twice == 8'd0);
+        AUnitIsStartedByOneClassAtATime: assert (~|start_twice);
       end
     end
     // verilator lint_on SYNCASYNCNET
@@ -204,10 +204,10 @@ module issue (
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni & (|unit_start_o)) begin
-      AUnitStartsOnlyWhenItIsReady: assert ((unit_start_o & ~unit_ready_i) == 8'd0);
+      AUnitStartsOnlyWhenItIsReady: assert (~|(unit_start_o & ~unit_ready_i));
     end
     if (rst_ni & (|entry_valid_i)) begin
-      NothingIsQueuedForAnAbsentEngine: assert ((entry_valid_i & ~Present) == 7'd0);
+      NothingIsQueuedForAnAbsentEngine: assert (~|(entry_valid_i & ~Present));
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -6,41 +6,41 @@
 // the decoder has nothing to issue or no room for it. This state is permanent, so `deadlock` comes in its sixteenth cycle
 // in a row, which lets the queues' and counters' registers settle.
 module launch (
-  input  logic         clk_i,
-  input  logic         rst_ni,
-  input  logic         start_i,
-  input  logic         soft_reset_i,
-  input  logic [3:0]   instructions_i,  // the address's low bits
-  input  logic [31:0]  count_i,
-  input  logic         native_i,
-  output logic         fetch_start_o,
-  output logic         running_o,       // cycles count
-  output logic         stop_o,          // start nothing more
-  output logic         halt_o,          // send no more addresses
-  output logic         clear_o,
-  output logic         soft_clear_o,    // with clear_o: tokens, counters and registers as well
-  output logic         done_o,
-  output logic         idle_o,
-  output logic [7:0]   code_o,
-  output logic [31:0]  error_index_o,
-  output logic [6:0]   waiting_o,       // of this run, a cycle later, or when the last one was stopped
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+  input  logic                     start_i,
+  input  logic                     soft_reset_i,
+  input  logic [3:0]               instructions_i,  // the address's low bits
+  input  logic [31:0]              count_i,
+  input  logic                     native_i,
+  output logic                     fetch_start_o,
+  output logic                     running_o,       // cycles count
+  output logic                     stop_o,          // start nothing more
+  output logic                     halt_o,          // send no more addresses
+  output logic                     clear_o,
+  output logic                     soft_clear_o,    // with clear_o: tokens, counters and registers as well
+  output logic                     done_o,
+  output logic                     idle_o,
+  output logic [7:0]               code_o,
+  output logic [31:0]              error_index_o,
+  output tenon_pkg::engines_t      waiting_o,       // of this run, a cycle later, or when the last one was stopped
   // State of the parts.
-  input  logic         decode_done_i,
-  input  logic         decode_blocked_i,
-  input  logic         decode_error_i,
-  input  logic [7:0]   decode_code_i,
-  input  logic [31:0]  decode_index_i,
-  input  logic [6:0]   empty_i,
-  input  logic [6:0]   busy_i,
-  input  logic [6:0]   stuck_i,
-  input  logic [6:0]   waiting_i,
+  input  logic                     decode_done_i,
+  input  logic                     decode_blocked_i,
+  input  logic                     decode_error_i,
+  input  logic [7:0]               decode_code_i,
+  input  logic [31:0]              decode_index_i,
+  input  tenon_pkg::engines_t      empty_i,
+  input  tenon_pkg::engines_t      busy_i,
+  input  tenon_pkg::engines_t      stuck_i,
+  input  tenon_pkg::engines_t      waiting_i,
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [223:0] index_i,         // engine e at 32 e; with IN_ORDER all are equal
+  input  tenon_pkg::engine_slots_t index_i,         // engine e at 32 e; with IN_ORDER all are equal
   // verilator lint_on UNUSEDSIGNAL
-  input  logic [6:0]   error_valid_i,
-  input  logic [55:0]  error_code_i,
-  input  logic [223:0] error_index_i,
-  input  logic         memory_idle_i    // nothing is outstanding, instructions included
+  input  tenon_pkg::engines_t      error_valid_i,
+  input  tenon_pkg::engine_codes_t error_code_i,
+  input  tenon_pkg::engine_slots_t error_index_i,
+  input  logic                     memory_idle_i    // nothing is outstanding, instructions included
 );
 
   typedef enum logic [2:0] {
@@ -57,7 +57,7 @@ module launch (
   logic        soft_q, soft_pending_q, soft_reset;
   logic [7:0]  code_q;
   logic [tenon_pkg::SLOT_BITS-1:0] index_q;
-  logic [6:0]  waiting_q;
+  tenon_pkg::engines_t waiting_q;
   logic [3:0]  stall_cycles_q;
   logic        stalled, deadlock;
 
@@ -70,7 +70,7 @@ module launch (
     found_code  = decode_code_i;
     found_index = decode_index_i;
     if (|error_valid_i) begin
-      for (int e = 6; e >= 0; e--) begin
+      for (int e = tenon_pkg::NUM_ENGINES - 1; e >= 0; e--) begin
         if (error_valid_i[e]) begin
           found_code  = error_code_i[e*8+:8];
           found_index = error_index_i[e*32+:32];
@@ -97,14 +97,16 @@ module launch (
   if (tenon_pkg::IN_ORDER != 0) begin : g_one
     assign oldest = index_i[tenon_pkg::SLOT_BITS-1:0];  // all engines have this index
   end else begin : g_oldest
-    logic [2:0]                      engine;
+    logic [2:0]                      engine;  // of the eight that the register map holds at most
+    tenon_pkg::engines_t             present;
     logic                            first_q, present_q;
     logic [tenon_pkg::SLOT_BITS-1:0] index_now_q, oldest_q;  // of the engine of the cycle before
-    assign engine = stall_cycles_q[2:0];
-    assign oldest = oldest_q;
+    assign engine  = stall_cycles_q[2:0];
+    assign present = ~empty_i;
+    assign oldest  = oldest_q;
     always_ff @(posedge clk_i) begin
       first_q     <= stall_cycles_q == 4'd0;
-      present_q   <= 1'(~{1'b1, empty_i} >> engine);
+      present_q   <= 1'(8'(present) >> engine);
       index_now_q <= tenon_pkg::SLOT_BITS'(256'(index_i) >> {engine, 5'd0});
       if (first_q) oldest_q <= present_q ? index_now_q : '1;
       else if (present_q & index_now_q < oldest_q) oldest_q <= index_now_q;
@@ -205,7 +207,7 @@ module launch (
   always_ff @(posedge clk_i) begin
     if (rst_ni & clear_o) begin
       ALaunchEndsWithIdleMemory: assert (memory_idle_i);
-      ALaunchEndsWithNothingInFlight: assert (soft_q | busy_i == 7'd0);
+      ALaunchEndsWithNothingInFlight: assert (soft_q | ~|busy_i);
     end
     if (rst_ni & fetch_start_o) begin
       ALaunchFetchesFromIdleMemory: assert (memory_idle_i);

@@ -79,7 +79,7 @@ module load_window #(
     begins = (left[17] ? '0 : AvailWidth'(left)) - AvailWidth'(offset);
   endfunction
   // verilator lint_on UNUSEDSIGNAL
-  function automatic logic fills(logic signed [AvailWidth-1:0] bytes, logic [6:0] unit_bytes);
+  function automatic logic fills(logic signed [AvailWidth-1:0] bytes, dma_pkg::unit_bytes_t unit_bytes);
     fills = bytes >= $signed(AvailWidth'(unit_bytes));
   endfunction
 

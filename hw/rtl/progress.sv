@@ -1,23 +1,25 @@
 // The progress of a launch, for the diagnosis of one that does not end: each engine's instruction, the decoder's
 // position in the stream, and the outstanding bursts. All read 0 when the launch is over.
 module progress (
-  input  logic         clk_i,
-  input  logic         rst_ni,
-  input  logic         clear_i,
-  input  logic [6:0]   empty_i,          // engine i has no instruction
-  input  logic [6:0]   busy_i,           // engine i has one in flight
-  input  logic [223:0] index_i,          // of the oldest in flight, else of the head; engine i at 32 i
-  input  logic [31:0]  decoded_i,        // slots
-  input  logic         read_burst_i,     // an address is taken
-  input  logic         read_last_i,      // the last beat of one comes
-  input  logic         write_burst_i,
-  input  logic         write_answer_i,
-  input  logic         read_i,
-  input  logic [3:0]   word_i,           // counted from REG_HEAD0
-  output logic [31:0]  word_o            // in the next cycle
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+  input  logic                     clear_i,
+  input  tenon_pkg::engines_t      empty_i,       // engine i has no instruction
+  input  tenon_pkg::engines_t      busy_i,        // engine i has one in flight
+  input  tenon_pkg::engine_slots_t index_i,       // of the oldest in flight, else of the head; engine i at 32 i
+  input  logic [31:0]              decoded_i,     // slots
+  input  logic                     read_burst_i,  // an address is taken
+  input  logic                     read_last_i,   // the last beat of one comes
+  input  logic                     write_burst_i,
+  input  logic                     write_answer_i,
+  input  logic                     read_i,
+  input  logic [3:0]               word_i,        // counted from REG_HEAD0
+  output logic [31:0]              word_o         // in the next cycle
 );
 
   logic [15:0] reads_q, writes_q;
+  tenon_pkg::engines_t present;
+  assign present = ~empty_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -48,12 +50,12 @@ module progress (
       second = 32'd0;
       third  = 32'd0;
       for (int e = 0; e < 4; e++) begin
-        if (word_i == 4'(e) & ~empty_i[e]) first = index_i[e*32+:32];
+        if (word_i == 4'(e) & present[e]) first = index_i[e*32+:32];
       end
-      for (int e = 4; e < 7; e++) begin
-        if (word_i == 4'(e) & ~empty_i[e]) second = index_i[e*32+:32];
+      for (int e = 4; e < tenon_pkg::NUM_ENGINES; e++) begin
+        if (word_i == 4'(e) & present[e]) second = index_i[e*32+:32];
       end
-      if (word_i == Activity) third = {17'd0, busy_i, 1'b0, ~empty_i};
+      if (word_i == Activity) third = {16'd0, 8'(busy_i), 8'(present)};
       if (word_i == Decoded) third = decoded_i;
       if (word_i == Outstanding) third = {writes_q, reads_q};
     end
@@ -61,7 +63,7 @@ module progress (
   always_ff @(posedge clk_i) begin
     if (read_i) begin
       {first_q, second_q, third_q} <= {first, second, third};
-      {is_first_q, is_second_q}    <= {word_i < 4'd4, word_i >= 4'd4 & word_i < 4'd7};
+      {is_first_q, is_second_q}    <= {word_i < 4'd4, word_i >= 4'd4 & word_i < 4'(tenon_pkg::NUM_ENGINES)};
     end
   end
   assign word_o = is_first_q ? first_q : is_second_q ? second_q : third_q;

@@ -10,7 +10,7 @@ module rq (
   input  logic                               clk_i,
   input  logic                               rst_ni,
   input  logic                               valid_i,
-  input  compute_pkg::rq_cmd_t               cmd_i,
+  input  tenon_pkg::rq_cmd_t               cmd_i,
   output logic                               ready_o,
   output logic                               done_o,
   output logic [7:0]                         error_o,
@@ -45,7 +45,7 @@ module rq (
   localparam int Lanes      = tenon_pkg::BLOCK_OUT / Passes;
   localparam int PassWidth  = Passes > 1 ? $clog2(Passes) : 1;
 
-  compute_pkg::rq_cmd_t cmd_q;
+  tenon_pkg::rq_cmd_t cmd_q;
   logic                 load, en, fail, c_bad;
   logic [8:0]           work_q, last_q, bad_q;  // stages d to l; bit 0 is stage d
 

@@ -5,41 +5,41 @@
 // unit, two loads of the base profile's load class (they overlap and still complete in order), or one without a unit.
 // A push into a full counter waits.
 module sequencer #(
-  parameter int         Depth = 32,
-  parameter logic [7:0] Units = 8'hff  // that the class starts
+  parameter int                Depth = 32,
+  parameter tenon_pkg::units_t Units = '1  // that the class starts
 ) (
-  input  logic              clk_i,
-  input  logic              rst_ni,
-  input  logic              clear_i,
-  input  logic              stop_i,         // start nothing, and give no tokens
-  input  logic              push_valid_i,
-  output logic              push_ready_o,
-  input  dma_pkg::entry_t   push_entry_i,
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic                   clear_i,
+  input  logic                   stop_i,     // start nothing, and give no tokens
+  input  logic                   push_valid_i,
+  output logic                   push_ready_o,
+  input  tenon_pkg::entry_t      push_entry_i,
   // Tokens, by producer and by consumer.
-  input  logic [6:0]        nonzero_i,
-  output logic [6:0]        take_o,
-  input  logic [6:0]        full_i,
-  output logic [6:0]        give_o,
+  input  tenon_pkg::engines_t    nonzero_i,
+  output tenon_pkg::engines_t    take_o,
+  input  tenon_pkg::engines_t    full_i,
+  output tenon_pkg::engines_t    give_o,
   // Units, by index.
-  output logic [7:0]        start_o,
-  input  logic [7:0]        ready_i,
-  input  logic [7:0]        done_i,         // bit UNIT_NONE is 0
-  input  logic [63:0]       error_i,        // stop code with done, unit u at 8 u
+  output tenon_pkg::units_t      start_o,
+  input  tenon_pkg::units_t      ready_i,
+  input  tenon_pkg::units_t      done_i,     // bit UNIT_NONE is 0
+  input  tenon_pkg::unit_codes_t error_i,    // stop code with done, unit u at 8 u
   // State.
-  output logic              start_any_o,
-  output logic              retire_o,
-  output logic              busy_o,         // an instruction is in flight
-  output logic              waiting_o,      // the head waits for tokens
-  output logic              empty_o,        // no instruction
-  output logic              stuck_o,        // the class cannot advance without another class's tokens
-  output logic [31:0]       index_o,        // of the oldest instruction in flight, else of the head
-  output logic [31:0]       head_index_o,
-  output logic              error_valid_o,
-  output logic [7:0]        error_code_o,
-  output logic [31:0]       error_index_o
+  output logic                   start_any_o,
+  output logic                   retire_o,
+  output logic                   busy_o,     // an instruction is in flight
+  output logic                   waiting_o,  // the head waits for tokens
+  output logic                   empty_o,    // no instruction
+  output logic                   stuck_o,    // the class cannot advance without another class's tokens
+  output logic [31:0]            index_o,    // of the oldest instruction in flight, else of the head
+  output logic [31:0]            head_index_o,
+  output logic                   error_valid_o,
+  output logic [7:0]             error_code_o,
+  output logic [31:0]            error_index_o
 );
 
-  dma_pkg::entry_t head;
+  tenon_pkg::entry_t head;
   logic            head_valid, pop;
 
   prim_fifo #(
@@ -61,8 +61,8 @@ module sequencer #(
   // In flight: the older and the younger instruction; the younger one is valid only with the older one.
   logic        old_valid_q, young_valid_q;
   logic [tenon_pkg::SLOT_BITS-1:0] old_index_q, young_index_q, head_index, index, error_index;
-  logic [6:0]  old_signal_q, young_signal_q;
-  logic [2:0]  old_unit_q, young_unit_q;
+  tenon_pkg::engines_t old_signal_q, young_signal_q;
+  tenon_pkg::unit_t old_unit_q, young_unit_q;
   // The unit is done, but an earlier instruction is not, or a push waits for a full counter.
   logic        old_done_q, young_done_q;
 
@@ -72,11 +72,12 @@ module sequencer #(
   // If both use the same unit, its first `done` belongs to the older one.
   // An error comes with the done of a unit. The older instruction's error has priority.
   logic        done_error;
-  logic [7:0]  old_code, young_code, done, ready, failed;
-  logic [63:0] error;
+  logic [7:0]  old_code, young_code;
+  tenon_pkg::units_t done, ready, failed;
+  tenon_pkg::unit_codes_t error;
   assign done  = done_i & Units;
   assign ready = ready_i & Units;
-  for (genvar u = 0; u < 8; u++) begin : g_error
+  for (genvar u = 0; u < tenon_pkg::NUM_UNITS; u++) begin : g_error
     assign error[u*8+:8] = Units[u] ? error_i[u*8+:8] : tenon_pkg::STOP_NONE;
     assign failed[u]     = done[u] & error[u*8+:8] != tenon_pkg::STOP_NONE;
   end
@@ -87,24 +88,30 @@ module sequencer #(
     old_done   = 1'b0;
     blocked    = 1'b0;
     retire     = 1'b0;
-    give_o     = 7'd0;
+    give_o     = '0;
     old_code   = tenon_pkg::STOP_NONE;
     young_code = tenon_pkg::STOP_NONE;
     if (old_valid_q) begin
       done_young = young_valid_q & done[young_unit_q] & (young_unit_q != old_unit_q | old_done_q);
-      old_done   = old_unit_q == dma_pkg::UNIT_NONE | done[old_unit_q] | old_done_q;
+      old_done   = old_unit_q == tenon_pkg::UNIT_NONE | done[old_unit_q] | old_done_q;
       blocked    = |(old_signal_q & full_i) & ~stop_i;
       retire     = old_done & ~blocked;
-      if (retire & ~stop_i & ~error_valid_o) give_o = old_signal_q;
       if (done[old_unit_q] & ~old_done_q) old_code = error[{old_unit_q, 3'd0}+:8];
+      // An instruction in error gives no tokens, and neither does one that is done after it.
+      if (retire & ~stop_i & ~error_valid_o & old_code == tenon_pkg::STOP_NONE) give_o = old_signal_q;
       if (done_young) young_code = error[{young_unit_q, 3'd0}+:8];
       // GEMM answers no command that is started after one in error.
-      if (young_valid_q & young_unit_q == dma_pkg::UNIT_GEMM & old_unit_q == dma_pkg::UNIT_GEMM &
+      if (young_valid_q & young_unit_q == tenon_pkg::UNIT_GEMM & old_unit_q == tenon_pkg::UNIT_GEMM &
           old_code != tenon_pkg::STOP_NONE) begin
         done_young = 1'b1;
       end
     end
   end
+
+  // The units of LDI and LDW are the first two.
+  function automatic logic is_operand_load(tenon_pkg::unit_t unit);
+    is_operand_load = ~|(unit & ~tenon_pkg::UNIT_LDW);
+  endfunction
 
   // A start sees no retirement of its own cycle, so that these two are on no path together.
   assign remains_valid = old_valid_q & (~retire | young_valid_q);
@@ -114,19 +121,19 @@ module sequencer #(
     compatible   = 1'b0;
     unit_ready   = 1'b0;
     start        = 1'b0;
-    take_o       = 7'd0;
-    start_o      = 8'd0;
+    take_o       = '0;
+    start_o      = '0;
     if (head_valid) begin
-      tokens_ready = (head.wait_mask & ~nonzero_i) == 7'd0;
+      tokens_ready = ~|(head.wait_mask & ~nonzero_i);
       space        = ~young_valid_q;
-      compatible   = ~old_valid_q | head.target == dma_pkg::UNIT_NONE | old_unit_q == head.target |
-                     (old_unit_q[2:1] == 2'd0 & head.target[2:1] == 2'd0);
-      unit_ready   = head.target == dma_pkg::UNIT_NONE | head.range_error | ready[head.target];
+      compatible   = ~old_valid_q | head.target == tenon_pkg::UNIT_NONE | old_unit_q == head.target |
+                     (is_operand_load(old_unit_q) & is_operand_load(head.target));
+      unit_ready   = head.target == tenon_pkg::UNIT_NONE | head.range_error | ready[head.target];
       // Stop follows an error by two cycles, in which nothing may start: GEMM's stages, which the ALU shares, have failed.
       start        = tokens_ready & space & compatible & unit_ready & ~stop_i & ~done_error & ~error_valid_o;
       if (start) begin
         take_o = head.wait_mask;
-        if (~head.range_error & head.target != dma_pkg::UNIT_NONE) start_o = 8'd1 << head.target;
+        if (~head.range_error & head.target != tenon_pkg::UNIT_NONE) start_o = tenon_pkg::NUM_UNITS'(1) << head.target;
       end
     end
   end
@@ -165,8 +172,8 @@ module sequencer #(
   end
   assign error_index_o = 32'(error_index_q);
 
-  logic [2:0] start_unit;
-  assign start_unit = head.range_error ? dma_pkg::UNIT_NONE : head.target;
+  tenon_pkg::unit_t start_unit;
+  assign start_unit = head.range_error ? tenon_pkg::UNIT_NONE : head.target;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -206,18 +213,18 @@ module sequencer #(
   // verilator lint_off SYNCASYNCNET
   always_ff @(posedge clk_i) begin
     if (rst_ni & start) begin
-      ATokenIsTakenOnlyFromANonzeroCounter: assert ((take_o & ~nonzero_i) == 7'd0);
-      AUnitStartsOnlyWhenItIsReady: assert ((start_o & ~ready_i) == 8'd0);
+      ATokenIsTakenOnlyFromANonzeroCounter: assert (~|(take_o & ~nonzero_i));
+      AUnitStartsOnlyWhenItIsReady: assert (~|(start_o & ~ready_i));
       AtMostTwoAreInFlight: assert (!young_valid_q);
     end
     if (rst_ni & done_error) begin
       AnErrorBelongsToAnInstructionInFlight: assert (old_code != tenon_pkg::STOP_NONE | young_code != tenon_pkg::STOP_NONE);
     end
     if (rst_ni & head_valid) begin
-      AnInstructionIsForAUnitOfItsClass: assert (head.target == dma_pkg::UNIT_NONE | Units[head.target]);
+      AnInstructionIsForAUnitOfItsClass: assert (head.target == tenon_pkg::UNIT_NONE | Units[head.target]);
     end
     if (rst_ni & retire) begin
-      ATokenIsGivenOnlyToACounterWithRoom: assert ((give_o & full_i) == 7'd0);
+      ATokenIsGivenOnlyToACounterWithRoom: assert (~|(give_o & full_i));
     end
     if (rst_ni & (young_valid_q | young_done_q)) begin
       TheYoungerIsInFlightOnlyWithTheOlder: assert (old_valid_q & young_valid_q);

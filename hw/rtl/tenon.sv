@@ -4,67 +4,10 @@
 // `command_queues` (one for each unit) -> units: `loads`, a store engine, and the compute half. Port names follow the
 // conventions of AXI tools.
 module tenon (
-  input  logic                            clk_i,
-  input  logic                            rst_ni,
-  input  logic                            s_axi_control_awvalid,
-  output logic                            s_axi_control_awready,
-  input  logic [11:0]                     s_axi_control_awaddr,
-  input  logic                            s_axi_control_wvalid,
-  output logic                            s_axi_control_wready,
-  input  logic [31:0]                     s_axi_control_wdata,
-  input  logic [3:0]                      s_axi_control_wstrb,
-  output logic                            s_axi_control_bvalid,
-  input  logic                            s_axi_control_bready,
-  output logic [1:0]                      s_axi_control_bresp,
-  input  logic                            s_axi_control_arvalid,
-  output logic                            s_axi_control_arready,
-  input  logic [11:0]                     s_axi_control_araddr,
-  output logic                            s_axi_control_rvalid,
-  input  logic                            s_axi_control_rready,
-  output logic [31:0]                     s_axi_control_rdata,
-  output logic [1:0]                      s_axi_control_rresp,
-  output logic                            m_axi_gmem_awvalid,
-  input  logic                            m_axi_gmem_awready,
-  output logic [63:0]                     m_axi_gmem_awaddr,
-  output logic [1:0]                      m_axi_gmem_awid,
-  output logic [7:0]                      m_axi_gmem_awlen,
-  output logic [2:0]                      m_axi_gmem_awsize,
-  output logic [1:0]                      m_axi_gmem_awburst,
-  output logic [1:0]                      m_axi_gmem_awlock,
-  output logic [3:0]                      m_axi_gmem_awcache,
-  output logic [2:0]                      m_axi_gmem_awprot,
-  output logic [3:0]                      m_axi_gmem_awqos,
-  output logic                            m_axi_gmem_wvalid,
-  input  logic                            m_axi_gmem_wready,
-  output logic [tenon_pkg::AXI_BITS-1:0]  m_axi_gmem_wdata,
-  output logic [tenon_pkg::AXI_BYTES-1:0] m_axi_gmem_wstrb,
-  output logic                            m_axi_gmem_wlast,
-  input  logic                            m_axi_gmem_bvalid,
-  output logic                            m_axi_gmem_bready,
-  // verilator lint_off UNUSEDSIGNAL
-  input  logic [1:0]                      m_axi_gmem_bid,    // there is one writer
-  input  logic [1:0]                      m_axi_gmem_bresp,  // bit 1 is the error
-  // verilator lint_on UNUSEDSIGNAL
-  output logic                            m_axi_gmem_arvalid,
-  input  logic                            m_axi_gmem_arready,
-  output logic [63:0]                     m_axi_gmem_araddr,
-  output logic [1:0]                      m_axi_gmem_arid,
-  output logic [7:0]                      m_axi_gmem_arlen,
-  output logic [2:0]                      m_axi_gmem_arsize,
-  output logic [1:0]                      m_axi_gmem_arburst,
-  output logic [1:0]                      m_axi_gmem_arlock,
-  output logic [3:0]                      m_axi_gmem_arcache,
-  output logic [2:0]                      m_axi_gmem_arprot,
-  output logic [3:0]                      m_axi_gmem_arqos,
-  input  logic                            m_axi_gmem_rvalid,
-  output logic                            m_axi_gmem_rready,
-  input  logic [tenon_pkg::AXI_BITS-1:0]  m_axi_gmem_rdata,
-  input  logic [1:0]                      m_axi_gmem_rid,
-  input  logic                            m_axi_gmem_rlast,
-  // verilator lint_off UNUSEDSIGNAL
-  input  logic [1:0]                      m_axi_gmem_rresp,  // bit 1 is the error
-  // verilator lint_on UNUSEDSIGNAL
-  output logic                            interrupt_o
+  input  logic clk_i,
+  input  logic rst_ni,
+`include "tenon_ports.svh"
+  output logic interrupt_o
 `ifdef TENON_TRACE
   ,
   // For simulators. Units that loads write, final writes of the compute half, and the state of every class.
@@ -91,12 +34,12 @@ module tenon (
   output logic [15:0]                          trace_out_addr_o,
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]    trace_out_data_o,
   // By engine index; the base profile's classes are LDI, GEMM and ST.
-  output logic [6:0]                           trace_start_o,        // the head starts
-  output logic [6:0]                           trace_done_o,         // the oldest instruction is done
-  output logic [6:0]                           trace_busy_o,         // an instruction is in flight
-  output logic [6:0]                           trace_wait_o,         // the head waits for tokens
-  output logic [223:0]                         trace_index_o,        // oldest instruction in flight, else the head
-  output logic [223:0]                         trace_head_o          // the head, which starts with trace_start_o
+  output tenon_pkg::engines_t                  trace_start_o,        // the head starts
+  output tenon_pkg::engines_t                  trace_done_o,         // the oldest instruction is done
+  output tenon_pkg::engines_t                  trace_busy_o,         // an instruction is in flight
+  output tenon_pkg::engines_t                  trace_wait_o,         // the head waits for tokens
+  output tenon_pkg::engine_slots_t             trace_index_o,        // oldest instruction in flight, else the head
+  output tenon_pkg::engine_slots_t             trace_head_o          // the head, which starts with trace_start_o
 `endif
 );
 
@@ -137,9 +80,9 @@ module tenon (
   logic         decode_done, decode_blocked, decode_error;
   logic [7:0]   decode_code;
   logic [31:0]  decode_index;
-  logic [6:0]   seq_empty, seq_busy, seq_waiting, waiting, seq_stuck, seq_retire, seq_error;
-  logic [223:0] seq_index, seq_error_index;
-  logic [55:0]  seq_error_code;
+  tenon_pkg::engines_t seq_empty, seq_busy, seq_waiting, waiting, seq_stuck, seq_retire, seq_error;
+  tenon_pkg::engine_slots_t seq_index, seq_error_index;
+  tenon_pkg::engine_codes_t seq_error_code;
   logic         fetch_idle, loads_idle, st_idle, gemm_active;
 
   control u_control (
@@ -268,16 +211,16 @@ module tenon (
   logic                      slot_valid, slot_ready, slot_last, slot_error;
   logic [127:0]              slot;
   logic [31:0]               slot_index;
-  logic [6:0]                entry_valid, entry_ready;
-  dma_pkg::entry_t           entry;
-  logic [7:0]                cmd_valid, cmd_ready;
+  tenon_pkg::engines_t       entry_valid, entry_ready;
+  tenon_pkg::entry_t         entry;
+  tenon_pkg::units_t         cmd_valid, cmd_ready;
   logic                      fetch_valid, fetch_ready, fetch_r_valid;
   logic [tenon_pkg::ADDR_BITS-1:0] fetch_addr;
   logic [7:0]                fetch_len;
   dma_pkg::dma_cmd_t         dma_cmd;
   compute_pkg::gemm_cmd_t    gemm_cmd;
   compute_pkg::alu_cmd_t     alu_cmd;
-  compute_pkg::rq_cmd_t      rq_cmd;
+  tenon_pkg::rq_cmd_t        rq_cmd;
 
   fetch u_fetch (
     .clk_i,
@@ -340,15 +283,15 @@ module tenon (
 
   // -------------------------------------------------------------------------------------------------------------- issue
   // Units by index.
-  logic [7:0]  unit_ready, unit_start, unit_done;          // of the sequencers
-  logic [7:0]  engine_ready;                               // to take a command
+  tenon_pkg::units_t unit_ready, unit_start, unit_done;    // of the sequencers
+  tenon_pkg::units_t engine_ready;                         // to take a command
   // verilator lint_off UNUSEDSIGNAL
-  logic [7:0]  unit_valid;                                 // a command for it; UNIT_NONE has none
+  tenon_pkg::units_t unit_valid;                           // a command for it; UNIT_NONE has none
   // verilator lint_on UNUSEDSIGNAL
-  logic [63:0] unit_error;
+  tenon_pkg::unit_codes_t unit_error;
   // verilator lint_off UNUSEDSIGNAL
-  logic [6:0]   seq_started;
-  logic [223:0] seq_head;  // both for the trace
+  tenon_pkg::engines_t seq_started;
+  tenon_pkg::engine_slots_t seq_head;  // both for the trace
   // verilator lint_on UNUSEDSIGNAL
 
   issue u_issue (
@@ -383,7 +326,7 @@ module tenon (
   dma_pkg::dma_cmd_t      ldi_cmd, ldw_cmd, ldm_cmd, st_cmd;
   compute_pkg::gemm_cmd_t gemm_head;
   compute_pkg::alu_cmd_t  alu_head;
-  compute_pkg::rq_cmd_t   rq_head;
+  tenon_pkg::rq_cmd_t     rq_head;
 
   command_queues u_command_queues (
     .clk_i,
@@ -414,13 +357,29 @@ module tenon (
   logic       st_ready, st_done, st_error, gemm_ready, gemm_done, alu_ready, alu_done, rq_ready, rq_done;
   logic [7:0] gemm_error, alu_error, rq_error;
 
-  assign engine_ready = {1'b0, st_ready, rq_ready, alu_ready, gemm_ready, load_ready};
-  assign unit_done    = {1'b0, st_done, rq_done, alu_done, gemm_done, load_done};
-  assign unit_error   = {tenon_pkg::STOP_NONE,
-                         st_error ? tenon_pkg::STOP_WRITE_ERROR : tenon_pkg::STOP_NONE, rq_error, alu_error, gemm_error,
-                         load_error[2] ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE,
-                         load_error[1] ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE,
-                         load_error[0] ? tenon_pkg::STOP_READ_ERROR : tenon_pkg::STOP_NONE};
+  // A unit that is not present is never ready, and UNIT_NONE is none.
+  always_comb begin
+    engine_ready = '0;
+    unit_done    = '0;
+    unit_error   = '0;  // STOP_NONE
+    engine_ready[tenon_pkg::UNIT_LDM:tenon_pkg::UNIT_LDI] = load_ready;
+    unit_done[tenon_pkg::UNIT_LDM:tenon_pkg::UNIT_LDI]    = load_done;
+    for (int u = 0; u < 3; u++) begin
+      if (load_error[u]) unit_error[u*8+:8] = tenon_pkg::STOP_READ_ERROR;
+    end
+    engine_ready[tenon_pkg::UNIT_GEMM]    = gemm_ready;
+    unit_done[tenon_pkg::UNIT_GEMM]       = gemm_done;
+    unit_error[tenon_pkg::UNIT_GEMM*8+:8] = gemm_error;
+    engine_ready[tenon_pkg::UNIT_ALU]     = alu_ready;
+    unit_done[tenon_pkg::UNIT_ALU]        = alu_done;
+    unit_error[tenon_pkg::UNIT_ALU*8+:8]  = alu_error;
+    engine_ready[tenon_pkg::UNIT_RQ]      = rq_ready;
+    unit_done[tenon_pkg::UNIT_RQ]         = rq_done;
+    unit_error[tenon_pkg::UNIT_RQ*8+:8]   = rq_error;
+    engine_ready[tenon_pkg::UNIT_ST]      = st_ready;
+    unit_done[tenon_pkg::UNIT_ST]         = st_done;
+    if (st_error) unit_error[tenon_pkg::UNIT_ST*8+:8] = tenon_pkg::STOP_WRITE_ERROR;
+  end
 
   logic                             ldi_we, ldw_we, ldm_we;
   logic [2:0]                       ldm_mem;
@@ -488,7 +447,7 @@ module tenon (
     .rst_ni,
     .clear_i    (clear),
     .halt_i     (halt),
-    .cmd_valid_i(unit_valid[dma_pkg::UNIT_ST]),
+    .cmd_valid_i(unit_valid[tenon_pkg::UNIT_ST]),
     .cmd_ready_o(st_ready),
     .cmd_i      (st_cmd),
     .done_o     (st_done),
@@ -539,18 +498,18 @@ module tenon (
     .st_addr_i    (st_addr),
     .st_gnt_o     (st_gnt),
     .st_rdata_o   (st_rdata),
-    .gemm_valid_i (unit_valid[dma_pkg::UNIT_GEMM]),
+    .gemm_valid_i (unit_valid[tenon_pkg::UNIT_GEMM]),
     .gemm_cmd_i   (gemm_head),
     .gemm_ready_o (gemm_ready),
     .gemm_done_o  (gemm_done),
     .gemm_error_o (gemm_error),
     .gemm_active_o(gemm_active),
-    .alu_valid_i  (unit_valid[dma_pkg::UNIT_ALU]),
+    .alu_valid_i  (unit_valid[tenon_pkg::UNIT_ALU]),
     .alu_cmd_i    (alu_head),
     .alu_ready_o  (alu_ready),
     .alu_done_o   (alu_done),
     .alu_error_o  (alu_error),
-    .rq_valid_i   (unit_valid[dma_pkg::UNIT_RQ]),
+    .rq_valid_i   (unit_valid[tenon_pkg::UNIT_RQ]),
     .rq_cmd_i     (rq_head),
     .rq_ready_o   (rq_ready),
     .rq_done_o    (rq_done),
@@ -604,7 +563,7 @@ module tenon (
                                              (32'(m_axi_gmem_awlen) + 1) * tenon_pkg::AXI_BYTES <= 4096);
     end
     if (rst_ni & (|unit_start)) begin
-      AUnitStartsOnlyWithACommandAndWhenItIsReady: assert ((unit_start & ~unit_ready) == 8'd0);
+      AUnitStartsOnlyWithACommandAndWhenItIsReady: assert (~|(unit_start & ~unit_ready));
       NothingStartsAfterAStop: assert (!stop);
     end
     if (rst_ni & done) begin

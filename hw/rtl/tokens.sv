@@ -1,34 +1,36 @@
-// The token matrix: one 8-bit counter for each pair (producer p, consumer c), at index 7 p + c.
+// The token matrix: one 8-bit counter for each pair (producer p, consumer c), at index NUM_ENGINES * p + c.
 //
 // A counter that gives and takes in one cycle keeps its value. A producer must check full_o before it gives, a consumer
 // nonzero_o before it takes, so that counters neither wrap nor lose a token. A token given in one cycle can be taken in
 // the next. The flags follow at once; the counts change a cycle later, since givers and takers are known late, but with
 // IN_ORDER.
 module tokens (
-  input  logic        clk_i,
-  input  logic        rst_ni,
-  input  logic        clear_i,
-  input  logic [48:0] give_i,
-  input  logic [48:0] take_i,
-  output logic [48:0] nonzero_o,
-  output logic [48:0] full_o,
-  input  logic        read_i,
-  input  logic [3:0]  word_i,   // four counters for the register map; stays until word_o is taken
-  output logic [31:0] word_o    // in the next cycle, unless the register map has few parts
+  input  logic              clk_i,
+  input  logic              rst_ni,
+  input  logic              clear_i,
+  input  tenon_pkg::pairs_t give_i,
+  input  tenon_pkg::pairs_t take_i,
+  output tenon_pkg::pairs_t nonzero_o,
+  output tenon_pkg::pairs_t full_o,
+  input  logic              read_i,
+  input  logic [3:0]        word_i,  // four counters for the register map; stays until word_o is taken
+  output logic [31:0]       word_o   // in the next cycle, unless the register map has few parts
 );
 
   // The base profile's pairs: both directions between GEMM and its neighbors.
-  localparam logic [48:0] BasePairs = (49'd1 << (7 * tenon_pkg::ENG_LDI + tenon_pkg::ENG_GEMM)) |
-                                      (49'd1 << (7 * tenon_pkg::ENG_GEMM + tenon_pkg::ENG_LDI)) |
-                                      (49'd1 << (7 * tenon_pkg::ENG_GEMM + tenon_pkg::ENG_ST)) |
-                                      (49'd1 << (7 * tenon_pkg::ENG_ST + tenon_pkg::ENG_GEMM));
-  localparam logic [48:0] Pairs = tenon_pkg::HAS_NATIVE != 0 ? {49{1'b1}} : BasePairs;
+  localparam int Counters = tenon_pkg::NUM_ENGINES * tenon_pkg::NUM_ENGINES;
+  localparam tenon_pkg::engines_t Neighbors = tenon_pkg::ENG_LDI_BIT | tenon_pkg::ENG_ST_BIT;
+  localparam tenon_pkg::pairs_t BasePairs =
+      (Counters'(tenon_pkg::ENG_GEMM_BIT) << (tenon_pkg::NUM_ENGINES * tenon_pkg::ENG_LDI)) |
+      (Counters'(Neighbors) << (tenon_pkg::NUM_ENGINES * tenon_pkg::ENG_GEMM)) |
+      (Counters'(tenon_pkg::ENG_GEMM_BIT) << (tenon_pkg::NUM_ENGINES * tenon_pkg::ENG_ST));
+  localparam tenon_pkg::pairs_t Pairs = tenon_pkg::HAS_NATIVE != 0 ? {Counters{1'b1}} : BasePairs;
 
-  logic [391:0] count_q;
-  logic [48:0]  nonzero_q, full_q;
-  logic [48:0]  give_q, take_q;  // not yet counted
-  logic [48:0]  give, take;      // now counted
-  logic [48:0]  one, almost;     // with them there is one token, or one less than the counter holds
+  logic [Counters*8-1:0] count_q;
+  tenon_pkg::pairs_t nonzero_q, full_q;
+  tenon_pkg::pairs_t give_q, take_q;  // not yet counted
+  tenon_pkg::pairs_t give, take;      // now counted
+  tenon_pkg::pairs_t one, almost;     // with them there is one token, or one less than the counter holds
 
   assign nonzero_o = nonzero_q;
   assign full_o = full_q;
@@ -65,7 +67,7 @@ module tokens (
   always_comb begin
     one    = '0;
     almost = '0;
-    for (int i = 0; i < 49; i++) begin
+    for (int i = 0; i < Counters; i++) begin
       if (Pairs[i] & active) begin
         one[i]    = count_q[i*8+:8] == (~Later | give_q[i] == take_q[i] ? 8'd1 : give_q[i] ? 8'd0 : 8'd2);
         almost[i] = count_q[i*8+:8] == (~Later | give_q[i] == take_q[i] ? 8'd254 : give_q[i] ? 8'd253 : 8'd255);
@@ -89,7 +91,7 @@ module tokens (
     end else if (active) begin
       give_q <= give_i & Pairs;
       take_q <= take_i & Pairs;
-      for (int i = 0; i < 49; i++) begin
+      for (int i = 0; i < Counters; i++) begin
         if (give[i] != take[i]) count_q[i*8+:8] <= give[i] ? count_q[i*8+:8] + 8'd1 : count_q[i*8+:8] - 8'd1;
         if (Pairs[i] & give_i[i] & ~take_i[i]) begin
           nonzero_q[i] <= 1'b1;

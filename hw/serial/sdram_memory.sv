@@ -16,32 +16,9 @@ module sdram_memory (
   output logic [31:0]                     rdata_o,
   output logic                            busy_o,  // words wait, or the chip is not ready
   // The accelerator.
-  input  logic                            awvalid_i,
-  output logic                            awready_o,
   // verilator lint_off UNUSEDSIGNAL
-  input  logic [63:0]                     awaddr_i,  // the low bits select no beat
+`include "tenon_memory_ports.svh"  // the kind of a burst, its last beat of data, and low bits of addresses are not used
   // verilator lint_on UNUSEDSIGNAL
-  input  logic [7:0]                      awlen_i,
-  input  logic                            wvalid_i,
-  output logic                            wready_o,
-  input  logic [tenon_pkg::AXI_BITS-1:0]  wdata_axi_i,
-  input  logic [tenon_pkg::AXI_BYTES-1:0] wstrb_i,
-  output logic                            bvalid_o,
-  input  logic                            bready_i,
-  output logic                            berror_o,
-  input  logic                            arvalid_i,
-  output logic                            arready_o,
-  // verilator lint_off UNUSEDSIGNAL
-  input  logic [63:0]                     araddr_i,  // the low bits select no beat
-  // verilator lint_on UNUSEDSIGNAL
-  input  logic [1:0]                      arid_i,
-  input  logic [7:0]                      arlen_i,
-  output logic                            rvalid_o,
-  input  logic                            rready_i,
-  output logic [tenon_pkg::AXI_BITS-1:0]  rdata_axi_o,
-  output logic [1:0]                      rid_o,
-  output logic                            rlast_o,
-  output logic                            rerror_o,
   // The chip; see sdram_controller.
   output logic                            cke_o,
   output logic                            cs_no,
@@ -62,6 +39,65 @@ module sdram_memory (
   localparam int Beats      = 4;              // that reads may be ahead of the accelerator
   localparam logic [63:MemoryLog2] Base     = {{(63 - MemoryLog2){1'b0}}, 1'b1};
   localparam logic [HalfIndex-1:0] LastHalf = '1;
+
+  // -------------------------------------------------------------------------------------------------------- registers
+  // Bursts and the data of writes pass registers: a beat of 32 bits takes the SDRAM two cycles or more.
+  logic                            awvalid, awready, wvalid_axi, wready_axi, arvalid, arready, rvalid_axi;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [63:0]                     awaddr, araddr;  // the low bits select no beat
+  // verilator lint_on UNUSEDSIGNAL
+  logic [7:0]                      awlen, arlen;
+  logic [1:0]                      arid, rid;
+  logic [tenon_pkg::AXI_BITS-1:0]  wdata_axi, rdata_axi;
+  logic [tenon_pkg::AXI_BYTES-1:0] wstrb_axi;
+  logic                            rlast, rerror;
+
+  stream_register #(
+    .Width(72)
+  ) u_aw (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_gmem_awvalid),
+    .ready_o(m_axi_gmem_awready),
+    .data_i ({m_axi_gmem_awaddr, m_axi_gmem_awlen}),
+    .valid_o(awvalid),
+    .ready_i(awready),
+    .data_o ({awaddr, awlen})
+  );
+  stream_register #(
+    .Width(tenon_pkg::AXI_BYTES * 9)
+  ) u_w (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_gmem_wvalid),
+    .ready_o(m_axi_gmem_wready),
+    .data_i ({m_axi_gmem_wstrb, m_axi_gmem_wdata}),
+    .valid_o(wvalid_axi),
+    .ready_i(wready_axi),
+    .data_o ({wstrb_axi, wdata_axi})
+  );
+  stream_register #(
+    .Width(74)
+  ) u_ar (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_gmem_arvalid),
+    .ready_o(m_axi_gmem_arready),
+    .data_i ({m_axi_gmem_araddr, m_axi_gmem_arlen, m_axi_gmem_arid}),
+    .valid_o(arvalid),
+    .ready_i(arready),
+    .data_o ({araddr, arlen, arid})
+  );
+
+  // The accelerator always takes beats of reads: they wait a cycle in a register.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) m_axi_gmem_rvalid <= 1'b0;
+    else m_axi_gmem_rvalid <= rvalid_axi;
+  end
+  always_ff @(posedge clk_i) begin
+    {m_axi_gmem_rdata, m_axi_gmem_rid, m_axi_gmem_rlast} <= {rdata_axi, rid, rlast};
+    m_axi_gmem_rresp <= {rerror, 1'b0};
+  end
 
   // ------------------------------------------------------------------------------------------------------------- runs
   logic                  word_valid, word_write, word_pop;
@@ -88,10 +124,10 @@ module sdram_memory (
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  assign select_write = awvalid_i & ~word_valid & ~bvalid_o & ~(after_write_q & arvalid_i);
-  assign select_read  = arvalid_i & ~word_valid & ~select_write;
-  assign awready_o    = run_ready & select_write;
-  assign arready_o    = run_ready & select_read;
+  assign select_write = awvalid & ~word_valid & ~m_axi_gmem_bvalid & ~(after_write_q & arvalid);
+  assign select_read  = arvalid & ~word_valid & ~select_write;
+  assign awready    = run_ready & select_write;
+  assign arready    = run_ready & select_read;
   assign word_pop     = word_run_q & done;
   assign busy_o       = word_valid | ~up;
 
@@ -100,7 +136,7 @@ module sdram_memory (
       after_write_q <= 1'b0;
       word_run_q    <= 1'b0;
       running_q     <= 1'b0;
-      bvalid_o      <= 1'b0;
+      m_axi_gmem_bvalid      <= 1'b0;
     end else begin
       if (run_ready & (word_valid | select_write | select_read)) begin
         word_run_q <= word_valid;
@@ -108,10 +144,10 @@ module sdram_memory (
       end else if (done) begin
         running_q <= 1'b0;
       end
-      if (awready_o) after_write_q <= 1'b1;
-      else if (arready_o) after_write_q <= 1'b0;
-      if (done & ~word_run_q & writes_q) bvalid_o <= 1'b1;
-      else if (bready_i) bvalid_o <= 1'b0;
+      if (awready) after_write_q <= 1'b1;
+      else if (arready) after_write_q <= 1'b0;
+      if (done & ~word_run_q & writes_q) m_axi_gmem_bvalid <= 1'b1;
+      else if (m_axi_gmem_bready) m_axi_gmem_bvalid <= 1'b0;
     end
   end
 
@@ -130,26 +166,27 @@ module sdram_memory (
     if (run_ready) begin
       half_q    <= '0;
       arrived_q <= '0;
-      left_q    <= arlen_i;
+      left_q    <= arlen;
       writes_q  <= word_valid ? word_write : select_write;
     end else begin
       if (stepped) half_q <= half_q + 1'b1;
       if (rvalid) arrived_q <= arrived_q + 1'b1;
       if (beat_arrives) left_q <= left_q - 8'd1;
     end
-    if (awready_o) write_ok_q <= awaddr_i[63:MemoryLog2] == Base;
-    if (arready_o) begin
-      read_ok_q <= araddr_i[63:MemoryLog2] == Base;
-      id_q      <= arid_i;
+    if (awready) write_ok_q <= awaddr[63:MemoryLog2] == Base;
+    if (arready) begin
+      read_ok_q <= araddr[63:MemoryLog2] == Base;
+      id_q      <= arid;
     end
     if (rvalid) beat_q <= beat[tenon_pkg::AXI_BITS-1:16];
   end
 
-  assign wvalid   = running_q & writes_q & (word_run_q | wvalid_i);
-  assign wdata    = word_run_q ? (half_q[0] ? word_wdata[31:16] : word_wdata[15:0]) : wdata_axi_i[{half_q, 4'd0}+:16];
-  assign wstrb    = word_run_q ? 2'b11 : write_ok_q ? wstrb_i[{half_q, 1'b0}+:2] : 2'b00;
-  assign wready_o = running_q & writes_q & ~word_run_q & wready & half_q == LastHalf;
-  assign berror_o = ~write_ok_q;
+  assign wvalid   = running_q & writes_q & (word_run_q | wvalid_axi);
+  assign wdata    = word_run_q ? (half_q[0] ? word_wdata[31:16] : word_wdata[15:0]) : wdata_axi[{half_q, 4'd0}+:16];
+  assign wstrb    = word_run_q ? 2'b11 : write_ok_q ? wstrb_axi[{half_q, 1'b0}+:2] : 2'b00;
+  assign wready_axi = running_q & writes_q & ~word_run_q & wready & half_q == LastHalf;
+  assign m_axi_gmem_bid   = 2'd0;
+  assign m_axi_gmem_bresp = {~write_ok_q, 1'b0};
 
   // Halves are gathered into beats; the newest is the upper one.
   logic [tenon_pkg::AXI_BITS-1:16] beat_q;
@@ -161,7 +198,7 @@ module sdram_memory (
   assign word_arrives  = rvalid & word_run_q & arrived_q[0];
   assign room          = word_run_q | half_q != '0 | free_q != 3'd0;
   assign beat_begins   = issued & ~word_run_q & half_q == '0;
-  assign beat_taken    = rvalid_o & rready_i;
+  assign beat_taken    = rvalid_axi;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -188,9 +225,9 @@ module sdram_memory (
     .push_valid_i(beat_arrives),
     .push_ready_o(beat_ready),
     .push_data_i ({id_q, ~read_ok_q, left_q == 8'd0, beat}),
-    .pop_valid_o (rvalid_o),
-    .pop_ready_i (rready_i),
-    .pop_data_o  ({rid_o, rerror_o, rlast_o, rdata_axi_o})
+    .pop_valid_o (rvalid_axi),
+    .pop_ready_i (1'b1),
+    .pop_data_o  ({rid, rerror, rlast, rdata_axi})
   );
 
   // ------------------------------------------------------------------------------------------------------- controller
@@ -200,8 +237,8 @@ module sdram_memory (
     run_addr = {word_addr, 1'b0};
     run_last = 13'd1;
     if (~word_valid) begin
-      run_addr = {select_write ? awaddr_i[MemoryLog2-1:BeatShift] : araddr_i[MemoryLog2-1:BeatShift], {HalfIndex{1'b0}}};
-      run_last = 13'({select_write ? awlen_i : arlen_i, LastHalf});
+      run_addr = {select_write ? awaddr[MemoryLog2-1:BeatShift] : araddr[MemoryLog2-1:BeatShift], {HalfIndex{1'b0}}};
+      run_last = 13'({select_write ? awlen : arlen, LastHalf});
     end
   end
 

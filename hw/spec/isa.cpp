@@ -61,9 +61,8 @@ std::string illegal_combination(const Config& config, const Instruction& instruc
     if (t.y_pad_top || t.y_pad_bottom || t.x_pad_left || t.x_pad_right) return "a store has no pads";
     return {};
   };
-  constexpr unsigned kAbsent = bit(Engine::kDw);
   const auto native = [](const native::Tokens& tokens) -> std::string {
-    return ((tokens.wait | tokens.signal) & kAbsent) != 0 ? "a token of engine dw, which is absent" : "";
+    return ((tokens.wait | tokens.signal) & kAbsentEngines) != 0 ? "a token of an engine that is absent" : "";
   };
   return std::visit(Overloaded{
                         [&](const base::Load& x) { return transfer(x, false); },
@@ -92,29 +91,27 @@ std::string illegal_combination(const Config& config, const Instruction& instruc
 
 std::string_view name(Profile profile) { return profile == Profile::kBase ? "base" : "native"; }
 
-std::string_view name(Engine engine) {
-  constexpr std::array<std::string_view, kEngines> kNames = {"ldi", "ldw", "ldm", "gemm", "dw", "rq", "st"};
-  return kNames[static_cast<size_t>(engine)];
-}
+std::string_view name(Engine engine) { return kEngineNames[static_cast<size_t>(engine)]; }
 
-std::string_view describe(StopCode code) {
+StopCodeText text_of(StopCode code) {
   switch (code) {
-    case StopCode::kNone: return "no error";
-    case StopCode::kBadOpcode: return "unknown opcode or function, or one that this configuration or profile lacks";
-    case StopCode::kBadField: return "reserved bits are set, or a combination of fields is not allowed";
-    case StopCode::kScratchpadRange: return "an element outside its scratchpad";
-    case StopCode::kReadError: return "the memory answered a read with an error";
-    case StopCode::kWriteError: return "the memory answered a write with an error";
-    case StopCode::kAfterFinish: return "an instruction after FINISH";
-    case StopCode::kTruncated: return "the stream ends inside an instruction";
-    case StopCode::kDeadlock: return "deadlock: every engine that has work waits for tokens";
-    case StopCode::kUnaligned: return "the address of the instructions is not a multiple of 16";
-    case StopCode::kProfileOff: return "this configuration does not have the profile of the launch";
-    case StopCode::kRace: return "race: two accesses that no token orders";
-    case StopCode::kUninitialised: return "a scratchpad element is read before it is written";
-    case StopCode::kDivergence: return "two simulators in lockstep differ";
+    case StopCode::kNone: return {"NONE", "no error"};
+    case StopCode::kBadOpcode:
+      return {"BAD_OPCODE", "unknown opcode or function, or one that this configuration or profile lacks"};
+    case StopCode::kBadField: return {"BAD_FIELD", "reserved bits are set, or a combination of fields is not allowed"};
+    case StopCode::kScratchpadRange: return {"SCRATCHPAD_RANGE", "an element outside its scratchpad"};
+    case StopCode::kReadError: return {"READ_ERROR", "the memory answered a read with an error"};
+    case StopCode::kWriteError: return {"WRITE_ERROR", "the memory answered a write with an error"};
+    case StopCode::kAfterFinish: return {"AFTER_FINISH", "an instruction after FINISH"};
+    case StopCode::kTruncated: return {"TRUNCATED", "the stream ends inside an instruction"};
+    case StopCode::kDeadlock: return {"DEADLOCK", "deadlock: every engine that has work waits for tokens"};
+    case StopCode::kUnaligned: return {"UNALIGNED", "the address of the instructions is not a multiple of 16"};
+    case StopCode::kProfileOff: return {"PROFILE_OFF", "this configuration does not have the profile of the launch"};
+    case StopCode::kRace: return {"RACE", "race: two accesses that no token orders"};
+    case StopCode::kUninitialised: return {"UNINITIALISED", "a scratchpad element is read before it is written"};
+    case StopCode::kDivergence: return {"DIVERGENCE", "two simulators in lockstep differ"};
   }
-  return "unknown stop code";
+  return {"UNKNOWN", "unknown stop code"};
 }
 
 Profile profile_of(const Instruction& instruction) {
@@ -220,7 +217,7 @@ std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream
     if (format.fixed_function >= 0 && format.fixed_function != function) continue;
     if (format.mnemonic == "move" && function > static_cast<int>(native::MoveFunction::kOut)) continue;
     if (format.mnemonic == "sync" &&
-        (function < 8 || function >= 8 + kEngines || function == 8 + static_cast<int>(Engine::kDw))) {
+        (function < kSyncFunction || (kPresentEngines >> (function - kSyncFunction) & 1) == 0)) {
       continue;
     }
     which = i;

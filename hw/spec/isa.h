@@ -68,14 +68,32 @@ inline constexpr int kSlotBytes = 16;
 enum class Profile : uint8_t { kBase, kNative };
 std::string_view name(Profile profile);  // "base", "native"
 
+// The names of a closed set stand beside it, in its order; text, RTL package and counts follow from them.
 enum class Engine : uint8_t { kLdi, kLdw, kLdm, kGemm, kDw, kRq, kSt };
-inline constexpr int kEngines = 7;
-std::string_view name(Engine engine);  // "ldi", "ldw", ...
+inline constexpr auto kEngineNames = std::to_array<std::string_view>({"ldi", "ldw", "ldm", "gemm", "dw", "rq", "st"});
+inline constexpr int kEngines = kEngineNames.size();
+static_assert(kEngines <= 8, "the register map, the functions of SYNC and its 3 bits for an engine hold eight");
+std::string_view name(Engine engine);
 inline constexpr unsigned bit(Engine engine) { return 1u << static_cast<unsigned>(engine); }
+// Engines that have an index and tokens, but no hardware yet.
+inline constexpr unsigned kAbsentEngines = bit(Engine::kDw);
+inline constexpr unsigned kPresentEngines = ((1u << kEngines) - 1) & ~kAbsentEngines;
+
+// The units that execute: the engines, with the base profile's ALU at the index of the absent engine; kNone: tokens
+// only.
+enum class Unit : uint8_t { kLdi, kLdw, kLdm, kGemm, kAlu, kRq, kSt, kNone };
+inline constexpr auto kUnitNames =
+    std::to_array<std::string_view>({"ldi", "ldw", "ldm", "gemm", "alu", "rq", "st", "none"});
+inline constexpr int kUnits = kUnitNames.size();
+static_assert(kUnits == kEngines + 1 && static_cast<int>(Unit::kNone) == kEngines,
+              "a unit of the native profile has the index of its engine");
 
 inline constexpr int kMaxTokens = 255;
 
 enum class Opcode : uint8_t { kLoad, kStore, kGemm, kFinish, kAlu, kMove, kMac, kPost };
+inline constexpr auto kOpcodeNames =
+    std::to_array<std::string_view>({"load", "store", "gemm", "finish", "alu", "move", "mac", "post"});
+inline constexpr int kSyncFunction = 8;  // of SYNC on engine 0
 
 // Why the accelerator stopped; the status register holds the code's value.
 enum class StopCode : uint8_t {
@@ -94,7 +112,13 @@ enum class StopCode : uint8_t {
   kUninitialised = 65,   // simulator only: a scratchpad element is read before it is written
   kDivergence = 66,      // lockstep only: two simulators leave different values
 };
-std::string_view describe(StopCode code);
+// The code's name in the RTL package, and what it means.
+struct StopCodeText {
+  std::string_view name, meaning;
+};
+StopCodeText text_of(StopCode code);
+inline std::string_view describe(StopCode code) { return text_of(code).meaning; }
+inline constexpr int kHardwareStopCodes = static_cast<int>(StopCode::kProfileOff) + 1;  // the others are simulators'
 
 // The fields of the instructions. Every member is one field of the encoding, in its order; int64_t holds each of them.
 namespace base {
@@ -104,6 +128,7 @@ struct Tokens {
   bool operator==(const Tokens&) const = default;
 };
 enum class MemoryType : uint8_t { kUop, kWgt, kInp, kAcc, kOut, kAcc8 };
+inline constexpr auto kMemoryTypeNames = std::to_array<std::string_view>({"uop", "wgt", "inp", "acc", "out", "acc8"});
 struct Transfer : Tokens {
   int64_t memory_type = 0, sram_base = 0, dram_base = 0, y_size = 0, x_size = 0, x_stride = 0;
   int64_t y_pad_top = 0, y_pad_bottom = 0, x_pad_left = 0, x_pad_right = 0;
@@ -118,6 +143,7 @@ struct Gemm : Tokens {
   bool operator==(const Gemm&) const = default;
 };
 enum class AluOp : uint8_t { kMin, kMax, kAdd, kShr, kMul };
+inline constexpr auto kAluOpNames = std::to_array<std::string_view>({"min", "max", "add", "shr", "mul"});
 struct Alu : Tokens {
   int64_t reset = 0, uop_begin = 0, uop_end = 0, iter_out = 0, iter_in = 0;
   int64_t dst_factor_out = 0, dst_factor_in = 0, src_factor_out = 0, src_factor_in = 0;
@@ -141,6 +167,7 @@ struct Tokens {
   bool operator==(const Tokens&) const = default;
 };
 enum class MoveFunction : uint8_t { kInp, kWgt, kPar, kRes, kOut };
+inline constexpr auto kMoveFunctionNames = std::to_array<std::string_view>({"inp", "wgt", "par", "res", "out"});
 struct Move : Tokens {
   int64_t function = 0;
   int64_t base = 0, offset = 0, sram_base = 0, rows = 0, vectors = 0, x_step = 0, y_step = 0, row_bytes = 0;

@@ -33,8 +33,8 @@ void append_base_tokens(std::vector<Row<T>>& rows) {
 }
 template <class T>
 void append_native_tokens(std::vector<Row<T>>& rows) {
-  rows.push_back({&T::wait, "wait", 7, false, "producers whose token is taken, a bit an engine, LDI first", 7});
-  rows.push_back({&T::signal, "signal", 7, false, "consumers that get a token, a bit an engine, LDI first"});
+  rows.push_back({&T::wait, "wait", kEngines, false, "producers whose token is taken, a bit an engine, LDI first", 7});
+  rows.push_back({&T::signal, "signal", kEngines, false, "consumers that get a token, a bit an engine, LDI first"});
 }
 
 template <class T>

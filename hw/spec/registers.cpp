@@ -26,9 +26,10 @@ constexpr std::array kRegisters = {
     Register{"CONFIG_HASH", reg::kConfigHash, "r", "64 bits: hash of the configuration"},
     Register{"CAPABILITIES", reg::kCapabilities, "r",
              "bit 0 base, bit 1 native profile, bit 2 counters, bit 3 weights' load engine, bits 5:4 passes of a base "
-             "MUL, 14:8 engines present, 23:16 bits of an address, 31:24 passes of the requantizer"},
+             "MUL, 15:8 engines present, 23:16 bits of an address, 31:24 passes of the requantizer"},
     Register{"TOKEN_WAIT", reg::kTokenWait, "r", "bit i: the head of engine i's queue waits for tokens"},
-    Register{"TOKENS", reg::kTokens, "r", "49 bytes: counter (producer p, consumer c) in byte 7 p + c"},
+    Register{"TOKENS", reg::kTokens, "r",
+             "a byte a counter: (producer p, consumer c) in byte p times the number of engines, plus c"},
     Register{"CYCLES", reg::kCycles, "r", "64 bits: cycles of the launch"},
     Register{"INSTRUCTIONS_DONE", reg::kInstructionsDone, "r", "64 bits: instructions that are done"},
     Register{"MACS", reg::kMacs, "r", "64 bits: multiply-accumulates of the tensor core"},
@@ -36,14 +37,13 @@ constexpr std::array kRegisters = {
     Register{"WRITE_BEATS", reg::kWriteBeats, "r", "64 bits: AXI write beats"},
     Register{"READ_BURSTS", reg::kReadBursts, "r", "64 bits: AXI read bursts"},
     Register{"WRITE_BURSTS", reg::kWriteBursts, "r", "64 bits: AXI write bursts"},
-    Register{"BUSY0", reg::kBusy0, "r", "64 bits each, seven of them: cycles in which engine i executes"},
-    Register{"STALL0", reg::kStall0, "r",
-             "64 bits each, seven of them: cycles in which engine i's head waits for tokens"},
+    Register{"BUSY0", reg::kBusy0, "r", "64 bits for each engine i: cycles in which it executes"},
+    Register{"STALL0", reg::kStall0, "r", "64 bits for each engine i: cycles in which its head waits for tokens"},
     Register{"HEAD0", reg::kHead0, "r",
-             "32 bits each, seven of them: slot of engine i's oldest instruction, in flight or queued; 0 between "
+             "32 bits for each engine i: slot of its oldest instruction, in flight or queued; 0 between "
              "launches, as the next three registers"},
     Register{"ACTIVITY", reg::kActivity, "r",
-             "bits 6:0 engines that have an instruction, 14:8 those with one in flight"},
+             "bits 7:0 engines that have an instruction, 15:8 those with one in flight"},
     Register{"DECODED", reg::kDecoded, "r", "slots whose instructions have reached their queues"},
     Register{"OUTSTANDING", reg::kOutstanding, "r", "outstanding bursts: bits 15:0 of reads, 31:16 of writes"},
 };
@@ -53,10 +53,10 @@ constexpr std::array kRegisters = {
 std::span<const Register> registers() { return kRegisters; }
 
 uint32_t capabilities(const Config& config) {
-  constexpr uint32_t kPresent = ((1u << kEngines) - 1) & ~bit(Engine::kDw);
   return (config.base ? 1u : 0u) | (config.native ? 2u : 0u) | (config.counters ? 4u : 0u) |
-         (config.weight_engine ? 8u : 0u) | static_cast<uint32_t>(config.alu_multiply_passes) << 4 | kPresent << 8 |
-         static_cast<uint32_t>(config.address_bits) << 16 | static_cast<uint32_t>(config.requantizer_passes) << 24;
+         (config.weight_engine ? 8u : 0u) | static_cast<uint32_t>(config.alu_multiply_passes) << 4 |
+         kPresentEngines << 8 | static_cast<uint32_t>(config.address_bits) << 16 |
+         static_cast<uint32_t>(config.requantizer_passes) << 24;
 }
 
 uint32_t argument_bits(const Config& config, uint32_t offset) {

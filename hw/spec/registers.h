@@ -16,6 +16,8 @@
 #include <span>
 #include <string_view>
 
+#include "hw/spec/isa.h"
+
 namespace tenon::spec {
 
 inline constexpr int kRegisterMapVersion = 3;
@@ -44,7 +46,7 @@ inline constexpr uint32_t kControl = 0x00, kGlobalInterruptEnable = 0x04, kInter
 inline constexpr uint32_t kInstructions = 0x10, kCount = 0x18, kMode = 0x1c, kBase0 = 0x20;  // base i at kBase0 + 8 i
 inline constexpr uint32_t kCommand = 0x80, kStatus = 0x84, kErrorIndex = 0x88, kVersion = 0x8c, kConfigHash = 0x90,
                           kCapabilities = 0x98, kTokenWait = 0x9c;
-inline constexpr uint32_t kTokens = 0xc0;  // counter (producer p, consumer c) in byte 7 p + c from here; 49 bytes
+inline constexpr uint32_t kTokens = 0xc0;  // counter (producer p, consumer c) in byte kEngines * p + c from here
 // 64-bit counters.
 inline constexpr uint32_t kCycles = 0x100, kInstructionsDone = 0x108, kMacs = 0x110, kReadBeats = 0x118,
                           kWriteBeats = 0x120, kReadBursts = 0x128, kWriteBursts = 0x130;
@@ -53,7 +55,7 @@ inline constexpr uint32_t kStall0 = 0x180;  // cycles in which engine i's head w
 // Progress of a running launch; 0 when it is over.
 inline constexpr uint32_t kHead0 =
     0x1c0;  // slot of engine i's oldest instruction, in flight or queued; at kHead0 + 4 i
-inline constexpr uint32_t kActivity = 0x1dc, kDecoded = 0x1e0, kOutstanding = 0x1e4;
+inline constexpr uint32_t kActivity = kHead0 + 4 * kEngines, kDecoded = kActivity + 4, kOutstanding = kDecoded + 4;
 }  // namespace reg
 
 // Bits of kControl.
@@ -64,9 +66,9 @@ inline constexpr uint32_t kSoftReset = 1, kTokenClear = 2;
 inline constexpr uint32_t kModeNative = 1;
 // kStatus: bits 7:0 the StopCode, bit 8 busy. kVersion: ISA in 31:16, register map in 15:0.
 // kCapabilities: bit 0 base, bit 1 native, bit 2 counters, bit 3 the weights' engine; bits 5:4 alu_multiply_passes,
-// 14:8 the engines present, 23:16 address_bits, 31:24 requantizer_passes. kTokenWait: bit i: engine i's head waits.
+// 15:8 the engines present, 23:16 address_bits, 31:24 requantizer_passes. kTokenWait: bit i: engine i's head waits.
 inline constexpr uint32_t kStatusBusy = 1u << 8;
-// kActivity: bits 6:0 the engines that have an instruction, 14:8 those that have one in flight. kDecoded: slots whose
+// kActivity: bits 7:0 the engines that have an instruction, 15:8 those that have one in flight. kDecoded: slots whose
 // instructions have reached their queues. kOutstanding: outstanding bursts, 15:0 of reads, 31:16 of writes; models
 // without bursts report 0.
 // Base addresses of the base profile, by memory type: uop, wgt, inp, acc and acc8, out. The native profile's eight are

@@ -164,7 +164,7 @@ bool Builder::append(spec::Instruction instruction) {
   // Redundant tokens, given now and taken later, let counters have values other than 0 and 1.
   for (size_t i = 0; i < spec::kEngines; ++i) {
     const auto other = static_cast<Engine>(i);
-    if (other == Engine::kDw || (other == engine && !native) || !adjacent(engine, other)) continue;
+    if ((spec::kAbsentEngines & bit(other)) != 0 || (other == engine && !native) || !adjacent(engine, other)) continue;
     if (tokens_[i][n(engine)] > 0 && random_.chance(25)) take(other, engine, wait);
     if (tokens_[n(engine)][i] < kMaxSpareTokens && random_.chance(native ? 4 : 12)) signal |= spec::bit(other);
   }

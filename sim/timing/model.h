@@ -49,7 +49,7 @@ struct Launch {
   spec::Profile profile = spec::Profile::kNative;
   uint64_t instructions = 0;  // address of the stream
   Bases bases{};
-  std::array<uint8_t, spec::kEngines * spec::kEngines> tokens{};  // counter (p, c) at 7 p + c
+  std::array<uint8_t, spec::kEngines * spec::kEngines> tokens{};  // counter (p, c) at kEngines * p + c
 };
 
 struct Result {
@@ -59,8 +59,7 @@ struct Result {
   std::vector<Interval> timeline;  // empty unless requested
 };
 
-// The units that execute: the engines, with the base profile's ALU as a separate unit; kNone: tokens only.
-enum class Unit : uint8_t { kLdi, kLdw, kLdm, kGemm, kAlu, kRq, kSt, kNone };
+using spec::Unit;
 Unit unit_of(const spec::Config& config, const spec::Instruction& instruction);
 
 // Cycles for which the instruction keeps its engine busy, without pipelines and latencies of memory.

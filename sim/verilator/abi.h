@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TENON_RTL_ABI 2
+#define TENON_RTL_ABI 3
 
 typedef struct tenon_rtl tenon_rtl;
 
@@ -28,6 +28,7 @@ typedef struct {
   uint32_t interleave;    /* nonzero: bursts of different IDs are answered in random order, beat by beat */
   uint32_t write_order;   /* WriteOrder of axi_memory.h: which of a write's address and data the memory takes first */
   uint32_t late_ready;    /* nonzero: the memory raises ready only after valid */
+  uint64_t read_error;    /* the beat with this address is read with an error; UINT64_MAX: none */
   uint64_t seed;          /* of stalls, order and the scratchpads' first contents */
   const char* trace_path; /* a VCD file, or NULL; requires a model with `traces` */
 } tenon_rtl_options;
@@ -62,7 +63,7 @@ typedef struct {
  * cycles of the engines are counted only while an observer is set. */
 typedef struct {
   uint64_t read_beats, write_beats, read_bursts, write_bursts;
-  uint64_t busy[7], waiting[7]; /* cycles, by engine */
+  uint64_t busy[8], waiting[8]; /* cycles, by engine, of which the register map holds eight */
 } tenon_rtl_counts;
 
 typedef struct {
@@ -77,6 +78,7 @@ typedef struct {
   void (*step)(tenon_rtl* rtl, uint64_t cycles);
   uint64_t (*cycles)(const tenon_rtl* rtl); /* since reset */
   void (*counts)(const tenon_rtl* rtl, tenon_rtl_counts* counts);
+  uint32_t (*interrupt)(const tenon_rtl* rtl); /* the interrupt output */
   /* The first protocol violation or failed assertion, "" if none. After a failure, the model does not advance. */
   const char* (*failure)(const tenon_rtl* rtl);
 } tenon_rtl_api;

@@ -4,7 +4,8 @@
 // last Outputs), and computes the Outputs after the edge; so every output is registered. Reads are answered
 // read_latency cycles after their address, one beat per cycle, in order, or beat by beat in random order between IDs.
 // Writes change the memory when their response is given, as late as AXI allows: a master that does not wait for the
-// response reads the old bytes. A beat past the memory's end is answered with SLVERR and writes nothing.
+// response reads the old bytes. A beat past the memory's end is answered with SLVERR and writes nothing; so is, alone
+// in its burst, the beat of read_error, as a memory with error correction does.
 //
 // AXI4 lets a slave order the handshakes of a write as it likes, and wait for valid before it raises ready (A3.3.1):
 // WriteOrder and late_ready choose such slaves. A master that waits for one of them hangs with another.
@@ -44,7 +45,8 @@ struct AxiMemoryOptions {
   bool interleave = false;
   uint64_t seed = 1;
   WriteOrder write_order = WriteOrder::kAddressFirst;
-  bool late_ready = false;  // every ready waits for its valid
+  bool late_ready = false;             // every ready waits for its valid
+  uint64_t read_error = ~uint64_t{0};  // an address in memory whose beat is read with an error, and with its data
 };
 
 // What passed through the channels, since the memory was made.
@@ -268,7 +270,7 @@ class AxiMemory {
     out_.r_valid = true;
     out_.r_id = burst.id;
     out_.r_last = burst.done == burst.beats;
-    out_.r_resp = inside(addr) ? kOkay : kSlvErr;
+    out_.r_resp = inside(addr) && options_.read_error - addr >= options_.beat_bytes ? kOkay : kSlvErr;
     if (inside(addr)) {
       std::memcpy(out_.r_bytes.data(), options_.memory + addr, options_.beat_bytes);
     } else {

@@ -10,6 +10,7 @@
 
 #include "hw/generator/generator.h"
 #include "hw/spec/data_path.h"
+#include "hw/spec/isa.h"
 #include "sim/verilator/cache.h"
 #include "sim/verilator/process.h"
 #include "support/clock.h"
@@ -73,6 +74,7 @@ std::string makefile(const fs::path& verilator_include, const spec::Config& conf
   return fmt::format(
       "CXX := {ccache}c++\n"
       "CXXFLAGS := {flags} -I. -Imodel -I{include} -I{include}/vltstd -DTENON_AXI_BYTES={axi} "
+      "-DTENON_ENGINES={engines} "
       "-DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL -DVM_TRACE={vcd} -DVM_COVERAGE=0 -DVM_SC=0 {define}\n"
       "SOURCES := {sources} $(wildcard model/*.cpp)\n"
       "OBJECTS := $(patsubst %.cpp,%.o,$(notdir $(SOURCES)))\n"
@@ -84,7 +86,7 @@ std::string makefile(const fs::path& verilator_include, const spec::Config& conf
       "\t$(CXX) $(CXXFLAGS) -c -o $@ $<\n",
       fmt::arg("ccache", ccache ? "ccache " : ""), fmt::arg("flags", kCompilerFlags),
       fmt::arg("include", verilator_include.string()), fmt::arg("axi", config.axi_bytes()),
-      fmt::arg("vcd", vcd ? 1 : 0), fmt::arg("define", vcd ? "-DTENON_VCD" : ""),
+      fmt::arg("engines", spec::kEngines), fmt::arg("vcd", vcd ? 1 : 0), fmt::arg("define", vcd ? "-DTENON_VCD" : ""),
       fmt::arg("sources", fmt::join(sources, " ")));
 }
 
@@ -158,7 +160,7 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
   TENON_TRY_ASSIGN(harness, harness_directory());
 
   Fnv hash;
-  hash.add(generator::package_text(config));
+  for (const auto& source : generator::generated_sources(config)) hash.add(source.text);
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(*rtl)) files.push_back(entry.path());
   std::ranges::sort(files);

@@ -31,7 +31,7 @@ namespace {
 using tenon::sim::AxiMemory;
 using tenon::sim::AxiMemoryOptions;
 
-constexpr int kEngines = 7;
+constexpr int kEngines = TENON_ENGINES;
 constexpr int kRegisterTimeout = 10000;  // cycles
 
 thread_local std::string* current_failure = nullptr;  // of the model that runs, for Verilator's hooks
@@ -79,10 +79,10 @@ void copy_to(Port& port, const uint8_t* bytes, size_t count) {
 struct tenon_rtl {
   explicit tenon_rtl(const tenon_rtl_options& options)
       : top_((context_.randReset(2), context_.randSeed(static_cast<int>(options.seed & 0x7fffffff) + 1), &context_)),
-        memory_(AxiMemoryOptions{options.memory, options.memory_bytes, kBeatBytes, options.read_latency,
-                                 options.write_latency, options.outstanding, options.max_beats, options.stall_percent,
-                                 options.interleave != 0, options.seed,
-                                 static_cast<tenon::sim::WriteOrder>(options.write_order), options.late_ready != 0}),
+        memory_(AxiMemoryOptions{
+            options.memory, options.memory_bytes, kBeatBytes, options.read_latency, options.write_latency,
+            options.outstanding, options.max_beats, options.stall_percent, options.interleave != 0, options.seed,
+            static_cast<tenon::sim::WriteOrder>(options.write_order), options.late_ready != 0, options.read_error}),
         stall_percent_(options.stall_percent),
         random_(options.seed * 2 + 1) {
     memory_.on_write([this](uint32_t tag, uint64_t address, const uint8_t* data, uint32_t bytes) {
@@ -100,7 +100,6 @@ struct tenon_rtl {
     top_.clk_i = 0;
     top_.s_axi_control_awvalid = top_.s_axi_control_wvalid = top_.s_axi_control_arvalid = 0;
     top_.s_axi_control_bready = top_.s_axi_control_rready = 1;
-    top_.s_axi_control_wstrb = 0xf;
     drive();
     // Resets are asynchronous: only an edge of the reset takes effect, and registers start with random contents.
     top_.rst_ni = 1;
@@ -156,8 +155,39 @@ struct tenon_rtl {
     return value;
   }
 
+  // Where the memory stalls, half of the arguments are written in two parts by strobes, with other bytes between them.
   void write_register(uint32_t offset, uint32_t value) {
     const Running running(context_, failure_);
+    const bool argument = offset >= 0x10 && offset < 0x80;
+    if (stall_percent_ == 0 || !argument || next_random() % 2 == 0) return write_bytes(offset, value, 0xf);
+    const uint32_t strobes = 1 + next_random() % 14, other = next_random();
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < 4; ++i) mask |= (strobes >> i & 1) != 0 ? 0xffu << 8 * i : 0;
+    write_bytes(offset, (value & mask) | (other & ~mask), strobes);
+    write_bytes(offset, (value & ~mask) | (other & mask), strobes ^ 0xf);
+  }
+
+  void step(uint64_t cycles) {
+    const Running running(context_, failure_);
+    for (uint64_t i = 0; i < cycles && failure_.empty(); ++i) cycle();
+  }
+
+  uint64_t cycles() const { return cycles_; }
+  uint32_t interrupt() const { return top_.interrupt_o; }
+  const char* failure() const { return failure_.c_str(); }
+  void counts(tenon_rtl_counts& counts) const {
+    counts = counts_;
+    const tenon::sim::AxiTraffic& traffic = memory_.traffic();
+    counts.read_beats = traffic.read_beats;
+    counts.write_beats = traffic.write_beats;
+    counts.read_bursts = traffic.read_bursts;
+    counts.write_bursts = traffic.write_bursts;
+  }
+
+ private:
+  static constexpr uint32_t kBeatBytes = TENON_AXI_BYTES;
+
+  void write_bytes(uint32_t offset, uint32_t value, uint32_t strobes) {
     bool addressed = false, written = false, answered = false;
     for (int i = 0; i < kRegisterTimeout && !answered; ++i) {
       if (!addressed && !top_.s_axi_control_awvalid && !stall()) {
@@ -166,6 +196,7 @@ struct tenon_rtl {
       }
       if (!written && !top_.s_axi_control_wvalid && !stall()) {
         top_.s_axi_control_wdata = value;
+        top_.s_axi_control_wstrb = strobes;
         raise(top_.s_axi_control_wvalid, "WVALID");
       }
       top_.s_axi_control_bready = !stall();
@@ -184,25 +215,6 @@ struct tenon_rtl {
     if (!answered) fail("the register write of offset " + std::to_string(offset) + " is not answered");
   }
 
-  void step(uint64_t cycles) {
-    const Running running(context_, failure_);
-    for (uint64_t i = 0; i < cycles && failure_.empty(); ++i) cycle();
-  }
-
-  uint64_t cycles() const { return cycles_; }
-  const char* failure() const { return failure_.c_str(); }
-  void counts(tenon_rtl_counts& counts) const {
-    counts = counts_;
-    const tenon::sim::AxiTraffic& traffic = memory_.traffic();
-    counts.read_beats = traffic.read_beats;
-    counts.write_beats = traffic.write_beats;
-    counts.read_bursts = traffic.read_bursts;
-    counts.write_bursts = traffic.write_bursts;
-  }
-
- private:
-  static constexpr uint32_t kBeatBytes = TENON_AXI_BYTES;
-
   void fail(const std::string& failure) {
     if (failure_.empty()) failure_ = failure;
   }
@@ -210,10 +222,10 @@ struct tenon_rtl {
   void eval() { top_.eval(); }
 
   // Of AXI4-Lite; by a generator of its own, so that register accesses leave the memory's stalls as they are.
-  bool stall() {
-    if (stall_percent_ == 0) return false;
+  bool stall() { return stall_percent_ != 0 && next_random() % 100 < stall_percent_; }
+  uint32_t next_random() {
     random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-    return (random_ >> 33) % 100 < stall_percent_;
+    return static_cast<uint32_t>(random_ >> 33);
   }
 
   // Raises a valid of AXI4-Lite. AXI forbids combinational paths from inputs to outputs, so that no output may change.
@@ -409,6 +421,7 @@ extern "C" __attribute__((visibility("default"))) const tenon_rtl_api* tenon_rtl
       .step = [](tenon_rtl* rtl, uint64_t cycles) { rtl->step(cycles); },
       .cycles = [](const tenon_rtl* rtl) { return rtl->cycles(); },
       .counts = [](const tenon_rtl* rtl, tenon_rtl_counts* counts) { rtl->counts(*counts); },
+      .interrupt = [](const tenon_rtl* rtl) { return rtl->interrupt(); },
       .failure = [](const tenon_rtl* rtl) { return rtl->failure(); },
   };
   return &api;

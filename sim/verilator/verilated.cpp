@@ -52,7 +52,7 @@ class Verilated final : public Simulator {
       if (!failure().empty()) return true;
       const uint32_t status = read_register(spec::reg::kStatus);
       if ((status & spec::kStatusBusy) == 0) {
-        check_counters(status);
+        check_end(status);
         return !failure().empty();
       }
       if (cycles == 0) return true;
@@ -83,10 +83,21 @@ class Verilated final : public Simulator {
 
   uint64_t counter(uint32_t offset) { return read_register(offset) | uint64_t{read_register(offset + 4)} << 32; }
 
-  // At the end of an observed launch: its counters against what passed the ports since its start. The engines' cycles
-  // are compared for launches without an error alone, since nothing waits any more at their end.
-  void check_counters(uint32_t status) {
-    if (!std::exchange(counted_, false) || !config_.counters) return;
+  // At the end of an observed launch: the interrupt output against the registers that software sees.
+  void check_interrupt() {
+    const bool enabled = (read_register(spec::reg::kGlobalInterruptEnable) & 1) != 0;
+    const bool wanted = enabled && read_register(spec::reg::kInterruptStatus) != 0;
+    const bool found = api_->interrupt(rtl_) != 0;
+    if (found == wanted || !failure().empty()) return;
+    miscount_ = fmt::format("the interrupt output is {:d}, and its registers ask for {:d}", found, wanted);
+  }
+
+  // The counters of an observed launch against what passed the ports since its start. The engines' cycles are compared
+  // for launches without an error alone, since nothing waits any more at their end.
+  void check_end(uint32_t status) {
+    if (!std::exchange(counted_, false)) return;
+    check_interrupt();
+    if (!config_.counters) return;
     namespace reg = spec::reg;
     tenon_rtl_counts now{};
     api_->counts(rtl_, &now);
@@ -157,7 +168,7 @@ class Verilated final : public Simulator {
   bool observing_ = false, recording_ = false;
   bool counted_ = false;       // the launch in progress has been observed from its start
   tenon_rtl_counts before_{};  // at its start
-  std::string miscount_;       // the first wrong counter
+  std::string miscount_;       // the first wrong counter, or interrupt
   uint64_t launch_ = 0;        // the cycle of the last launch
   std::vector<Interval> timeline_;
 };
@@ -196,6 +207,7 @@ Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, 
                                       .interleave = options.interleave ? 1u : 0u,
                                       .write_order = static_cast<uint32_t>(options.write_order),
                                       .late_ready = options.late_ready ? 1u : 0u,
+                                      .read_error = options.read_error,
                                       .seed = options.seed,
                                       .trace_path = options.vcd.empty() ? nullptr : options.vcd.c_str()};
   tenon_rtl* rtl = get()->create(&rtl_options);

@@ -4,7 +4,8 @@
 // advance() may run up to kPollCycles past the cycle in which the accelerator becomes idle; the hardware's own counters
 // have stopped by then. The initial contents of scratchpads depend on the seed. An AXI violation or a failed assertion
 // stops the model permanently: it stays busy, and explain() returns the violation. While the model is observed, the
-// counters of each launch are compared with what the harness saw at the ports; a difference is such a violation too.
+// counters of each launch are compared with what the harness saw at the ports, and the interrupt output with its
+// registers; a difference is such a violation too.
 //
 // Writes are reported as whole elements. Where an instruction loads a part of an element, the remaining part has the
 // values of earlier observed loads, or 0.
@@ -32,7 +33,8 @@ struct VerilatedOptions {
   uint32_t stall_percent = 0;  // of every channel, those of AXI4-Lite included
   bool interleave = false;
   WriteOrder write_order = WriteOrder::kAddressFirst;
-  bool late_ready = false;  // the memory raises each ready only after its valid
+  bool late_ready = false;             // the memory raises each ready only after its valid
+  uint64_t read_error = ~uint64_t{0};  // an address whose beat the memory reads with an error
   bool fast_dot = true;  // a model whose dot products are computed in one step; false: by the array that is synthesized
   uint64_t seed = 1;
   std::string vcd = {};  // a file for waves; empty: none

@@ -13,6 +13,7 @@
 #include "driver/accelerator.h"
 #include "sim/fuzz/disturb.h"
 #include "support/try.h"
+#include "tests/cosim/software_checks.h"
 
 namespace tenon::sim::fuzz {
 namespace {
@@ -50,6 +51,13 @@ TEST_P(FuzzTest, RtlEqualsBehavioralAtEveryWrite) {
 INSTANTIATE_TEST_SUITE_P(Configurations, FuzzTest,
                          testing::Values(Tested{"tiny", ""}, Tested{"wide-8x16", "&fast_dot=off"},
                                          Tested{"default-128", ""}));
+
+TEST(Software, SeesInterruptsProgressAndErrorsOfFetches) {
+  for (const auto check : {check_interrupts, check_progress, check_fetch_errors}) {
+    const Status status = check("");
+    EXPECT_TRUE(status) << status.error().str();
+  }
+}
 
 }  // namespace
 }  // namespace tenon::sim::fuzz

@@ -33,7 +33,7 @@ class Stops : public testing::TestWithParam<Column> {
     write(offset + 4, static_cast<uint32_t>(value >> 32));
   }
   uint32_t token(spec::Engine p, spec::Engine c) {
-    const unsigned byte = 7 * static_cast<unsigned>(p) + static_cast<unsigned>(c);
+    const unsigned byte = spec::kEngines * static_cast<unsigned>(p) + static_cast<unsigned>(c);
     return read(reg::kTokens + byte / 4 * 4) >> 8 * (byte % 4) & 0xff;
   }
 
@@ -207,6 +207,38 @@ TEST_P(Stops, MissingMemoryStopsWithTheInstruction) {
   expect_usable();
 }
 
+TEST_P(Stops, AnInstructionInErrorGivesNoTokens) {
+  const auto& config = accelerator_->info().config;
+  const auto stops = [&](const std::string& text, StopCode code, uint64_t base) {
+    SCOPED_TRACE(text);
+    write(reg::kCommand, spec::kTokenClear);
+    begin(assemble(text), true);
+    ASSERT_TRUE(*accelerator_->wait_idle(2ms));
+    read(reg::kControl);
+    write(reg::kCommand, spec::kTokenClear);
+    write64(reg::kBase0, base);
+    write(reg::kControl, spec::kApStart);
+    ASSERT_TRUE(*accelerator_->wait_idle(2ms));
+    read(reg::kControl);
+    EXPECT_EQ(read(reg::kStatus), static_cast<uint32_t>(code));
+    for (uint32_t i = 0; i < spec::kEngines * spec::kEngines; i += 4) EXPECT_EQ(read(reg::kTokens + i), 0U) << i;
+  };
+  constexpr uint64_t kUnmapped = uint64_t{1} << 44;
+  const std::string transfer = "rows=1 vectors=1 x_step=4 row_bytes=4 source_rows=1 signal=ldi,gemm,st";
+  for (const int function : {0, 1, 2, 3}) {
+    stops(fmt::format("move function={} {}", function, transfer), StopCode::kReadError, kUnmapped);
+  }
+  stops("move function=4 " + transfer, StopCode::kWriteError, kUnmapped);
+  stops(fmt::format("move function=0 sram_base={} {}", config.depth(spec::Memory::kInp), transfer),
+        StopCode::kScratchpadRange, data_.address);
+  const int64_t last = config.depth(spec::Memory::kAcc) - 1;
+  stops(fmt::format("mac first=1 r0=1 r1=1 r2=1 y=1 x=4 dst_base={} dst_x=1 signal=ldi,st", last),
+        StopCode::kScratchpadRange, data_.address);
+  stops(fmt::format("rq rows=1 cols=4 acc_base={} acc_step=1 signal=ldi,st", last), StopCode::kScratchpadRange,
+        data_.address);
+  expect_usable();
+}
+
 TEST_P(Stops, HeadsThatWaitForeverAreADeadlock) {
   EXPECT_EQ(run("sync engine=0 wait=gemm"), stop(StopCode::kDeadlock, 0));
   EXPECT_EQ(read(reg::kTokenWait), 1U);  // the engine that waited
@@ -273,12 +305,14 @@ TEST_P(Stops, ASoftResetEndsARunAtAnyMoment) {
   expect_usable();
 }
 
-TEST_P(Stops, AnInterruptComesWithTheEndAndGoesWhenItIsAcknowledged) {
-  write(reg::kInterruptEnable, 1);
-  EXPECT_EQ(run(kValidProgram), "ok");
-  EXPECT_EQ(read(reg::kInterruptStatus), 1U);
-  write(reg::kInterruptStatus, 1);
-  EXPECT_EQ(read(reg::kInterruptStatus), 0U);
+TEST_P(Stops, AnInterruptComesWithEachEndAndGoesWhenItIsAcknowledged) {
+  for (const uint32_t enabled : {1, 1, 2, 3, 3}) {  // bit 0 ap_done, bit 1 ap_ready
+    write(reg::kInterruptEnable, enabled);
+    EXPECT_EQ(run(kValidProgram), "ok");
+    EXPECT_EQ(read(reg::kInterruptStatus), enabled);
+    write(reg::kInterruptStatus, enabled);
+    EXPECT_EQ(read(reg::kInterruptStatus), 0U);
+  }
   write(reg::kInterruptEnable, 0);
   EXPECT_EQ(run(kValidProgram), "ok");
   EXPECT_EQ(read(reg::kInterruptStatus), 0U);

@@ -22,7 +22,7 @@ TEST(Generator, PagesInTheRepositoryAreUpToDate) {
 TEST(Generator, PackageHoldsSizesEncodingsAndHash) {
   const std::string text = package_text(*spec::load_config("tiny"));
   for (const char* line : {"localparam int BLOCK_IN = 4;", "localparam int AXI_BITS = 32;",
-                           "localparam int UOP_DEPTH = 256;", "localparam int MAC_DST_BASE_LSB = 82;",
+                           "localparam int UOP_DEPTH = 256;", "    logic [13:0] dst_base;",
                            "localparam logic [2:0] OP_POST = 3'h7;", "localparam logic [11:0] REG_BASE0 = 12'h20;"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line;
   }
@@ -36,6 +36,7 @@ TEST(Generator, WritesACompleteDirectory) {
   EXPECT_EQ(read(directory / "tenon_pkg.sv"), package_text(config));
   EXPECT_EQ(*spec::parse_config(read(directory / "config.json"), "config.json"), config);
   EXPECT_TRUE(std::filesystem::exists(directory / "files.f"));
+  for (const SourceText& source : generated_sources(config)) EXPECT_EQ(read(directory / source.file), source.text);
   std::filesystem::remove_all(directory);
 }
 

@@ -103,7 +103,7 @@ module read_port_proof #(
         AnAddressIsThatOfABeat: assert (araddr[1:0] == 2'd0);
         ThereIsRoomForEveryBeatOfABurst: assert (32'(arlen) < 32'(room_q));
       end
-      AnIdlePortIsOwedNothing: assert (~(port_idle & idle & halt_i & halted_q) | owed_q == 4'd0);
+      AnIdlePortIsOwedNothing: assert (~(port_idle & idle) | (owed_q == 4'd0 & ~arvalid));
       NoBeatIsDeliveredThatDidNotCome: assert (~beat_valid | 32'(room_q) + 32'(owed_q) < FifoDepth);
     end
   end

@@ -69,6 +69,7 @@ module write_port_proof #(
   logic [3:0] open_q, ahead_q;
   logic       tracked_q;
   logic [7:0] left_q;  // beats of the tracked burst after the one that is next
+  logic       fresh_q;  // a run was taken, and no burst has begun since
   assign begins = awvalid & ~aw_seen_q;
   assign ends   = wvalid & wready_i & wlast;
 
@@ -78,15 +79,18 @@ module write_port_proof #(
     w_last_q <= wlast;
     if (~rst_n) begin
       {aw_q, w_q, aw_seen_q, halted_q, tracked_q, due_q} <= 6'd0;
-      taken_q <= 4'd0;
-      ended_q <= 4'd0;
-      open_q  <= 4'd0;
+      taken_q   <= 4'd0;
+      ended_q   <= 4'd0;
+      open_q    <= 4'd0;
+      fresh_q   <= 1'b0;
     end else begin
       aw_q      <= awvalid & ~awready_i;
       w_q       <= wvalid & ~wready_i;
       aw_seen_q <= awvalid & ~awready_i;
       halted_q  <= halt_i;
       due_q     <= (begins | open_q != 4'd0) & ~wvalid & (beat_i | halt_i);
+      if (run_valid_i & run_bytes_i != 4'd0 & run_ready & ~clear) fresh_q <= 1'b1;
+      else if (clear | begins) fresh_q <= 1'b0;
       taken_q   <= taken_q + 4'(awvalid & awready_i) - 4'(bvalid);
       ended_q   <= ended_q + 4'(ends) - 4'(bvalid);
       open_q    <= open_q + 4'(begins) - 4'(ends);
@@ -117,6 +121,8 @@ module write_port_proof #(
       if (begins & open_q == 4'd0 & wvalid) begin
         WlastIsAtTheFirstBeatOfABurstOfOne: assert (wlast == (awlen == 8'd0));
       end
+      ADonePortHasBegunABurstOfItsRun: assert (~done | ~fresh_q);
+      ADonePortIsOwedNoResponse: assert (~done | (taken_q == 4'd0 & ended_q == 4'd0 & open_q == 4'd0));
       AnIdlePortIsOwedNoResponse: assert (~idle | (taken_q == 4'd0 & ended_q == 4'd0 & open_q == 4'd0));
     end
   end
