@@ -51,9 +51,7 @@ void insert_kills(runtime::Function& function) {
       runtime::for_each_read(code[i].operation, empty);
       runtime::for_each_write(code[i].operation, empty);
       // What both arms of a jump leave dead is emptied where they begin.
-      const bool jumps =
-          !runtime::falls_through(code[i].operation) || std::holds_alternative<runtime::Branch>(code[i].operation);
-      if (jumps) {
+      if (runtime::ends_block(code[i].operation)) {
         for (const uint32_t next : block.after) {
           Registers& there = before[blocks[next].begin];
           for (const Register r : after[i]) {
@@ -67,7 +65,7 @@ void insert_kills(runtime::Function& function) {
     }
   }
   // Parameters that nothing mentions.
-  if (runtime::falls_through(code[0].operation) && !std::holds_alternative<runtime::Branch>(code[0].operation)) {
+  if (!runtime::ends_block(code[0].operation)) {
     for (Register r = 0; r < function.registers; ++r) {
       if (!mentioned[r]) after[0].push_back(r);
     }

@@ -380,7 +380,15 @@ Status Run::loop(const uint32_t* from) {
     now_ = op;
     const uint32_t count = *op >> 8;
     switch (static_cast<Opcode>(*op & 0xff)) {
-      case Opcode::kOther:
+      case Opcode::kCallKernel:
+      case Opcode::kCallProgram:
+      case Opcode::kCallNative:
+      case Opcode::kBindSize:
+      case Opcode::kComputeSize:
+      case Opcode::kCheckShape:
+      case Opcode::kCheckSize:
+      case Opcode::kStartProgram:
+      case Opcode::kStartNative:
         next = op + 2;
         TENON_TRY(other(op[1]));
         break;
@@ -395,11 +403,11 @@ Status Run::loop(const uint32_t* from) {
         next = op + 1 + count;
         for (const uint32_t r : std::span(op + 1, count)) set(r, {});
         break;
-      case Opcode::kConstant:
+      case Opcode::kLoadConstant:
         next = op + 3;
         set(op[1], session_.constants[op[2]]);
         break;
-      case Opcode::kScalar: {
+      case Opcode::kScalarCompute: {
         next = op + 4;
         const auto scalar_op = static_cast<ScalarOp>(count & 0xff);
         const auto dtype = static_cast<DType>(count >> 8);
@@ -452,7 +460,7 @@ Status Run::loop(const uint32_t* from) {
         set(op[1], word);
         break;
       }
-      case Opcode::kField: {
+      case Opcode::kReadField: {
         next = op + 4;
         const Word& from = base[register_of(op[2])];
         if (from.tag != Tag::kCell) return wrong(op[2], "a constructed value with fields");
@@ -467,7 +475,7 @@ Status Run::loop(const uint32_t* from) {
         set(op[1], field);
         break;
       }
-      case Opcode::kClosure: {
+      case Opcode::kMakeClosure: {
         next = op + 3 + count;
         Word word(Tag::kFunction, 0, op[2]);
         if (count > 0) {
@@ -518,18 +526,18 @@ Status Run::loop(const uint32_t* from) {
         heap_.release(reference);
         break;
       }
-      case Opcode::kCall: {
+      case Opcode::kCallFunction: {
         const uint32_t results = op[2];
         frames_.back().next = op + 3 + count + results;
         TENON_TRY(call(op[1], nullptr, op + 3, count, op + 3 + count, results));
         TENON_TRY(load());
         break;
       }
-      case Opcode::kTail:
+      case Opcode::kTailCall:
         TENON_TRY(tail_call(op[1], nullptr, op + 2, count));
         TENON_TRY(load());
         break;
-      case Opcode::kApply: {
+      case Opcode::kCallClosure: {
         const uint32_t results = op[2];
         const Word& word = base[register_of(op[1])];
         if (word.tag != Tag::kFunction && word.tag != Tag::kClosure) return wrong(op[1], "a closure");
@@ -544,7 +552,7 @@ Status Run::loop(const uint32_t* from) {
         TENON_TRY(load());
         break;
       }
-      case Opcode::kTailApply: {
+      case Opcode::kTailCallClosure: {
         const Word closure = base[op[1]];
         if (closure.tag != Tag::kFunction && closure.tag != Tag::kClosure) return wrong(op[1], "a closure");
         const uint32_t function = closure.tag == Tag::kFunction ? closure.id : closure.object->id;

@@ -123,7 +123,7 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
        [&](E e) {
          code(e, 4) = LoadConstant{5, 0};
        }},
-      {"instruction 0: a branch to instruction 7 of 7",
+      {"instruction 0: a jump to instruction 7 of 7",
        [&](E e) {
          code(e, 0) = Branch{1, 7};
        }},

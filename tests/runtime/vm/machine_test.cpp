@@ -81,7 +81,7 @@ TEST(Machine, TheLoaderRefusesWhatDoesNotFit) {
   EXPECT_HAS(with(0, 6, Construct{6, 0, 2, {}}), "constructor 2 of 2");
   EXPECT_HAS(with(0, 6, Construct{6, 0, 0, {0}}), "1 fields, must be 2");
   EXPECT_HAS(with(2, 0, Switch{0, 0, {1}}), "1 targets, must be 2");
-  EXPECT_HAS(with(2, 0, Switch{0, 0, {1, 11}}), "a switch to instruction 11 of 11");
+  EXPECT_HAS(with(2, 0, Switch{0, 0, {1, 11}}), "a jump to instruction 11 of 11");
   EXPECT_HAS(with(1, 5, ScalarCompute{ScalarOp::kAnd, DType::kF32, 3, 0, 2}), "and of f32");
   EXPECT_HAS(with(0, 0, BindSize{2, 1, 0, {}, {{SizeStep::Op::kDim, 0}}, {{SizeStep::Op::kConstant, 0}}}),
              "a size is malformed");
