@@ -1,4 +1,4 @@
-// The state that a session keeps from run to run: session.cpp creates it, run.cpp executes with it.
+// The state that a session keeps from run to run: session.cpp creates it, a Run (run.h) executes with it.
 #pragma once
 
 #include <atomic>

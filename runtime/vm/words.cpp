@@ -10,19 +10,17 @@
 #include <utility>
 
 #include "runtime/executable/liveness.h"
-#include "support/try.h"
 
 namespace tenon::runtime {
 namespace {
 
 class Assembler {
  public:
-  Assembler(const Function& function, uint32_t index, bool fold_kills) : function_(function), fold_(fold_kills) {
-    words_.function = &function;
-    words_.index = index;
-  }
+  Assembler(const Function& function, Words& words, bool fold_kills)
+      : function_(function), fold_(fold_kills), words_(words) {}
 
-  Expected<Words> run() {
+  // False: an instruction has too many operands.
+  bool run() {
     const auto& code = function_.code;
     std::vector<bool> is_target(code.size() + 1, false);
     for (const Instruction& i : code) for_each_target(i.operation, [&](uint32_t target) { is_target[target] = true; });
@@ -44,10 +42,10 @@ class Assembler {
       }
       if (!left.empty()) emit(Kill{std::move(left)});
     }
-    if (too_long_) return error(fmt::format("function '{}' has an instruction of too many operands", function_.name));
+    if (too_long_) return false;
     for (const size_t at : targets_) words_.code[at] = start[words_.code[at]];
     words_.start = std::move(start);
-    return std::move(words_);
+    return true;
   }
 
  private:
@@ -137,7 +135,7 @@ class Assembler {
   const Function& function_;
   bool fold_;
   uint32_t index_ = 0;
-  Words words_;
+  Words& words_;
   std::vector<size_t> targets_;  // words that are instructions until all are placed
   std::vector<size_t> reads_;    // words of the current instruction that are registers which it reads
   Registers last_;               // that the current instruction takes
@@ -147,14 +145,14 @@ class Assembler {
 }  // namespace
 
 Expected<std::vector<Words>> assemble(const Executable& executable, bool fold_kills) {
-  std::vector<Words> all;
-  for (const Function& function : executable.functions) {
-    auto words = Assembler(function, static_cast<uint32_t>(all.size()), fold_kills).run();
-    if (!words) {
-      words.error().where = executable.name;
-      return std::unexpected(std::move(words.error()));
-    }
-    all.push_back(std::move(*words));
+  std::vector<Words> all(executable.functions.size());
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    const Function& function = executable.functions[i];
+    all[i].function = &function;
+    all[i].index = i;
+    if (!Assembler(function, all[i], fold_kills).run())
+      return error(fmt::format("function '{}' has an instruction of too many operands", function.name),
+                   executable.name);
   }
   return all;
 }
