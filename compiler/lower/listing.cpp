@@ -4,7 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cassert>
+#include <concepts>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "compiler/ir/literal.h"
 
@@ -49,9 +53,9 @@ class OperandTexts {
   }
 
   const std::string& operator[](std::string_view name) const {
-    static const std::string kUnknown = "?";
     const auto found = std::ranges::find(texts_, name, &std::pair<std::string_view, std::string>::first);
-    return found == texts_.end() ? kUnknown : found->second;
+    assert(found != texts_.end() && "the text of an instruction names its operands");
+    return found->second;
   }
 
  private:
@@ -100,7 +104,7 @@ class OperandTexts {
     return fmt::format("{}", fmt::join(texts, ", "));
   }
   static std::string text(const std::string& text, Role) { return text; }
-  static std::string text(int64_t number, Role) { return fmt::format("{}", number); }
+  static std::string text(std::integral auto number, Role) { return fmt::format("{}", number); }
   static std::string text(runtime::DType dtype, Role) { return std::string(name(dtype)); }
   static std::string text(runtime::ScalarOp op, Role) { return std::string(name(op)); }
 

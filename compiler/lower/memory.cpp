@@ -19,13 +19,14 @@ namespace {
 using runtime::Register;
 using runtime::Registers;
 
-// Of a call of a kernel or of an accelerator program.
-const Registers* call_results(const runtime::Operation& operation) {
-  return std::visit(Overloaded{[](const runtime::CallKernel& c) { return &c.results; },
-                               [](const runtime::CallNative& c) { return &c.results; },
-                               [](const runtime::CallProgram& c) { return &c.results; },
-                               [](const auto&) -> const Registers* { return nullptr; }},
-                    operation);
+// The results of an instruction that computes tensors: of a kernel, of an accelerator program.
+Registers tensor_results(const runtime::Operation& operation) {
+  return std::visit(
+      Overloaded{[](const runtime::CallKernel& c) { return c.results; },
+                 [](const runtime::CallNative& c) { return c.results; },
+                 [](const runtime::CallProgram& c) { return c.results; },
+                 [](const runtime::Append& a) { return Registers{a.to}; }, [](const auto&) { return Registers(); }},
+      operation);
 }
 
 }  // namespace
@@ -185,9 +186,9 @@ std::vector<PlannedResult> planned_results(const runtime::Function& function,
   };
   auto range = ranges.begin();
   for (uint32_t i = 0; i < function.code.size(); ++i) {
-    const Registers* results = call_results(function.code[i].operation);
+    const Registers results = tensor_results(function.code[i].operation);
     const auto* native = std::get_if<runtime::CallNative>(&function.code[i].operation);
-    for (uint32_t k = 0; results && k < results->size(); ++k) {
+    for (uint32_t k = 0; k < results.size(); ++k) {
       PlannedResult& result = planned.emplace_back(PlannedResult{.call = i, .result = k, .last_use = i});
       if (!native) {
         result.outside = Outside::kOtherKernel;

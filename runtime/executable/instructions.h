@@ -4,7 +4,7 @@
 // Each instruction is a struct: its operands as members, `kFacts` as its row of the table, and `operands`, which visits
 // the operands with their roles. The reader and the writer of files (code.cpp), the verifier (verify_instruction.cpp),
 // liveness (liveness.h), the 32-bit words of runtime/vm (words.h) and the listing (compiler/lower/listing.h) visit
-// them; conditions between several operands have a place in the verifier. The semantics of an instruction is code of
+// them; conditions between several operands stand in the verifier. The semantics of an instruction is code of
 // runtime/vm: a case of the loop over words, or a function execute().
 #pragma once
 
@@ -19,6 +19,7 @@
 
 #include "runtime/attrs.h"
 #include "runtime/computed_attr.h"
+#include "runtime/executable/instruction_facts.h"
 #include "runtime/native/signature.h"
 #include "runtime/tensor.h"
 
@@ -56,55 +57,7 @@ enum class Opcode : uint8_t {
   kWriteReference,
   kStartProgram,
   kStartNative,
-};
-
-// What an operand is to its instruction.
-enum class Role : uint8_t {
-  kRead,      // registers
-  kReadSize,  // the registers that the programs of sizes among the next operands read by index
-  kWrite,
-  kErase,     // registers that become empty
-  kTarget,    // instructions of this function
-  kFunction,  // an index into the executable's functions, and so on
-  kProgram,
-  kNative,
-  kKernel,  // of the native code that the operand before it names
-  kConstant,
-  kType,
-  kValue,  // data
-};
-
-constexpr bool is_register(Role role) { return role <= Role::kErase; }
-
-// Where the machine goes on after an instruction.
-enum class Flow : uint8_t {
-  kNext,
-  kBranch,  // at the next instruction or at a target
-  kJump,    // at a target
-  kCall,    // in a frame of its own, and then at the next instruction
-  kLeave,   // the frame ends
-};
-
-// The form in which runtime/vm executes an instruction.
-enum class Form : uint8_t {
-  kWords,       // its operands are words
-  kExecutable,  // it computes for longer than its dispatch takes, and stays in the executable
-};
-
-// What may share memory with the values that an instruction reads.
-enum class Aliasing : uint8_t {
-  kNothing,
-  kResults,   // a result may be one of them
-  kAnything,  // they may be stored in objects or in another frame
-};
-
-struct InstructionFacts {
-  Opcode opcode = Opcode::kCallKernel;
-  // For readers: operands are in braces; brackets enclose what is left out where the first operand in them is empty.
-  std::string_view text;
-  Flow flow = Flow::kNext;
-  Form form = Form::kWords;
-  Aliasing aliasing = Aliasing::kNothing;
+  kAppend,
 };
 
 // Calls the kernel of runtime/reference with that name: results = kernel(attrs, args). The last arguments are the
@@ -134,10 +87,27 @@ struct CallKernel {
     operand(o.computed, Role::kValue, "computed");
   }
 };
-// An integer attribute that a `concat` of two operands may have: the bytes to make room for where the machine makes its
-// first operand longer in place; 0: not known.
-inline constexpr const char* kCapacity = "capacity";
+// A tensor that `first` begins and `second` ends, one after the other along `axis`; all axes before it have size 1, so
+// that the elements of the first come first in memory. Where the register of the first is emptied right after the
+// instruction, or is the result's, and nothing else has its value, the second is written after it if there is room;
+// else both are copied into memory with room for more: for `capacity` bytes, or where that is 0 for twice the result.
+struct Append {
+  Register to = 0, first = 0, second = 0;
+  uint32_t axis = 0;
+  uint64_t capacity = 0;
+  bool operator==(const Append&) const = default;
 
+  static constexpr InstructionFacts kFacts{.opcode = Opcode::kAppend,
+                                           .text = "{to} = append {first}, {second} along {axis}, room for {capacity}",
+                                           .aliasing = Aliasing::kResults};
+  static void operands(auto& o, auto&& operand) {
+    operand(o.to, Role::kWrite, "to");
+    operand(o.first, Role::kRead, "first");
+    operand(o.second, Role::kRead, "second");
+    operand(o.axis, Role::kValue, "axis");
+    operand(o.capacity, Role::kValue, "capacity");
+  }
+};
 // Runs accelerator program `program`; args and results are its inputs and outputs, in order.
 struct CallProgram {
   uint32_t program = 0;
@@ -551,7 +521,7 @@ struct WriteReference {
 using Operation = std::variant<CallKernel, CallProgram, CallNative, CallFunction, Move, LoadConstant, Jump, Branch,
                                Kill, Return, CallClosure, TailCall, TailCallClosure, ScalarCompute, BindSize,
                                ComputeSize, CheckShape, CheckSize, Construct, ReadField, Switch, MakeClosure,
-                               MakeReference, ReadReference, WriteReference, StartProgram, StartNative>;
+                               MakeReference, ReadReference, WriteReference, StartProgram, StartNative, Append>;
 inline constexpr size_t kOpcodes = std::variant_size_v<Operation>;
 
 // The facts of all instructions, by opcode.

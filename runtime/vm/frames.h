@@ -75,7 +75,7 @@ class Frames {
   Status enter(const Words& callee, const uint32_t* results, uint32_t result_count);
   void leave();
   void clear(size_t base, size_t count);
-  // Pushes what a closure's function finds behind its parameters.
+  // Pushes the words that follow the parameters of a closure's function.
   void push_captures(const Words& callee, const Word& closure);
 
   const Session::State& session_;

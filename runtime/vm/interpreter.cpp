@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "runtime/vm/append.h"
 #include "runtime/vm/scalar.h"
 #include "support/try.h"
 #include "support/visitor.h"
@@ -34,84 +35,8 @@ Interpreter::Interpreter(RunState& run) : run_(run) {
   machine_.target = Machine::target_now;
 }
 
-Status Interpreter::execute() {
-  const SessionOptions& options = run_.session.options;
-  machine_.budget = 1;  // the first instruction checks the limits
-  left_ = options.max_steps == 0 ? UINT64_MAX : options.max_steps + 1;
-  now_ = nullptr;
-  located_ = false;
-  const uint32_t* from = run_.frames.back().next;
-  return options.hook ? loop<After::kHook>(from) : loop<After::kNext>(from);
-}
-
-// The loop. Functions of frequent instructions are inlined into it: a call would cost as much as most of them do.
-
-template <Interpreter::After after>
-Status Interpreter::loop(const uint32_t* from) {
-  constexpr bool hooked = after == After::kHook;
-  Cursor at{from, run_.frames.registers(), run_.frames.back().words->code.data()};
-  if constexpr (after == After::kNext) {
-    if (!resume<after>(at)) return end();
-  }
-  for (;;) {
-    const uint32_t* op = at.next;
-    if constexpr (after != After::kEnd) {
-      if (--machine_.budget == 0) [[unlikely]] {
-        now_ = op;
-        TENON_TRY(refill());
-      }
-    }
-    [[maybe_unused]] const Words* words = hooked ? run_.frames.back().words : nullptr;
-    now_ = op;
-    if (!step<after>(op, at)) [[unlikely]]
-      return end();
-    if constexpr (hooked) TENON_TRY(show(*words, words->origin[static_cast<size_t>(op - words->code.data())]));
-    if constexpr (after == After::kEnd) return {};
-  }
-}
-
-template <Interpreter::After after>
-[[gnu::always_inline]] inline bool Interpreter::step(const uint32_t* op, Cursor& at) {
-  switch (opcode_of(op)) {
-    case Opcode::kMove: return move(op, at);
-    case Opcode::kKill: return kill(op, at);
-    case Opcode::kLoadConstant: return load_constant(op, at);
-    case Opcode::kScalarCompute: return scalar_compute(op, at);
-    case Opcode::kJump: return jump(op, at);
-    case Opcode::kBranch: return branch(op, at);
-    case Opcode::kSwitch: return branch_by_target(op, at);
-    case Opcode::kConstruct: return construct(op, at);
-    case Opcode::kReadField: return read_field(op, at);
-    case Opcode::kMakeClosure: return make_closure(op, at);
-    case Opcode::kMakeReference: return make_reference(op, at);
-    case Opcode::kReadReference: return read_reference(op, at);
-    case Opcode::kWriteReference: return write_reference(op, at);
-    case Opcode::kCallFunction: return call_function(op) && resume<after>(at);
-    case Opcode::kCallClosure: return call_closure(op, at) && resume<after>(at);
-    case Opcode::kTailCall: return tail_call(op) && resume<after>(at);
-    case Opcode::kTailCallClosure: return tail_call_closure(op) && resume<after>(at);
-    case Opcode::kReturn: return leave(op) && resume<after>(at);
-    case Opcode::kCallKernel:
-    case Opcode::kCallProgram:
-    case Opcode::kCallNative:
-    case Opcode::kBindSize:
-    case Opcode::kComputeSize:
-    case Opcode::kCheckShape:
-    case Opcode::kCheckSize:
-    case Opcode::kStartProgram:
-    case Opcode::kStartNative: at.next = op + 2; return in_executable(op);
-  }
-  return false;
-}
-
-template <Interpreter::After after>
-[[gnu::always_inline]] inline bool Interpreter::resume(Cursor& at) {
-  const Frame& frame = run_.frames.back();
-  at = {frame.next, run_.frames.registers(), frame.words->code.data()};
-  if (after != After::kNext || !frame.words->compiled) return true;
-  at.next = run_compiled(at.next);
-  return at.next != nullptr;
-}
+// Instructions of Form::kWords, which are inlined into the loop: a call would cost as much as most of them do. Those
+// that take long call a function that does not have the cursor, whose address would keep it in memory.
 
 // A call, which has the word in two registers: where it is inlined, GCC 12 loads both halves at once from where they
 // were just stored one by one, and waits for that.
@@ -121,7 +46,8 @@ template <Interpreter::After after>
   run_.heap.release(before);
 }
 
-[[gnu::always_inline]] inline bool Interpreter::move(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<Move>(const uint32_t* op, Cursor& at) {
   at.next = op + 3;
   const Word word = take(at.base, op[2]);
   if (word.tag == Tag::kEmpty) return fail(run_.frames.is_empty(op[2]));
@@ -129,20 +55,23 @@ template <Interpreter::After after>
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::kill(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<Kill>(const uint32_t* op, Cursor& at) {
   const uint32_t count = count_of(op);
   at.next = op + 1 + count;
   for (const uint32_t r : std::span(op + 1, count)) set(at.base[r], {});
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::load_constant(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<LoadConstant>(const uint32_t* op, Cursor& at) {
   at.next = op + 3;
   set(at.base[op[1]], run_.session.constants[op[2]]);
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::scalar_compute(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<ScalarCompute>(const uint32_t* op, Cursor& at) {
   constexpr unsigned kByte = 8;
   at.next = op + 4;
   const auto scalar_op = static_cast<ScalarOp>(count_of(op) & 0xff);
@@ -163,23 +92,26 @@ template <Interpreter::After after>
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::jump(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<Jump>(const uint32_t* op, Cursor& at) {
   at.next = at.code + op[1];
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::branch(const uint32_t* op, Cursor& at) {
-  const Word& condition = at.base[op[1]];
-  if (!condition.is_scalar(DType::kBool)) [[unlikely]]
-    return branch_by_target(op, at);
-  at.next = (condition.bits & 0xff) == 0 ? at.code + op[2] : op + 3;
-  return true;
-}
-
-[[gnu::always_inline]] inline bool Interpreter::branch_by_target(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<Switch>(const uint32_t* op, Cursor& at) {
   const auto next = target(op);
   if (!next) return fail(std::unexpected(next.error()));
   at.next = at.code + *next;
+  return true;
+}
+
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<Branch>(const uint32_t* op, Cursor& at) {
+  const Word& condition = at.base[op[1]];
+  if (!condition.is_scalar(DType::kBool)) [[unlikely]]
+    return execute<Switch>(op, at);
+  at.next = (condition.bits & 0xff) == 0 ? at.code + op[2] : op + 3;
   return true;
 }
 
@@ -194,7 +126,8 @@ template <Interpreter::After after>
   return object;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::construct(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<Construct>(const uint32_t* op, Cursor& at) {
   const uint32_t count = count_of(op);
   at.next = op + 4 + count;
   Word word(Tag::kConstructor, 0, op[3]);
@@ -215,7 +148,8 @@ template <Interpreter::After after>
   set(at.base[op[1]], word);
 }
 
-[[gnu::always_inline]] inline bool Interpreter::read_field(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<ReadField>(const uint32_t* op, Cursor& at) {
   at.next = op + 4;
   const Word& from = at.base[register_of(op[2])];
   if (from.tag != Tag::kCell) return fail(run_.frames.is_not(op[2], "a constructed value with fields"));
@@ -225,7 +159,8 @@ template <Interpreter::After after>
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::make_closure(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<MakeClosure>(const uint32_t* op, Cursor& at) {
   const uint32_t count = count_of(op);
   at.next = op + 3 + count;
   Word word(Tag::kFunction, 0, op[2]);
@@ -238,7 +173,8 @@ template <Interpreter::After after>
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::make_reference(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<MakeReference>(const uint32_t* op, Cursor& at) {
   at.next = op + 3;
   if (at.base[register_of(op[2])].tag == Tag::kEmpty) return fail(run_.frames.is_empty(op[2]));
   if (run_.heap.wants_collection()) [[unlikely]]
@@ -251,7 +187,8 @@ template <Interpreter::After after>
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::read_reference(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<ReadReference>(const uint32_t* op, Cursor& at) {
   at.next = op + 3;
   const Word& reference = at.base[register_of(op[2])];
   if (reference.tag != Tag::kReference) return fail(run_.frames.is_not(op[2], "a reference"));
@@ -259,7 +196,8 @@ template <Interpreter::After after>
   return true;
 }
 
-[[gnu::always_inline]] inline bool Interpreter::write_reference(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<WriteReference>(const uint32_t* op, Cursor& at) {
   at.next = op + 3;
   if (at.base[register_of(op[1])].tag != Tag::kReference) return fail(run_.frames.is_not(op[1], "a reference"));
   if (at.base[register_of(op[2])].tag == Tag::kEmpty) return fail(run_.frames.is_empty(op[2]));
@@ -269,15 +207,34 @@ template <Interpreter::After after>
   return true;
 }
 
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<Append>(const uint32_t* op, Cursor& at) {
+  at.next = op + 7;
+  return append(op);
+}
+bool Interpreter::append(const uint32_t* op) {
+  const Words& words = *run_.frames.back().words;
+  const CallSite site{words, words.origin[static_cast<size_t>(op - words.code.data())]};
+  const Append call{op[1], register_of(op[2]), register_of(op[3]), op[4], op[5] | uint64_t{op[6]} << 32};
+  const bool is_last_use = (op[2] & kLastUse) != 0 || call.to == call.first;
+  if (!succeeded(runtime::append(run_, operands_, site, call, is_last_use))) return false;
+  for (const uint32_t operand : {op[2], op[3]}) {
+    if (operand & kLastUse) run_.frames.write(register_of(operand), {});
+  }
+  return true;
+}
+
 // Frames.
 
-[[gnu::always_inline]] inline bool Interpreter::call_function(const uint32_t* op) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<CallFunction>(const uint32_t* op, Cursor&) {
   const std::span args(op + 3, count_of(op)), results(op + 3 + args.size(), op[2]);
   run_.frames.back().next = op + 3 + args.size() + results.size();
   return succeeded(run_.frames.call(run_.session.code[op[1]], nullptr, args, results));
 }
 
-[[gnu::always_inline]] inline bool Interpreter::call_closure(const uint32_t* op, Cursor& at) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<CallClosure>(const uint32_t* op, Cursor& at) {
   const std::span args(op + 3, count_of(op)), results(op + 3 + args.size(), op[2]);
   const Words* function = callee(at.base[register_of(op[1])], op[1], count_of(op));
   if (!function) return false;
@@ -288,11 +245,13 @@ template <Interpreter::After after>
   return succeeded(std::move(status));
 }
 
-bool Interpreter::tail_call(const uint32_t* op) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<TailCall>(const uint32_t* op, Cursor&) {
   return replace_frame(run_.session.code[op[1]], nullptr, {op + 2, count_of(op)});
 }
 
-bool Interpreter::tail_call_closure(const uint32_t* op) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<TailCallClosure>(const uint32_t* op, Cursor&) {
   const Word closure = run_.frames.at(op[1]);
   const Words* function = callee(closure, op[1], count_of(op));
   if (!function) return false;
@@ -319,7 +278,8 @@ bool Interpreter::replace_frame(const Words& callee, const Word* closure, std::s
 }
 
 // Results of one word are most frequent.
-[[gnu::always_inline]] inline bool Interpreter::leave(const uint32_t* op) {
+template <>
+[[gnu::always_inline]] inline bool Interpreter::execute<Return>(const uint32_t* op, Cursor&) {
   const std::span values(op + 1, count_of(op));
   if (!run_.frames.back().results) [[unlikely]] {
     returned_ = values;
@@ -360,7 +320,7 @@ Expected<uint32_t> Interpreter::target(const uint32_t* op) {
 
 // What is not in the words.
 
-bool Interpreter::in_executable(const uint32_t* op) {
+bool Interpreter::execute_in_executable(const uint32_t* op) {
   const CallSite site{*run_.frames.back().words, op[1]};
   return succeeded(execute(site.words.function->code[site.instruction].operation, site));
 }
@@ -429,6 +389,86 @@ Diagnostic Interpreter::located(Diagnostic diagnostic) const {
       now_ && !before(now_, words.code.data()) && before(now_, words.code.data() + words.code.size());
   const uint32_t index = is_inside ? words.origin[static_cast<size_t>(now_ - words.code.data())] : 0;
   return at_instruction(words, index, std::move(diagnostic));
+}
+
+// The loop.
+
+template <Interpreter::After after>
+[[gnu::always_inline]] inline bool Interpreter::resume(Cursor& at) {
+  const Frame& frame = run_.frames.back();
+  at = {frame.next, run_.frames.registers(), frame.words->code.data()};
+  if (after != After::kNext || !frame.words->compiled) return true;
+  at.next = run_compiled(at.next);
+  return at.next != nullptr;
+}
+
+template <Interpreter::After after>
+[[gnu::always_inline]] inline bool Interpreter::step(const uint32_t* op, Cursor& at) {
+  switch (opcode_of(op)) {
+    case Opcode::kMove: return execute<Move>(op, at);
+    case Opcode::kKill: return execute<Kill>(op, at);
+    case Opcode::kLoadConstant: return execute<LoadConstant>(op, at);
+    case Opcode::kScalarCompute: return execute<ScalarCompute>(op, at);
+    case Opcode::kJump: return execute<Jump>(op, at);
+    case Opcode::kBranch: return execute<Branch>(op, at);
+    case Opcode::kSwitch: return execute<Switch>(op, at);
+    case Opcode::kConstruct: return execute<Construct>(op, at);
+    case Opcode::kReadField: return execute<ReadField>(op, at);
+    case Opcode::kMakeClosure: return execute<MakeClosure>(op, at);
+    case Opcode::kMakeReference: return execute<MakeReference>(op, at);
+    case Opcode::kReadReference: return execute<ReadReference>(op, at);
+    case Opcode::kWriteReference: return execute<WriteReference>(op, at);
+    case Opcode::kAppend: return execute<Append>(op, at);
+    case Opcode::kCallFunction: return execute<CallFunction>(op, at) && resume<after>(at);
+    case Opcode::kCallClosure: return execute<CallClosure>(op, at) && resume<after>(at);
+    case Opcode::kTailCall: return execute<TailCall>(op, at) && resume<after>(at);
+    case Opcode::kTailCallClosure: return execute<TailCallClosure>(op, at) && resume<after>(at);
+    case Opcode::kReturn: return execute<Return>(op, at) && resume<after>(at);
+    case Opcode::kCallKernel:
+    case Opcode::kCallProgram:
+    case Opcode::kCallNative:
+    case Opcode::kBindSize:
+    case Opcode::kComputeSize:
+    case Opcode::kCheckShape:
+    case Opcode::kCheckSize:
+    case Opcode::kStartProgram:
+    case Opcode::kStartNative: at.next = op + 2; return execute_in_executable(op);
+  }
+  return false;
+}
+
+template <Interpreter::After after>
+Status Interpreter::loop(const uint32_t* from) {
+  constexpr bool hooked = after == After::kHook;
+  Cursor at{from, run_.frames.registers(), run_.frames.back().words->code.data()};
+  if constexpr (after == After::kNext) {
+    if (!resume<after>(at)) return end();
+  }
+  for (;;) {
+    const uint32_t* op = at.next;
+    if constexpr (after != After::kEnd) {
+      if (--machine_.budget == 0) [[unlikely]] {
+        now_ = op;
+        TENON_TRY(refill());
+      }
+    }
+    [[maybe_unused]] const Words* words = hooked ? run_.frames.back().words : nullptr;
+    now_ = op;
+    if (!step<after>(op, at)) [[unlikely]]
+      return end();
+    if constexpr (hooked) TENON_TRY(show(*words, words->origin[static_cast<size_t>(op - words->code.data())]));
+    if constexpr (after == After::kEnd) return {};
+  }
+}
+
+Status Interpreter::execute() {
+  const SessionOptions& options = run_.session.options;
+  machine_.budget = 1;  // the first instruction checks the limits
+  left_ = options.max_steps == 0 ? UINT64_MAX : options.max_steps + 1;
+  now_ = nullptr;
+  located_ = false;
+  const uint32_t* from = run_.frames.back().next;
+  return options.hook ? loop<After::kHook>(from) : loop<After::kNext>(from);
 }
 
 // Functions that are compiled ahead of time.

@@ -50,27 +50,11 @@ class Interpreter {
   // The status of a loop whose last step was false.
   Status end();
 
-  // The instructions of Form::kWords.
-  bool move(const uint32_t* op, Cursor& at);
-  bool kill(const uint32_t* op, Cursor& at);
-  bool load_constant(const uint32_t* op, Cursor& at);
-  bool scalar_compute(const uint32_t* op, Cursor& at);
-  bool jump(const uint32_t* op, Cursor& at);
-  bool branch(const uint32_t* op, Cursor& at);
-  bool branch_by_target(const uint32_t* op, Cursor& at);
-  bool construct(const uint32_t* op, Cursor& at);
-  bool read_field(const uint32_t* op, Cursor& at);
-  bool make_closure(const uint32_t* op, Cursor& at);
-  bool make_reference(const uint32_t* op, Cursor& at);
-  bool read_reference(const uint32_t* op, Cursor& at);
-  bool write_reference(const uint32_t* op, Cursor& at);
-  bool call_function(const uint32_t* op);
-  bool call_closure(const uint32_t* op, Cursor& at);
-  bool tail_call(const uint32_t* op);
-  bool tail_call_closure(const uint32_t* op);
-  bool leave(const uint32_t* op);
-  // The instructions of Form::kExecutable.
-  bool in_executable(const uint32_t* op);
+  // Executes an instruction of type O, of Form::kWords, and sets `at.next`.
+  template <class O>
+  bool execute(const uint32_t* op, Cursor& at);
+  // Executes an instruction of Form::kExecutable.
+  bool execute_in_executable(const uint32_t* op);
   Status execute(const Operation& operation, const CallSite& site);
 
   void set(Word& slot, Word value);
@@ -80,6 +64,7 @@ class Interpreter {
   Object* make_object(Tag tag, uint32_t id, std::span<const uint32_t> fields, Cursor& at);
   // The function of a closure that is called with `count` arguments; nullptr after fail().
   const Words* callee(const Word& closure, uint32_t operand, uint32_t count);
+  bool append(const uint32_t* op);
   bool replace_frame(const Words& callee, const Word* closure, std::span<const uint32_t> args);
 
   // The word where a branch or a switch goes on.

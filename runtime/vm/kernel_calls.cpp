@@ -12,22 +12,14 @@
 namespace tenon::runtime {
 
 Status KernelCalls::execute(const CallSite& site, const CallKernel& call) {
-  const BoundKernel& bound = run_.session.kernels[site.words.index][site.instruction];
-  if (bound.grows) {
-    const int64_t begin = run_.session.now();
-    TENON_TRY_ASSIGN(grown, grow_by_concat(call));
-    if (*grown) {
-      operands_.record(site, call.kernel, begin);
-      return {};
-    }
-  }
+  const OperatorKernel& kernel = run_.session.kernels[site.words.index][site.instruction];
   return operands_.compute(site, call.args, call.results, call.kernel, "cpu", [&]() -> Status {
     operands_.memory.slots = {};
     const OperatorCall how{.outputs = call.results.size(),
                            .constants = constants_of(call.args),
                            .pool = run_.session.pool,
                            .stop = &run_.stop};
-    return run_.or_stopped(bound.kernel.call(operands_.args, how, operands_.made, operands_.memory));
+    return run_.or_stopped(kernel.call(operands_.args, how, operands_.made, operands_.memory));
   });
 }
 
@@ -39,56 +31,6 @@ uint64_t KernelCalls::constants_of(const Registers& args) const {
     if (word.is_object() && word.object->count == Object::kImmortal) constants |= uint64_t{1} << i;
   }
   return constants;
-}
-
-// Copies the second operand after the first one, in the memory of the first where that has room and no other owner,
-// else in memory with room for more. False: the operands are not two tensors that are one after the other in memory.
-Expected<bool> KernelCalls::grow_by_concat(const CallKernel& call) {
-  constexpr uint64_t kMostRoom = uint64_t{1} << 30;  // of a file's promise, beyond the double of what is needed
-  const Word first = run_.frames.at(call.args[0]), second = run_.frames.at(call.args[1]);
-  const auto* axis_attr = call.attrs.contains("axis") ? std::get_if<int64_t>(&call.attrs.at("axis")) : nullptr;
-  if (first.tag != Tag::kTensor || second.tag != Tag::kTensor || !axis_attr) return false;
-  auto& grown = *static_cast<TensorObject*>(first.object);
-  const Tensor& added = static_cast<const TensorObject*>(second.object)->tensor;
-  const Shape &before = grown.tensor.shape(), &tail = added.shape();
-  const auto rank = static_cast<int64_t>(before.size());
-  const int64_t axis = *axis_attr < 0 ? *axis_attr + rank : *axis_attr;
-  if (axis < 0 || axis >= rank || tail.size() != before.size() || added.dtype() != grown.tensor.dtype()) return false;
-  for (int64_t i = 0; i < rank; ++i) {
-    const auto k = static_cast<size_t>(i);
-    if (i != axis && (before[k] != tail[k] || (i < axis && before[k] != 1))) return false;
-  }
-  Shape shape = run_.heap.shape();
-  shape.assign(before.begin(), before.end());
-  shape[static_cast<size_t>(axis)] += tail[static_cast<size_t>(axis)];
-  const DType dtype = added.dtype();
-  const auto bytes = checked_bytes(dtype, shape);
-  if (!bytes) return false;
-  const auto needed = static_cast<uint64_t>(*bytes);
-  const std::span<const std::byte> old = std::as_const(grown.tensor).bytes(), new_bytes = added.bytes();
-  const bool in_place = grown.count == 1 && grown.room.bytes >= needed && grown.room.memory.use_count() == 2;
-  Storage room = grown.room;
-  if (!in_place) {
-    const auto* capacity = call.attrs.contains(kCapacity) ? std::get_if<int64_t>(&call.attrs.at(kCapacity)) : nullptr;
-    const auto promised = static_cast<uint64_t>(capacity ? std::max<int64_t>(*capacity, 0) : 0);
-    room = run_.session.buffers.take(promised >= needed ? std::min(promised, std::max(kMostRoom, 2 * needed))
-                                                        : 2 * needed);
-    if (!room.memory) return run_.no_memory();
-    std::copy(old.begin(), old.end(), room.memory.get());
-  }
-  std::copy(new_bytes.begin(), new_bytes.end(), room.memory.get() + old.size());
-  Tensor result = Tensor::in(room, dtype, std::move(shape));
-  Word word = first;
-  if (in_place) {
-    run_.heap.drop(std::exchange(grown.tensor, std::move(result)));
-    run_.frames.registers()[call.args[0]] = {};
-  } else {
-    word = run_.heap.tensor(std::move(result), std::move(room));
-    if (word.tag == Tag::kEmpty) return run_.no_memory();
-    run_.frames.record_peak();
-  }
-  run_.frames.write(call.results[0], word);
-  return true;
 }
 
 Status KernelCalls::execute(const CallSite& site, const CallNative& call, const NativeLibrary& library) {

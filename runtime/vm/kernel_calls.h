@@ -32,7 +32,6 @@ class KernelCalls {
 
   // tn_call.constants for these arguments.
   uint64_t constants_of(const Registers& args) const;
-  Expected<bool> grow_by_concat(const CallKernel& call);
   // Where the call is recorded; nullptr where it cannot be.
   RecordedCall* recorded_call(const CallSite& site);
   void record(RecordedCall& recorded, const Signature& signature) const;

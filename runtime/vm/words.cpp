@@ -87,6 +87,10 @@ class Assembler {
       bool is_first = true;
       operation.operands(operation, [&](const auto& operand, Role role, std::string_view) {
         if constexpr (std::same_as<decltype(operand), const uint32_t&>) put(operand, role);
+        if constexpr (std::same_as<decltype(operand), const uint64_t&>) {
+          put(static_cast<uint32_t>(operand));
+          put(static_cast<uint32_t>(operand >> 4 * kByte));
+        }
         if constexpr (is_list<decltype(operand)>) {
           if (!std::exchange(is_first, false)) put(static_cast<uint32_t>(operand.size()));
         }
@@ -96,14 +100,14 @@ class Assembler {
           for (const uint32_t index : operand) put(index, role);
         }
       });
-      mark_last_uses();
+      flag_last_uses();
     }
   }
+  static constexpr unsigned kByte = 8;
   template <class T>
   static constexpr bool is_list = std::same_as<T, const std::vector<uint32_t>&>;
   // The operands of a byte, or the length of the first list.
   uint32_t in_first_word(const auto& operation) {
-    constexpr unsigned kByte = 8;
     uint32_t word = 0;
     unsigned shift = 0;
     bool has_list = false;
@@ -115,14 +119,14 @@ class Assembler {
         too_long_ |= operand.size() >= size_t{1} << (4 * kByte - kOpcodeBits);
         if (!std::exchange(has_list, true)) word |= static_cast<uint32_t>(operand.size());
       } else {
-        static_assert(std::same_as<T, uint32_t>, "an operand of this type has no words");
+        static_assert(std::same_as<T, uint32_t> || std::same_as<T, uint64_t>, "an operand of this type has no words");
       }
     });
     assert((!has_list || shift == 0) && "the first word has room for one of the two");
     return word;
   }
   // The last operand of each register takes it.
-  void mark_last_uses() {
+  void flag_last_uses() {
     for (const Register r : last_) {
       for (size_t i = reads_.size(); i-- > 0;) {
         if (words_.code[reads_[i]] != r) continue;

@@ -1,10 +1,11 @@
 // The form of an executable's code that the machine runs: 32-bit words, an opcode and its operands one after another.
 //
 // The words of an instruction follow from its row of the table (runtime/executable/instructions.h). The first one has
-// the opcode and above it the operands of a byte, or else the length of the first list. Then come the operands that are
-// one index, and the lengths of further lists, in their order; then the elements of the lists. An operand that is a
-// register has the last-use bit where the executable empties it right after the instruction: the instruction then takes
-// the value and touches no count. Instructions of Form::kExecutable are an opcode and their index in Function::code.
+// the opcode and above it the operands of a byte, or else the length of the first list. Then come, in their order, the
+// operands that are one number, those of 64 bits in two words, and the lengths of further lists; then the elements of
+// the lists. An operand that is a register has the last-use bit where the executable empties it right after the
+// instruction: the instruction then takes the value and touches no count. Instructions of Form::kExecutable are an
+// opcode and their index in Function::code.
 #pragma once
 
 #include <cstdint>
