@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <new>
 #include <string>
 #include <utility>
@@ -17,8 +15,6 @@
 
 namespace tenon::runtime {
 namespace {
-
-constexpr uint64_t kSlice = 1 << 14;  // instructions between two checks of the limits
 
 // The number that is in the first word of an instruction beside its opcode.
 uint32_t count_of(const uint32_t* op) { return *op >> kOpcodeBits; }
@@ -347,50 +343,6 @@ Status Interpreter::execute(const Operation& operation, const CallSite& site) {
                     operation);
 }
 
-Status Interpreter::refill() {
-  const SessionOptions& options = run_.session.options;
-  if (--left_ == 0) return error(fmt::format("the run takes more than {} instructions", options.max_steps));
-  TENON_TRY(run_.check_stop());
-  machine_.budget = std::min(left_, kSlice);
-  left_ -= machine_.budget - 1;
-  return {};
-}
-
-Status Interpreter::show(const Words& words, uint32_t index) {
-  const Instruction& instruction = words.function->code[index];
-  Status status = run_.session.options.hook(
-      {words.function, index, &instruction, operands_.args, operands_.results, operands_.probes});
-  operands_.args.clear();
-  operands_.results.clear();
-  operands_.probes.clear();
-  // The instruction may have left its frame.
-  if (!status) {
-    status.error() = at_instruction(words, index, std::move(status.error()));
-    located_ = true;
-  }
-  return status;
-}
-
-Diagnostic Interpreter::at_instruction(const Words& words, uint32_t index, Diagnostic diagnostic) const {
-  const std::string& layer = words.function->code[index].layer;
-  std::string location =
-      fmt::format("{}: function '{}', instruction {}", run_.executable.name, words.function->name, index);
-  if (!layer.empty()) location += fmt::format(" ({})", layer);
-  diagnostic.where = diagnostic.where.empty() ? location : fmt::format("{}: {}", location, diagnostic.where);
-  return diagnostic;
-}
-
-Diagnostic Interpreter::located(Diagnostic diagnostic) const {
-  if (located_ || run_.frames.empty()) return diagnostic;
-  const Words& words = *run_.frames.back().words;
-  // A frame that has just been entered or left has executed nothing.
-  const std::less<> before;
-  const bool is_inside =
-      now_ && !before(now_, words.code.data()) && before(now_, words.code.data() + words.code.size());
-  const uint32_t index = is_inside ? words.origin[static_cast<size_t>(now_ - words.code.data())] : 0;
-  return at_instruction(words, index, std::move(diagnostic));
-}
-
 // The loop.
 
 template <Interpreter::After after>
@@ -446,18 +398,15 @@ Status Interpreter::loop(const uint32_t* from) {
   }
   for (;;) {
     const uint32_t* op = at.next;
-    if constexpr (after != After::kEnd) {
-      if (--machine_.budget == 0) [[unlikely]] {
-        now_ = op;
-        TENON_TRY(refill());
-      }
+    if (--machine_.budget == 0) [[unlikely]] {
+      now_ = op;
+      TENON_TRY(refill());
     }
     [[maybe_unused]] const Words* words = hooked ? run_.frames.back().words : nullptr;
     now_ = op;
     if (!step<after>(op, at)) [[unlikely]]
       return end();
     if constexpr (hooked) TENON_TRY(show(*words, words->origin[static_cast<size_t>(op - words->code.data())]));
-    if constexpr (after == After::kEnd) return {};
   }
 }
 
@@ -487,8 +436,11 @@ const uint32_t* Interpreter::run_compiled(const uint32_t* next) {
 int32_t Interpreter::Machine::step_now(tn_machine* machine, uint32_t instruction) {
   Interpreter& self = *static_cast<Machine*>(machine)->interpreter;
   const Words& words = *self.run_.frames.back().words;
+  const uint32_t* const op = words.code.data() + words.start[instruction];
+  Cursor at{op, self.run_.frames.registers(), words.code.data()};
+  self.now_ = op;
   try {
-    return self.succeeded(self.loop<After::kEnd>(words.code.data() + words.start[instruction])) ? 0 : 1;
+    return self.step<After::kCode>(op, at) ? 0 : 1;
   } catch (const std::bad_alloc&) {  // the code has no tables for unwinding
     return self.fail(self.run_.no_memory()) ? 0 : 1;
   }

@@ -30,9 +30,9 @@ class Interpreter {
   Expected<Tensor> tensor(Register from) { return operands_.tensor(from); }
 
  private:
-  // What the loop over the words does after an instruction: goes on, shows the instruction to the hook, or, for one
-  // that enters no frame, ends.
-  enum class After : uint8_t { kNext, kHook, kEnd };
+  // What follows an instruction: the next one, after the hook where there is one; or, for an instruction that enters no
+  // frame, compiled code.
+  enum class After : uint8_t { kNext, kHook, kCode };
   // Where the loop is: a local variable of it.
   struct Cursor {
     const uint32_t* next;  // the instruction
