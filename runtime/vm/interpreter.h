@@ -75,7 +75,11 @@ class Interpreter {
   Diagnostic at_instruction(const Words& words, uint32_t index, Diagnostic diagnostic) const;
   // Keeps the error; returns false.
   [[gnu::cold]] bool fail(std::unexpected<Diagnostic> problem);
-  bool succeeded(Status status) { return status || fail(std::unexpected(std::move(status.error()))); }
+  bool succeeded(Status&& status) {
+    if (status) [[likely]]
+      return true;
+    return fail(std::unexpected(std::move(status.error())));
+  }
 
   // Functions that are compiled ahead of time.
   struct Machine : tn_machine {
