@@ -600,12 +600,25 @@ bool FunctionLowering::grows(const Binding& binding) {
   return found->second[index(binding.var)];
 }
 
+Status FunctionLowering::append(const Binding& binding, const Apply& concat) {
+  report(binding, {}, {}, "it grows its first operand in place");
+  TENON_TRY_ASSIGN(args, words(concat.args));
+  const TensorType& type = *function_->type(binding.var).tensor();
+  const int64_t axis = int_attr(concat.attrs, "axis"), rank = static_cast<int64_t>(type.dims.size());
+  emit(runtime::Append{.to = results_of(binding)[0],
+                       .first = (*args)[0],
+                       .second = (*args)[1],
+                       .axis = static_cast<uint32_t>(axis < 0 ? axis + rank : axis),
+                       .capacity = static_cast<uint64_t>(most_bytes(type, function_->bounds))},
+       layer(binding.var));
+  return {};
+}
+
 Status FunctionLowering::apply(const Binding& binding, const Apply& apply) {
   if (scalar(binding, apply)) return {};
+  if (grows(binding)) return append(binding, apply);
   std::string reason = "native kernels are off";
-  const bool grows = this->grows(binding);
-  if (grows) reason = "it grows its first operand in place";
-  if (program_.options.cpu.native && !grows) {
+  if (program_.options.cpu.native) {
     auto native = program_.natives.operator_kernel(*function_, binding);
     if (native) {
       TENON_TRY(call_native(*native, native->args, binding));
@@ -615,14 +628,13 @@ Status FunctionLowering::apply(const Binding& binding, const Apply& apply) {
     reason = native.error().what;
   }
   report(binding, {}, {}, reason);
-  if (program_.options.placements && program_.options.cpu.native && !grows)
+  if (program_.options.placements && program_.options.cpu.native)
     program_.options.placements->back().interpreted = apply.op->elements != Elements::kSame;
   TENON_TRY_ASSIGN(args, words(apply.args));
   if (!apply.op->reference) {
     return error(fmt::format("{} has no kernel on the CPU", apply.op->name), origin(binding.var));
   }
   runtime::CallKernel kernel{apply.op->name, apply.attrs, std::move(*args), {}};
-  if (grows) kernel.attrs[runtime::kCapacity] = most_bytes(*function_->type(binding.var).tensor(), function_->bounds);
   for (const auto& [name, attr] : apply.computed) {
     const size_t before = kernel.args.size();
     if (auto* dims = std::get_if<Dims>(&attr)) {

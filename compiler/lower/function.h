@@ -78,6 +78,7 @@ class FunctionLowering {
   Status apply(const Binding& binding, const Apply& apply);
   bool scalar(const Binding& binding, const Apply& apply);
   bool grows(const Binding& binding);
+  Status append(const Binding& binding, const Apply& concat);
   Status call(const Binding& binding, const Call& call);
   Status call_loops(const Binding& binding, const Call& call, const loop::Function& callee);
   Status call_region(const Binding& binding, const Call& call, Symbol name, const Function& callee);

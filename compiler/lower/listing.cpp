@@ -3,43 +3,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cassert>
+#include <concepts>
+#include <string_view>
+#include <utility>
+#include <variant>
+
 #include "compiler/ir/literal.h"
-#include "support/visitor.h"
 
 namespace tenon::compiler {
 namespace {
 
 using runtime::Registers;
+using runtime::Role;
 using runtime::SizeStep;
 
 std::vector<std::string> register_names(const Registers& registers) {
   std::vector<std::string> names;
   for (const runtime::Register r : registers) names.push_back(fmt::format("r{}", r));
   return names;
-}
-std::string list_of(const Registers& registers) {
-  return fmt::format("{}", fmt::join(register_names(registers), ", "));
-}
-std::string assigned(const Registers& results) { return results.empty() ? "" : list_of(results) + " = "; }
-
-// " {axis=1, shape: 2 x i64}", or nothing.
-std::string attributes(const runtime::CallKernel& call) {
-  std::vector<std::string> texts;
-  for (const auto& [name, value] : call.attrs) texts.push_back(fmt::format("{}={}", name, attribute(value)));
-  constexpr std::string_view kKinds[] = {"integer", "integers", "real", "reals"};
-  for (const runtime::ComputedAttr& attr : call.computed)
-    texts.push_back(
-        fmt::format("{}: {} of {} operands", attr.name, kKinds[static_cast<size_t>(attr.kind)], attr.count));
-  return texts.empty() ? "" : fmt::format(" {{{}}}", fmt::join(texts, ", "));
-}
-
-// " at 0+4096, outside", or nothing where no result has a slot of the arena.
-std::string slots(const std::vector<runtime::ArenaSlot>& slots) {
-  std::vector<std::string> texts;
-  for (const runtime::ArenaSlot& slot : slots)
-    texts.push_back(slot.bytes == 0 ? fmt::format("outside{}", slot.offset == 0 ? "" : fmt::format("+{}", slot.offset))
-                                    : fmt::format("{}+{}", slot.offset, slot.bytes));
-  return texts.empty() ? "" : fmt::format(" at {}", fmt::join(texts, ", "));
 }
 
 std::string_view symbol(SizeStep::Op op) {
@@ -57,16 +40,93 @@ std::string_view symbol(SizeStep::Op op) {
   return "";
 }
 
-std::string check_text(const runtime::CheckShape& check) {
-  const std::vector<std::string> names = register_names(check.sizes);
-  std::vector<std::string> axes;
-  for (const runtime::Size& axis : check.axes) axes.push_back(text_of(axis, names));
-  std::string text = fmt::format("check r{} is {} ({})", check.tensor, name(check.dtype), fmt::join(axes, ", "));
-  if (!check.sizes.empty()) text += fmt::format(" of ({})", fmt::join(names, ", "));
-  if (!check.known.empty()) text += fmt::format(", known ({})", list_of(check.known));
-  return text + fmt::format("{}, else \"{} is ..., must be {}\"", check.strict ? ", strictly" : "", check.subject,
-                            check.expected);
-}
+// The operands of an instruction as text, by name.
+class OperandTexts {
+ public:
+  OperandTexts(const runtime::Executable& executable, const runtime::Operation& operation) : e_(executable) {
+    runtime::visit_operands(operation, [&](const auto& operand, Role role, std::string_view name) {
+      if (role == Role::kReadSize) visit_sizes(operand);
+      if constexpr (std::same_as<decltype(operand), const bool&>) texts_.emplace_back(name, operand ? name : "");
+      else texts_.emplace_back(name, text(operand, role));
+    });
+    std::visit([&](const auto& o) { add_joint(o); }, operation);
+  }
+
+  const std::string& operator[](std::string_view name) const {
+    const auto found = std::ranges::find(texts_, name, &std::pair<std::string_view, std::string>::first);
+    assert(found != texts_.end() && "the text of an instruction names its operands");
+    return found->second;
+  }
+
+ private:
+  void visit_sizes(const Registers& registers) { size_names_ = register_names(registers); }
+  void visit_sizes(const auto&) {}
+
+  std::string text(uint32_t index, Role role) {
+    switch (role) {
+      case Role::kRead:
+      case Role::kReadSize:
+      case Role::kWrite:
+      case Role::kErase: return fmt::format("r{}", index);
+      case Role::kFunction: return fmt::format("@{}", e_.functions[index].name);
+      case Role::kProgram: return e_.programs[index].name;
+      case Role::kNative: native_ = index; break;
+      case Role::kKernel: return e_.natives[native_].kernels[index].name;
+      case Role::kConstant:
+        return fmt::format("{}: {} {}", index, name(e_.constants[index].dtype()),
+                           runtime::to_string(e_.constants[index].shape()));
+      case Role::kType: return e_.types[index].name;
+      case Role::kTarget:
+      case Role::kValue: break;
+    }
+    return fmt::format("{}", index);
+  }
+  template <class T>
+  std::string text(const std::vector<T>& list, Role role) {
+    std::vector<std::string> texts;
+    for (const T& element : list) texts.push_back(text(element, role));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+  std::string text(const runtime::Size& size, Role) { return text_of(size, size_names_); }
+  // "0+4096", "outside".
+  static std::string text(const runtime::ArenaSlot& slot, Role) {
+    if (slot.bytes != 0) return fmt::format("{}+{}", slot.offset, slot.bytes);
+    return slot.offset == 0 ? "outside" : fmt::format("outside+{}", slot.offset);
+  }
+  // "shape: 2 x i64".
+  static std::string text(const runtime::ComputedAttr& attr, Role) {
+    constexpr std::string_view kKinds[] = {"integer", "integers", "real", "reals"};
+    return fmt::format("{}: {} of {} operands", attr.name, kKinds[static_cast<size_t>(attr.kind)], attr.count);
+  }
+  static std::string text(const runtime::Attrs& attrs, Role) {
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : attrs) texts.push_back(fmt::format("{}={}", name, attribute(value)));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+  static std::string text(const std::string& text, Role) { return text; }
+  static std::string text(std::integral auto number, Role) { return fmt::format("{}", number); }
+  static std::string text(runtime::DType dtype, Role) { return std::string(name(dtype)); }
+  static std::string text(runtime::ScalarOp op, Role) { return std::string(name(op)); }
+
+  // The texts that several operands have together.
+  void add_joint(const auto&) {}
+  void add_joint(const runtime::CallKernel&) {
+    const std::string &fixed = (*this)["attrs"], &computed = (*this)["computed"];
+    const std::string all = fixed + (fixed.empty() || computed.empty() ? "" : ", ") + computed;
+    texts_.emplace_back("attributes", all.empty() ? "" : fmt::format("{{{}}}", all));
+  }
+  void add_joint(const runtime::Construct& c) {
+    const bool is_tuple = c.type == runtime::kTupleType;
+    texts_.emplace_back(
+        "name",
+        is_tuple ? "" : fmt::format("{}.{}", e_.types[c.type].name, e_.types[c.type].constructors[c.constructor].name));
+  }
+
+  const runtime::Executable& e_;
+  std::vector<std::pair<std::string_view, std::string>> texts_;
+  std::vector<std::string> size_names_;
+  uint32_t native_ = 0;
+};
 
 }  // namespace
 
@@ -107,84 +167,24 @@ std::string text_of(const runtime::Size& size, const std::vector<std::string>& d
 }
 
 std::string text_of(const runtime::Executable& e, const runtime::Operation& operation) {
-  const auto function = [&](uint32_t index) { return fmt::format("@{}", e.functions[index].name); };
-  return std::visit(
-      Overloaded{
-          [&](const runtime::CallKernel& c) {
-            return fmt::format("{}kernel {}({}){}", assigned(c.results), c.kernel, list_of(c.args), attributes(c));
-          },
-          [&](const runtime::CallProgram& c) {
-            return fmt::format("{}program {}({})", assigned(c.results), e.programs[c.program].name, list_of(c.args));
-          },
-          [&](const runtime::StartProgram& s) {
-            return fmt::format("start program {}({})", e.programs[s.program].name, list_of(s.args));
-          },
-          [&](const runtime::StartNative& s) {
-            return fmt::format("start native {}({})", e.natives[s.code].kernels[s.kernel].name, list_of(s.args));
-          },
-          [&](const runtime::CallNative& c) {
-            return fmt::format("{}native {}({}){}", assigned(c.results), e.natives[c.code].kernels[c.kernel].name,
-                               list_of(c.args), slots(c.slots));
-          },
-          [&](const runtime::CallFunction& c) {
-            return fmt::format("{}call {}({})", assigned(c.results), function(c.function), list_of(c.args));
-          },
-          [](const runtime::Move& m) { return fmt::format("r{} = r{}", m.to, m.from); },
-          [&](const runtime::LoadConstant& c) {
-            const runtime::Tensor& constant = e.constants[c.constant];
-            return fmt::format("r{} = constant {}: {} {}", c.to, c.constant, name(constant.dtype()),
-                               runtime::to_string(constant.shape()));
-          },
-          [](const runtime::Jump& j) { return fmt::format("jump {}", j.target); },
-          [](const runtime::Branch& b) { return fmt::format("branch r{} else {}", b.condition, b.otherwise); },
-          [](const runtime::Kill& k) { return fmt::format("kill {}", list_of(k.registers)); },
-          [](const runtime::Return& r) { return fmt::format("return {}", list_of(r.values)); },
-          [](const runtime::CallClosure& c) {
-            return fmt::format("{}call r{}({})", assigned(c.results), c.closure, list_of(c.args));
-          },
-          [&](const runtime::TailCall& c) {
-            return fmt::format("tail call {}({})", function(c.function), list_of(c.args));
-          },
-          [](const runtime::TailCallClosure& c) {
-            return fmt::format("tail call r{}({})", c.closure, list_of(c.args));
-          },
-          [](const runtime::ScalarCompute& c) {
-            return fmt::format("r{} = {} {} r{}, r{}", c.to, name(c.op), name(c.dtype), c.a, c.b);
-          },
-          [](const runtime::BindSize& b) {
-            const std::vector<std::string> names = register_names(b.sizes);
-            const std::string of = names.empty() ? "" : fmt::format(" of ({})", fmt::join(names, ", "));
-            return fmt::format("r{} = n where axis {} of r{} is {} * n + {}{}", b.to, b.axis, b.tensor,
-                               text_of(b.factor, names), text_of(b.offset, names), of);
-          },
-          [](const runtime::ComputeSize& c) {
-            return fmt::format("r{} = size {} of ({})", c.to, text_of(c.value, register_names(c.sizes)),
-                               list_of(c.sizes));
-          },
-          [](const runtime::CheckShape& c) { return check_text(c); },
-          [](const runtime::CheckSize& c) {
-            return fmt::format("check r{} in {}..{}, else \"{} is ...\"", c.size, c.low, c.high, c.subject);
-          },
-          [&](const runtime::Construct& c) {
-            const std::string type =
-                c.type == runtime::kTupleType
-                    ? ""
-                    : fmt::format("{}.{}", e.types[c.type].name, e.types[c.type].constructors[c.constructor].name);
-            return fmt::format("r{} = {}({})", c.to, type, list_of(c.fields));
-          },
-          [](const runtime::ReadField& f) { return fmt::format("r{} = r{}.{}", f.to, f.from, f.index); },
-          [&](const runtime::Switch& s) {
-            return fmt::format("switch r{}: {} to {}", s.value, s.type < e.types.size() ? e.types[s.type].name : "",
-                               fmt::join(s.targets, ", "));
-          },
-          [&](const runtime::MakeClosure& c) {
-            return fmt::format("r{} = closure {}({})", c.to, function(c.function), list_of(c.captures));
-          },
-          [](const runtime::MakeReference& m) { return fmt::format("r{} = ref r{}", m.to, m.value); },
-          [](const runtime::ReadReference& r) { return fmt::format("r{} = read r{}", r.to, r.reference); },
-          [](const runtime::WriteReference& w) { return fmt::format("write r{}, r{}", w.reference, w.value); },
-      },
-      operation);
+  const OperandTexts operands(e, operation);
+  std::string text;
+  std::string_view form = runtime::facts(operation).text;
+  while (!form.empty()) {
+    const char c = form.front();
+    form.remove_prefix(1);
+    if (c == '[') {
+      // The group is left out, up to its end, if its first operand is empty.
+      const size_t begin = form.find('{') + 1;
+      if (operands[form.substr(begin, form.find('}') - begin)].empty()) form.remove_prefix(form.find(']') + 1);
+    } else if (c == '{') {
+      text += operands[form.substr(0, form.find('}'))];
+      form.remove_prefix(form.find('}') + 1);
+    } else if (c != ']') {
+      text += c;
+    }
+  }
+  return text;
 }
 
 }  // namespace tenon::compiler

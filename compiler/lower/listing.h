@@ -1,4 +1,4 @@
-// The code of the virtual machine as text: a line for each instruction, which states every field of it.
+// The code of the virtual machine as text: a line for each instruction, which states every operand of it.
 #pragma once
 
 #include <string>

@@ -19,13 +19,14 @@ namespace {
 using runtime::Register;
 using runtime::Registers;
 
-// Of a call of a kernel or of an accelerator program.
-const Registers* call_results(const runtime::Operation& operation) {
-  return std::visit(Overloaded{[](const runtime::CallKernel& c) { return &c.results; },
-                               [](const runtime::CallNative& c) { return &c.results; },
-                               [](const runtime::CallProgram& c) { return &c.results; },
-                               [](const auto&) -> const Registers* { return nullptr; }},
-                    operation);
+// The results of an instruction that computes tensors: of a kernel, of an accelerator program.
+Registers tensor_results(const runtime::Operation& operation) {
+  return std::visit(
+      Overloaded{[](const runtime::CallKernel& c) { return c.results; },
+                 [](const runtime::CallNative& c) { return c.results; },
+                 [](const runtime::CallProgram& c) { return c.results; },
+                 [](const runtime::Append& a) { return Registers{a.to}; }, [](const auto&) { return Registers(); }},
+      operation);
 }
 
 }  // namespace
@@ -51,9 +52,7 @@ void insert_kills(runtime::Function& function) {
       runtime::for_each_read(code[i].operation, empty);
       runtime::for_each_write(code[i].operation, empty);
       // What both arms of a jump leave dead is emptied where they begin.
-      const bool jumps =
-          !runtime::falls_through(code[i].operation) || std::holds_alternative<runtime::Branch>(code[i].operation);
-      if (jumps) {
+      if (runtime::ends_block(code[i].operation)) {
         for (const uint32_t next : block.after) {
           Registers& there = before[blocks[next].begin];
           for (const Register r : after[i]) {
@@ -67,7 +66,7 @@ void insert_kills(runtime::Function& function) {
     }
   }
   // Parameters that nothing mentions.
-  if (runtime::falls_through(code[0].operation) && !std::holds_alternative<runtime::Branch>(code[0].operation)) {
+  if (!runtime::ends_block(code[0].operation)) {
     for (Register r = 0; r < function.registers; ++r) {
       if (!mentioned[r]) after[0].push_back(r);
     }
@@ -187,9 +186,9 @@ std::vector<PlannedResult> planned_results(const runtime::Function& function,
   };
   auto range = ranges.begin();
   for (uint32_t i = 0; i < function.code.size(); ++i) {
-    const Registers* results = call_results(function.code[i].operation);
+    const Registers results = tensor_results(function.code[i].operation);
     const auto* native = std::get_if<runtime::CallNative>(&function.code[i].operation);
-    for (uint32_t k = 0; results && k < results->size(); ++k) {
+    for (uint32_t k = 0; k < results.size(); ++k) {
       PlannedResult& result = planned.emplace_back(PlannedResult{.call = i, .result = k, .last_use = i});
       if (!native) {
         result.outside = Outside::kOtherKernel;

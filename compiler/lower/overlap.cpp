@@ -64,10 +64,7 @@ class BlockOrder {
   bool is_barrier(const Operation& operation) const {
     const bool starts = device_ == Device::kAccelerator ? std::holds_alternative<runtime::StartProgram>(operation)
                                                         : std::holds_alternative<runtime::StartNative>(operation);
-    return starts || is_call(operation) || !runtime::falls_through(operation) ||
-           std::holds_alternative<runtime::CallFunction>(operation) ||
-           std::holds_alternative<runtime::CallClosure>(operation) ||
-           std::holds_alternative<runtime::Branch>(operation);
+    return starts || is_call(operation) || runtime::facts(operation).flow != runtime::Flow::kNext;
   }
   // Of the CPU, or of the other device.
   static bool is_work(const Instruction& instruction) {

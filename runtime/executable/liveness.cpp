@@ -1,10 +1,10 @@
 #include "runtime/executable/liveness.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <utility>
-
-#include "support/visitor.h"
 
 namespace tenon::runtime {
 namespace {
@@ -58,9 +58,6 @@ class Walk {
   }
   // A hostile file could make this walk quadratic.
   void work(size_t steps) { unknown_ |= (work_ += steps) > size_t{1} << 26; }
-  void write(const Operation& operation, const Held& held) {
-    for_each_write(operation, [&](Register r) { held_[r] = held; });
-  }
   void jump(uint32_t target) {
     unknown_ |= target <= now_;
     work(held_.size());
@@ -71,53 +68,23 @@ class Walk {
 
   void visit(const Operation& operation) {
     const Held read = read_registers(operation);
-    const auto may_return_arguments = [&] { write(operation, read); };
-    const auto makes_its_own = [&] { write(operation, {}); };
-    // What another frame, a cell or a closure gets may be stored anywhere.
-    const auto escapes = [&] {
-      for (const uint32_t i : read) ranges_[i].escapes = true;
-      write(operation, {});
-    };
-    std::visit(Overloaded{[&](const CallNative& c) {
-                            const size_t first = ranges_.size();
-                            for (uint32_t i = 0; i < c.results.size(); ++i)
-                              ranges_.push_back({now_, i, now_, false, replaced_by(c, i)});
-                            for (size_t i = 0; i < c.results.size(); ++i)
-                              held_[c.results[i]] = {static_cast<uint32_t>(first + i)};
-                          },
-                          [&](const CallKernel&) { may_return_arguments(); },
-                          [&](const Move&) { may_return_arguments(); },
-                          [&](const CallProgram&) { makes_its_own(); },
-                          [&](const LoadConstant&) { makes_its_own(); },
-                          [&](const Kill&) { makes_its_own(); },
-                          [&](const ScalarCompute&) { makes_its_own(); },
-                          [&](const BindSize&) { makes_its_own(); },
-                          [&](const ComputeSize&) { makes_its_own(); },
-                          [&](const CheckShape&) {},
-                          [&](const CheckSize&) {},
-                          [&](const StartProgram&) {},
-                          [&](const StartNative&) {},
-                          [&](const ReadField&) { escapes(); },
-                          [&](const ReadReference&) { escapes(); },
-                          [&](const CallFunction&) { escapes(); },
-                          [&](const CallClosure&) { escapes(); },
-                          [&](const Construct&) { escapes(); },
-                          [&](const MakeClosure&) { escapes(); },
-                          [&](const MakeReference&) { escapes(); },
-                          [&](const WriteReference&) { escapes(); },
-                          [&](const Jump& j) {
-                            jump(j.target);
-                            std::ranges::fill(held_, Held());  // the next instruction is not reached from here
-                          },
-                          [&](const Branch& b) { jump(b.otherwise); },
-                          [&](const Switch& s) {
-                            for (const uint32_t target : s.targets) jump(target);
-                            std::ranges::fill(held_, Held());
-                          },
-                          [&](const Return&) { leave(read); },
-                          [&](const TailCall&) { leave(read); },
-                          [&](const TailCallClosure&) { leave(read); }},
-               operation);
+    const auto* native = std::get_if<CallNative>(&operation);  // the only one whose results are followed
+    if (native) {
+      begin_ranges(*native);
+    } else {
+      // What another frame, a cell or a closure gets may be stored anywhere.
+      const Aliasing aliasing = facts(operation).aliasing;
+      for (const uint32_t i : read) ranges_[i].escapes |= aliasing == Aliasing::kAnything;
+      const Held results = aliasing == Aliasing::kResults ? read : Held();
+      for_each_write(operation, [&](Register r) { held_[r] = results; });
+    }
+    for_each_target(operation, [&](uint32_t target) { jump(target); });
+    if (!falls_through(operation)) std::ranges::fill(held_, Held());  // the next instruction is not reached from here
+  }
+  void begin_ranges(const CallNative& call) {
+    const size_t first = ranges_.size();
+    for (uint32_t i = 0; i < call.results.size(); ++i) ranges_.push_back({now_, i, now_, false, replaced_by(call, i)});
+    for (size_t i = 0; i < call.results.size(); ++i) held_[call.results[i]] = {static_cast<uint32_t>(first + i)};
   }
   // The result that an argument has, and no argument which the kernel reads in another way may have, if this result may
   // be in the argument's memory.
@@ -138,10 +105,6 @@ class Walk {
     }
     return std::nullopt;
   }
-  void leave(const Held& read) {
-    for (const uint32_t i : read) ranges_[i].escapes = true;
-    std::ranges::fill(held_, Held());
-  }
 
   const Function& function_;
   std::span<const NativeCode> natives_;
@@ -156,93 +119,32 @@ class Walk {
 }  // namespace
 
 void for_each_read(const Operation& operation, FunctionRef<void(const Register&)> visit) {
-  const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
-  std::visit(Overloaded{[&](const CallKernel& c) { list(c.args); },
-                        [&](const CallProgram& c) { list(c.args); },
-                        [&](const CallNative& c) { list(c.args); },
-                        [&](const CallFunction& c) { list(c.args); },
-                        [&](const Move& m) { visit(m.from); },
-                        [](const LoadConstant&) {},
-                        [](const Jump&) {},
-                        [&](const Branch& b) { visit(b.condition); },
-                        [](const Kill&) {},
-                        [&](const Return& r) { list(r.values); },
-                        [&](const CallClosure& c) {
-                          visit(c.closure);
-                          list(c.args);
-                        },
-                        [&](const TailCall& c) { list(c.args); },
-                        [&](const TailCallClosure& c) {
-                          visit(c.closure);
-                          list(c.args);
-                        },
-                        [&](const ScalarCompute& c) {
-                          visit(c.a);
-                          visit(c.b);
-                        },
-                        [&](const BindSize& b) {
-                          visit(b.tensor);
-                          list(b.sizes);
-                        },
-                        [&](const ComputeSize& c) { list(c.sizes); },
-                        [&](const CheckShape& c) {
-                          visit(c.tensor);
-                          list(c.sizes);
-                          list(c.known);
-                        },
-                        [&](const CheckSize& c) { visit(c.size); },
-                        [&](const Construct& c) { list(c.fields); },
-                        [&](const ReadField& f) { visit(f.from); },
-                        [&](const Switch& s) { visit(s.value); },
-                        [&](const MakeClosure& c) { list(c.captures); },
-                        [&](const MakeReference& m) { visit(m.value); },
-                        [&](const ReadReference& r) { visit(r.reference); },
-                        [&](const WriteReference& w) {
-                          visit(w.reference);
-                          visit(w.value);
-                        },
-                        [&](const StartProgram& s) { list(s.args); },
-                        [&](const StartNative& s) { list(s.args); }},
-             operation);
+  visit_operands(operation, [&](const auto& operand, Role role, std::string_view) {
+    if (role == Role::kRead || role == Role::kReadSize) visit_indices(operand, visit);
+  });
 }
 
 void for_each_write(const Operation& operation, FunctionRef<void(const Register&)> visit) {
-  const auto list = [&](const Registers& registers) { std::ranges::for_each(registers, visit); };
-  std::visit(Overloaded{[&](const CallKernel& c) { list(c.results); },
-                        [&](const CallProgram& c) { list(c.results); },
-                        [&](const CallNative& c) { list(c.results); },
-                        [&](const CallFunction& c) { list(c.results); },
-                        [&](const Move& m) { visit(m.to); },
-                        [&](const LoadConstant& c) { visit(c.to); },
-                        [](const Jump&) {},
-                        [](const Branch&) {},
-                        [&](const Kill& k) { list(k.registers); },
-                        [](const Return&) {},
-                        [&](const CallClosure& c) { list(c.results); },
-                        [](const TailCall&) {},
-                        [](const TailCallClosure&) {},
-                        [&](const ScalarCompute& c) { visit(c.to); },
-                        [&](const BindSize& b) { visit(b.to); },
-                        [&](const ComputeSize& c) { visit(c.to); },
-                        [](const CheckShape&) {},
-                        [](const CheckSize&) {},
-                        [&](const Construct& c) { visit(c.to); },
-                        [&](const ReadField& f) { visit(f.to); },
-                        [](const Switch&) {},
-                        [&](const MakeClosure& c) { visit(c.to); },
-                        [&](const MakeReference& m) { visit(m.to); },
-                        [&](const ReadReference& r) { visit(r.to); },
-                        [](const WriteReference&) {},
-                        [](const StartProgram&) {},
-                        [](const StartNative&) {}},
-             operation);
+  visit_operands(operation, [&](const auto& operand, Role role, std::string_view) {
+    if (role == Role::kWrite || role == Role::kErase) visit_indices(operand, visit);
+  });
 }
 
 void rename_registers(Operation& operation, FunctionRef<Register(Register)> rename) {
-  // The visits are of the operation's own members, which are not constant.
-  const auto replace = [&](const Register& r) { const_cast<Register&>(r) = rename(r); };
-  for_each_read(operation, replace);
-  for_each_write(operation, replace);
+  visit_operands(operation, [&](auto& operand, Role role, std::string_view) {
+    if (is_register(role)) visit_indices(operand, [&](Register& r) { r = rename(r); });
+  });
+}
+
+void for_each_target(const Operation& operation, FunctionRef<void(uint32_t)> visit) {
+  visit_operands(operation, [&](const auto& operand, Role role, std::string_view) {
+    if (role == Role::kTarget) visit_indices(operand, visit);
+  });
+}
+void for_each_target(Operation& operation, FunctionRef<void(uint32_t&)> visit) {
+  visit_operands(operation, [&](auto& operand, Role role, std::string_view) {
+    if (role == Role::kTarget) visit_indices(operand, visit);
+  });
 }
 
 std::vector<LiveBlock> live_blocks(const Function& function) {
@@ -251,8 +153,7 @@ std::vector<LiveBlock> live_blocks(const Function& function) {
   begins[0] = true;
   for (uint32_t i = 0; i < code.size(); ++i) {
     for_each_target(code[i].operation, [&](uint32_t target) { begins[target] = true; });
-    const bool jumps = !falls_through(code[i].operation) || std::holds_alternative<Branch>(code[i].operation);
-    if (jumps && i + 1 < code.size()) begins[i + 1] = true;
+    if (ends_block(code[i].operation) && i + 1 < code.size()) begins[i + 1] = true;
   }
   std::vector<LiveBlock> blocks;
   std::vector<uint32_t> block_of(code.size());

@@ -5,7 +5,6 @@
 // it (compiler/lower/memory.h), and the loader checks a file's memory plan with it (verify_arena.h).
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <optional>
@@ -24,19 +23,9 @@ void for_each_write(const Operation& operation, FunctionRef<void(const Register&
 // Replaces each register of the operation by what `rename` returns for it.
 void rename_registers(Operation& operation, FunctionRef<Register(Register)> rename);
 
-// Visits each instruction that may run next by a jump; a visitor that takes a reference may replace it.
-template <class O, class F>
-void for_each_target(O& operation, F&& visit) {
-  if (auto* jump = std::get_if<Jump>(&operation)) visit(jump->target);
-  if (auto* branch = std::get_if<Branch>(&operation)) visit(branch->otherwise);
-  if (auto* select = std::get_if<Switch>(&operation)) std::ranges::for_each(select->targets, visit);
-}
-// Whether the next instruction in the code may run after this one.
-inline bool falls_through(const Operation& operation) {
-  return !std::holds_alternative<Jump>(operation) && !std::holds_alternative<Switch>(operation) &&
-         !std::holds_alternative<Return>(operation) && !std::holds_alternative<TailCall>(operation) &&
-         !std::holds_alternative<TailCallClosure>(operation);
-}
+// Visits each instruction that may run next by a jump; the second may replace it.
+void for_each_target(const Operation& operation, FunctionRef<void(uint32_t)> visit);
+void for_each_target(Operation& operation, FunctionRef<void(uint32_t&)> visit);
 
 // A set of registers, as bits.
 class RegisterSet {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "executable_generated.h"
+#include "runtime/executable/code.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
 #include "support/file.h"
@@ -135,150 +136,26 @@ class Reader {
     return tensor;
   }
 
-  Attr attr(const file::Attr& a) {
-    switch (a.value_type()) {
-      case file::AttrValue::Integer: return a.value_as_Integer()->value();
-      case file::AttrValue::Real: return a.value_as_Real()->value();
-      case file::AttrValue::Text: return text(a.value_as_Text()->value());
-      case file::AttrValue::Integers: return values(a.value_as_Integers()->value());
-      case file::AttrValue::Reals: return values(a.value_as_Reals()->value());
-      case file::AttrValue::NONE: break;
-    }
-    fail(fmt::format("attribute '{}' has a value of unknown kind {}", a.name()->c_str(),
-                     static_cast<int>(a.value_type())));
-    return int64_t{0};
-  }
-
-  Operation operation(const file::Instruction& i) {
-    switch (i.operation_type()) {
-      case file::Operation::CallKernel: {
-        const auto& c = *i.operation_as_CallKernel();
-        CallKernel call{text(c.kernel()), {}, values(c.args()), values(c.results())};
-        for (const file::Attr* a : *c.attrs()) {
-          if (!charge(8)) break;
-          call.attrs.insert_or_assign(text(a->name()), attr(*a));
-        }
-        for (size_t k = 0; c.computed() && k < c.computed()->size() && charge(8); ++k) {
-          const file::ComputedAttr& next = *c.computed()->Get(static_cast<fb::uoffset_t>(k));
-          if (next.kind() >= kComputedKinds) fail(fmt::format("an attribute of unknown kind {}", next.kind()));
-          else call.computed.push_back({text(next.name()), static_cast<ComputedKind>(next.kind()), next.count()});
-        }
-        return call;
-      }
-      case file::Operation::StartProgram: {
-        const auto& s = *i.operation_as_StartProgram();
-        return StartProgram{s.program(), values(s.args())};
-      }
-      case file::Operation::StartNative: {
-        const auto& s = *i.operation_as_StartNative();
-        return StartNative{s.code(), s.kernel(), values(s.args())};
-      }
-      case file::Operation::CallProgram: {
-        const auto& c = *i.operation_as_CallProgram();
-        return CallProgram{c.program(), values(c.args()), values(c.results())};
-      }
-      case file::Operation::CallNative: {
-        const auto& c = *i.operation_as_CallNative();
-        CallNative call{c.code(), c.kernel(), values(c.args()), values(c.results())};
-        if (c.slots() && is_list(c.slots(), sizeof(ArenaSlot))) {
-          for (const file::ArenaSlot* slot : *c.slots()) call.slots.push_back({slot->offset(), slot->bytes()});
-        }
-        return call;
-      }
-      case file::Operation::CallFunction: {
-        const auto& c = *i.operation_as_CallFunction();
-        return CallFunction{c.function(), values(c.args()), values(c.results())};
-      }
-      case file::Operation::Move: return Move{i.operation_as_Move()->to(), i.operation_as_Move()->from()};
-      case file::Operation::LoadConstant:
-        return LoadConstant{i.operation_as_LoadConstant()->to(), i.operation_as_LoadConstant()->constant()};
-      case file::Operation::Jump: return Jump{i.operation_as_Jump()->target()};
-      case file::Operation::Branch:
-        return Branch{i.operation_as_Branch()->condition(), i.operation_as_Branch()->otherwise()};
-      case file::Operation::Kill: return Kill{values(i.operation_as_Kill()->registers())};
-      case file::Operation::Return: return Return{values(i.operation_as_Return()->values())};
-      case file::Operation::CallClosure: {
-        const auto& c = *i.operation_as_CallClosure();
-        return CallClosure{c.closure(), values(c.args()), values(c.results())};
-      }
-      case file::Operation::TailCall:
-        return TailCall{i.operation_as_TailCall()->function(), values(i.operation_as_TailCall()->args())};
-      case file::Operation::TailCallClosure: {
-        const auto& c = *i.operation_as_TailCallClosure();
-        return TailCallClosure{c.closure(), values(c.args())};
-      }
-      case file::Operation::ScalarCompute: {
-        const auto& c = *i.operation_as_ScalarCompute();
-        if (c.op() >= kScalarOps) fail(fmt::format("the scalar operation {} is unknown", c.op()));
-        else return ScalarCompute{static_cast<ScalarOp>(c.op()), dtype(c.dtype()), c.to(), c.a(), c.b()};
-        return Return{};
-      }
-      case file::Operation::BindSize: {
-        const auto& b = *i.operation_as_BindSize();
-        return BindSize{b.to(), b.tensor(), b.axis(), values(b.sizes()), size(b.factor()), size(b.offset())};
-      }
-      case file::Operation::ComputeSize: {
-        const auto& c = *i.operation_as_ComputeSize();
-        return ComputeSize{c.to(), values(c.sizes()), size(c.value())};
-      }
-      case file::Operation::CheckShape: {
-        const auto& c = *i.operation_as_CheckShape();
-        return CheckShape{c.tensor(),
-                          dtype(c.dtype()),
-                          list<Size>(c.axes(), [&](const file::Integers& axis) { return size(axis.value()); }),
-                          values(c.sizes()),
-                          values(c.known()),
-                          c.strict(),
-                          text(c.subject()),
-                          text(c.expected())};
-      }
-      case file::Operation::CheckSize: {
-        const auto& c = *i.operation_as_CheckSize();
-        return CheckSize{c.size(), c.low(), c.high(), text(c.subject())};
-      }
-      case file::Operation::Construct: {
-        const auto& c = *i.operation_as_Construct();
-        return Construct{c.to(), c.type(), c.constructor(), values(c.fields())};
-      }
-      case file::Operation::ReadField: {
-        const auto& f = *i.operation_as_ReadField();
-        return ReadField{f.to(), f.from(), f.index()};
-      }
-      case file::Operation::Switch: {
-        const auto& c = *i.operation_as_Switch();
-        return Switch{c.value(), c.type(), values(c.targets())};
-      }
-      case file::Operation::MakeClosure: {
-        const auto& c = *i.operation_as_MakeClosure();
-        return MakeClosure{c.to(), c.function(), values(c.captures())};
-      }
-      case file::Operation::MakeReference:
-        return MakeReference{i.operation_as_MakeReference()->to(), i.operation_as_MakeReference()->value()};
-      case file::Operation::ReadReference:
-        return ReadReference{i.operation_as_ReadReference()->to(), i.operation_as_ReadReference()->reference()};
-      case file::Operation::WriteReference:
-        return WriteReference{i.operation_as_WriteReference()->reference(), i.operation_as_WriteReference()->value()};
-      case file::Operation::NONE: break;
-    }
-    fail(fmt::format("an instruction has the unknown operation {}", static_cast<int>(i.operation_type())));
-    return Return{};
-  }
-
   Port port(const file::Port& p) {
     return {text(p.name()), dtype(p.dtype()), values(p.shape()),
             list<std::string>(p.symbols(), [&](const fb::String& symbol) { return text(&symbol); }), text(p.type())};
   }
 
+  std::vector<Instruction> code(const file::Function& f) {
+    const fb::Vector<uint8_t>& bytes = *f.code();
+    if (!charge(bytes.size())) return {};
+    auto code = read_code(std::as_bytes(std::span(bytes.data(), bytes.size())));
+    if (code) return std::move(*code);
+    fail(fmt::format("function '{}': {}", f.name()->c_str(), code.error().what));
+    return {};
+  }
   Function function(const file::Function& f) {
     auto ports = [&](const file::Port& p) { return port(p); };
     return {text(f.name()),
             list<Port>(f.params(), ports),
             list<Port>(f.results(), ports),
             f.registers(),
-            list<Instruction>(f.code(),
-                              [&](const file::Instruction& i) {
-                                return Instruction{operation(i), text(i.layer())};
-                              }),
+            code(f),
             f.arena(),
             f.captures(),
             f.self()};

@@ -2,15 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "runtime/executable/executable.h"
-#include "runtime/executable/liveness.h"
 #include "runtime/executable/verify_arena.h"
+#include "runtime/executable/verify_instruction.h"
 #include "runtime/executable/verify_program.h"
 #include "support/try.h"
-#include "support/visitor.h"
 
 namespace tenon::runtime {
 namespace {
@@ -64,7 +62,7 @@ class Verifier {
     // A hostile register count would be memory that nothing else in the file pays for.
     uint64_t mentions = f.filled();
     for (size_t i = 0; i < f.code.size(); ++i) {
-      auto problem = check(f, f.code[i], mentions);
+      auto problem = check_instruction(executable_, f, f.code[i].operation, mentions);
       if (!problem.empty()) return fail_in(fmt::format("instruction {}: {}", i, problem));
     }
     if (f.registers > mentions) {
@@ -73,131 +71,6 @@ class Verifier {
     if (falls_through(f.code.back().operation)) return fail_in("the last instruction is neither return nor jump");
     if (auto problem = check_arena(f, executable_.natives); !problem.empty()) return fail_in(std::move(problem));
     return {};
-  }
-
-  // Empty if the instruction is sound, else its first fault.
-  std::string check(const Function& f, const Instruction& instruction, uint64_t& mentions) const {
-    std::string problem;
-    auto reg = [&](Register r) {
-      ++mentions;
-      if (r >= f.registers && problem.empty()) problem = fmt::format("register {} of {}", r, f.registers);
-    };
-    auto index = [&](std::string_view kind, size_t i, size_t count) {
-      if (i >= count && problem.empty()) problem = fmt::format("{} {} of {}", kind, i, count);
-      return i < count;
-    };
-    auto counts = [&](std::string_view kind, size_t found, size_t expected) {
-      if (found != expected && problem.empty()) problem = fmt::format("{} {}, must be {}", found, kind, expected);
-    };
-    for_each_read(instruction.operation, reg);
-    for_each_write(instruction.operation, reg);
-    auto distinct = [&](const Registers& results) {
-      if (std::set<Register>(results.begin(), results.end()).size() != results.size() && problem.empty()) {
-        problem = "two results go to one register";
-      }
-    };
-    auto callee = [&](const Function& function) {
-      counts("captures of a function that is no closure", function.filled() - function.params.size(), 0);
-    };
-    auto malformed = [&] {
-      if (problem.empty()) problem = "a size is malformed";
-    };
-    auto programs = [&](const std::vector<Size>& sizes, size_t count) {
-      for (const Size& size : sizes) {
-        if (!size.empty() && !is_sound(size, count)) malformed();
-      }
-    };
-    std::visit(Overloaded{[&](const CallKernel& c) {
-                            distinct(c.results);
-                            uint64_t computed = 0;
-                            for (const ComputedAttr& attr : c.computed) computed += attr.count;
-                            if (computed > c.args.size() && problem.empty()) {
-                              problem =
-                                  fmt::format("{} values of attributes among {} arguments", computed, c.args.size());
-                            }
-                          },
-                          [&](const CallProgram& c) {
-                            distinct(c.results);
-                            if (!index("program", c.program, executable_.programs.size())) return;
-                            counts("arguments", c.args.size(), executable_.programs[c.program].inputs.size());
-                            counts("results", c.results.size(), executable_.programs[c.program].outputs.size());
-                          },
-                          [&](const StartProgram& s) {
-                            if (!index("program", s.program, executable_.programs.size())) return;
-                            counts("arguments", s.args.size(), executable_.programs[s.program].inputs.size());
-                          },
-                          [&](const StartNative& s) {
-                            if (!index("native code", s.code, executable_.natives.size())) return;
-                            const auto& kernels = executable_.natives[s.code].kernels;
-                            if (!index("native kernel", s.kernel, kernels.size())) return;
-                            counts("arguments", s.args.size(), kernels[s.kernel].signature.params.size());
-                          },
-                          [&](const CallNative& c) {
-                            distinct(c.results);
-                            if (!index("native code", c.code, executable_.natives.size())) return;
-                            const auto& kernels = executable_.natives[c.code].kernels;
-                            if (!index("native kernel", c.kernel, kernels.size())) return;
-                            counts("arguments", c.args.size(), kernels[c.kernel].signature.params.size());
-                            counts("results", c.results.size(), kernels[c.kernel].signature.results.size());
-                            if (!c.slots.empty()) counts("arena slots", c.slots.size(), c.results.size());
-                          },
-                          [&](const CallFunction& c) {
-                            distinct(c.results);
-                            if (!index("function", c.function, executable_.functions.size())) return;
-                            callee(executable_.functions[c.function]);
-                            counts("arguments", c.args.size(), executable_.functions[c.function].params.size());
-                            counts("results", c.results.size(), executable_.functions[c.function].results.size());
-                          },
-                          [](const Move&) {},
-                          [&](const LoadConstant& c) { index("constant", c.constant, executable_.constants.size()); },
-                          [&](const Jump& j) { index("a jump to instruction", j.target, f.code.size()); },
-                          [&](const Branch& b) { index("a branch to instruction", b.otherwise, f.code.size()); },
-                          [](const Kill&) {},
-                          [&](const Return& r) { counts("values", r.values.size(), f.results.size()); },
-                          [&](const CallClosure& c) { counts("results", c.results.size(), 1); },
-                          [&](const TailCall& c) {
-                            if (!index("function", c.function, executable_.functions.size())) return;
-                            callee(executable_.functions[c.function]);
-                            counts("arguments", c.args.size(), executable_.functions[c.function].params.size());
-                            counts("results of the callee", executable_.functions[c.function].results.size(),
-                                   f.results.size());
-                          },
-                          [&](const TailCallClosure&) { counts("results of the function", f.results.size(), 1); },
-                          [&](const ScalarCompute& c) {
-                            if (!is_defined(c.op, c.dtype) && problem.empty())
-                              problem = fmt::format("{} of {}", name(c.op), runtime::name(c.dtype));
-                          },
-                          [&](const BindSize& b) {
-                            programs({{b.factor, b.offset}}, b.sizes.size());
-                            if (b.factor.empty() || b.offset.empty()) malformed();
-                          },
-                          [&](const ComputeSize& c) { programs({{c.value}}, c.sizes.size()); },
-                          [&](const CheckShape& c) { programs(c.axes, c.sizes.size()); },
-                          [](const CheckSize&) {},
-                          [&](const Construct& c) {
-                            if (c.type == kTupleType) return counts("constructors of tuples", c.constructor, 0);
-                            if (!index("type", c.type, executable_.types.size())) return;
-                            const auto& constructors = executable_.types[c.type].constructors;
-                            if (!index("constructor", c.constructor, constructors.size())) return;
-                            counts("fields", c.fields.size(), constructors[c.constructor].fields);
-                          },
-                          [](const ReadField&) {},
-                          [&](const Switch& s) {
-                            if (!index("type", s.type, executable_.types.size())) return;
-                            counts("targets", s.targets.size(), executable_.types[s.type].constructors.size());
-                            for (const uint32_t target : s.targets)
-                              index("a switch to instruction", target, f.code.size());
-                          },
-                          [&](const MakeClosure& c) {
-                            if (!index("function", c.function, executable_.functions.size())) return;
-                            counts("captures", c.captures.size(), executable_.functions[c.function].captures);
-                            counts("results of a closure", executable_.functions[c.function].results.size(), 1);
-                          },
-                          [](const MakeReference&) {},
-                          [](const ReadReference&) {},
-                          [](const WriteReference&) {}},
-               instruction.operation);
-    return problem;
   }
 
   Status check(const Graph& graph) const {

@@ -1,13 +1,12 @@
 // Writes an executable.
 #include <array>
-#include <type_traits>
 
 #include "executable_generated.h"
+#include "runtime/executable/code.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
 #include "support/file.h"
 #include "support/try.h"
-#include "support/visitor.h"
 
 namespace tenon::runtime {
 namespace {
@@ -75,132 +74,6 @@ class Writer {
     return builder_.CreateVector(offsets);
   }
 
-  fb::Offset<file::Attr> attr(const std::pair<const std::string, Attr>& entry) {
-    auto type = file::AttrValue::NONE;
-    auto value = std::visit(
-        Overloaded{[&](int64_t v) { return type = file::AttrValue::Integer, file::CreateInteger(builder_, v).Union(); },
-                   [&](double v) { return type = file::AttrValue::Real, file::CreateReal(builder_, v).Union(); },
-                   [&](const std::string& v) {
-                     return type = file::AttrValue::Text, file::CreateText(builder_, text(v)).Union();
-                   },
-                   [&](const std::vector<int64_t>& v) {
-                     return type = file::AttrValue::Integers,
-                            file::CreateIntegers(builder_, builder_.CreateVector(v)).Union();
-                   },
-                   [&](const std::vector<double>& v) {
-                     return type = file::AttrValue::Reals,
-                            file::CreateReals(builder_, builder_.CreateVector(v)).Union();
-                   }},
-        entry.second);
-    return file::CreateAttr(builder_, text(entry.first), type, value);
-  }
-
-  fb::Offset<file::Instruction> instruction(const Instruction& instruction) {
-    using Op = file::Operation;
-    auto regs = [&](const Registers& registers) { return builder_.CreateVector(registers); };
-    Op type = Op::NONE;
-    auto as = [&](Op op, auto offset) { return type = op, offset.Union(); };
-    auto operation = std::visit(
-        Overloaded{
-            [&](const CallKernel& c) {
-              std::vector<fb::Offset<file::Attr>> attrs;
-              for (const auto& entry : c.attrs) attrs.push_back(attr(entry));
-              std::vector<fb::Offset<file::ComputedAttr>> computed;
-              for (const ComputedAttr& next : c.computed)
-                computed.push_back(
-                    file::CreateComputedAttr(builder_, text(next.name), static_cast<uint8_t>(next.kind), next.count));
-              const auto list = computed.empty() ? 0 : builder_.CreateVector(computed);
-              return as(Op::CallKernel, file::CreateCallKernel(builder_, text(c.kernel), builder_.CreateVector(attrs),
-                                                               regs(c.args), regs(c.results), list));
-            },
-            [&](const StartProgram& s) {
-              return as(Op::StartProgram, file::CreateStartProgram(builder_, s.program, regs(s.args)));
-            },
-            [&](const StartNative& s) {
-              return as(Op::StartNative, file::CreateStartNative(builder_, s.code, s.kernel, regs(s.args)));
-            },
-            [&](const CallProgram& c) {
-              return as(Op::CallProgram, file::CreateCallProgram(builder_, c.program, regs(c.args), regs(c.results)));
-            },
-            [&](const CallNative& c) {
-              std::vector<file::ArenaSlot> slots;
-              for (const ArenaSlot& slot : c.slots) slots.emplace_back(slot.offset, slot.bytes);
-              const auto args = regs(c.args), results = regs(c.results);
-              return as(Op::CallNative,
-                        file::CreateCallNative(builder_, c.code, c.kernel, args, results,
-                                               slots.empty() ? 0 : builder_.CreateVectorOfStructs(slots)));
-            },
-            [&](const CallFunction& c) {
-              return as(Op::CallFunction,
-                        file::CreateCallFunction(builder_, c.function, regs(c.args), regs(c.results)));
-            },
-            [&](const Move& m) { return as(Op::Move, file::CreateMove(builder_, m.to, m.from)); },
-            [&](const LoadConstant& c) {
-              return as(Op::LoadConstant, file::CreateLoadConstant(builder_, c.to, c.constant));
-            },
-            [&](const Jump& j) { return as(Op::Jump, file::CreateJump(builder_, j.target)); },
-            [&](const Branch& b) { return as(Op::Branch, file::CreateBranch(builder_, b.condition, b.otherwise)); },
-            [&](const Kill& k) { return as(Op::Kill, file::CreateKill(builder_, regs(k.registers))); },
-            [&](const Return& r) { return as(Op::Return, file::CreateReturn(builder_, regs(r.values))); },
-            [&](const CallClosure& c) {
-              const auto args = regs(c.args), results = regs(c.results);
-              return as(Op::CallClosure, file::CreateCallClosure(builder_, c.closure, args, results));
-            },
-            [&](const TailCall& c) {
-              return as(Op::TailCall, file::CreateTailCall(builder_, c.function, regs(c.args)));
-            },
-            [&](const TailCallClosure& c) {
-              return as(Op::TailCallClosure, file::CreateTailCallClosure(builder_, c.closure, regs(c.args)));
-            },
-            [&](const ScalarCompute& c) {
-              return as(Op::ScalarCompute, file::CreateScalarCompute(builder_, static_cast<uint8_t>(c.op),
-                                                                     static_cast<uint8_t>(c.dtype), c.to, c.a, c.b));
-            },
-            [&](const BindSize& b) {
-              const auto sizes = regs(b.sizes);
-              const auto factor = size(b.factor), offset = size(b.offset);
-              return as(Op::BindSize, file::CreateBindSize(builder_, b.to, b.tensor, b.axis, sizes, factor, offset));
-            },
-            [&](const ComputeSize& c) {
-              const auto sizes = regs(c.sizes);
-              return as(Op::ComputeSize, file::CreateComputeSize(builder_, c.to, sizes, size(c.value)));
-            },
-            [&](const CheckShape& c) {
-              const auto axes =
-                  list(c.axes, [&](const Size& axis) { return file::CreateIntegers(builder_, size(axis)); });
-              const auto sizes = regs(c.sizes), known = regs(c.known);
-              const auto subject = text(c.subject), expected = text(c.expected);
-              return as(Op::CheckShape, file::CreateCheckShape(builder_, c.tensor, static_cast<uint8_t>(c.dtype), axes,
-                                                               sizes, known, c.strict, subject, expected));
-            },
-            [&](const CheckSize& c) {
-              return as(Op::CheckSize, file::CreateCheckSize(builder_, c.size, c.low, c.high, text(c.subject)));
-            },
-            [&](const Construct& c) {
-              return as(Op::Construct, file::CreateConstruct(builder_, c.to, c.type, c.constructor, regs(c.fields)));
-            },
-            [&](const ReadField& f) {
-              return as(Op::ReadField, file::CreateReadField(builder_, f.to, f.from, f.index));
-            },
-            [&](const Switch& s) {
-              return as(Op::Switch, file::CreateSwitch(builder_, s.value, s.type, builder_.CreateVector(s.targets)));
-            },
-            [&](const MakeClosure& c) {
-              return as(Op::MakeClosure, file::CreateMakeClosure(builder_, c.to, c.function, regs(c.captures)));
-            },
-            [&](const MakeReference& m) {
-              return as(Op::MakeReference, file::CreateMakeReference(builder_, m.to, m.value));
-            },
-            [&](const ReadReference& r) {
-              return as(Op::ReadReference, file::CreateReadReference(builder_, r.to, r.reference));
-            },
-            [&](const WriteReference& w) {
-              return as(Op::WriteReference, file::CreateWriteReference(builder_, w.reference, w.value));
-            }},
-        instruction.operation);
-    return file::CreateInstruction(builder_, type, operation, text(instruction.layer));
-  }
-
   auto port(const Port& p) {
     const auto symbols = list(p.symbols, [&](const std::string& symbol) { return text(symbol); });
     const auto port_name = text(p.name), type = text(p.type);
@@ -214,7 +87,8 @@ class Writer {
   auto function(const Function& f) {
     auto ports = [&](const Port& p) { return port(p); };
     auto params = list(f.params, ports), results = list(f.results, ports);
-    auto code = list(f.code, [&](const Instruction& i) { return instruction(i); });
+    const std::vector<std::byte> bytes = code_bytes(f.code);
+    auto code = builder_.CreateVector(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     return file::CreateFunction(builder_, text(f.name), params, results, f.registers, code, f.arena_bytes, f.captures,
                                 f.self);
   }

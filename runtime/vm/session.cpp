@@ -19,17 +19,6 @@ std::string list(std::span<const Port> ports) {
   return text.empty() ? "none" : text;
 }
 
-// Whether instruction i is a concatenation of two operands whose first one is gone after it.
-bool grows(const Function& function, size_t i) {
-  const auto& call = std::get<CallKernel>(function.code[i].operation);
-  if (call.kernel != "concat" || call.args.size() != 2 || call.args[0] == call.args[1] || call.results.size() != 1 ||
-      !call.computed.empty())
-    return false;
-  const auto* kill = i + 1 < function.code.size() ? std::get_if<Kill>(&function.code[i + 1].operation) : nullptr;
-  return call.results[0] == call.args[0] ||
-         (kill && std::ranges::find(kill->registers, call.args[0]) != kill->registers.end());
-}
-
 }  // namespace
 
 std::string describe(const Tensor& tensor) {
@@ -51,9 +40,8 @@ Status Session::State::resolve_kernels() {
     for (size_t i = 0; i < function.code.size(); ++i) {
       const auto* call = std::get_if<CallKernel>(&function.code[i].operation);
       if (!call) continue;
-      row[i].grows = !options.kernels && !options.hook && grows(function, i);
       if (CpuKernel kernel = lookup(call->kernel)) {
-        row[i].kernel = make_kernel(std::move(kernel), *call);
+        row[i] = make_kernel(std::move(kernel), *call);
         continue;
       }
       if (options.kernels || call->kernel.find('.') == std::string::npos) {
@@ -65,7 +53,7 @@ Status Session::State::resolve_kernels() {
         kernel.error().where = where(i);
         return std::unexpected(std::move(kernel.error()));
       }
-      row[i].kernel = std::move(*kernel);
+      row[i] = std::move(*kernel);
       use_threads();
     }
   }

@@ -1,4 +1,4 @@
-// The state that a session keeps from run to run: session.cpp creates it, run.cpp executes with it.
+// The state that a session keeps from run to run: session.cpp creates it, a Run (run.h) executes with it.
 #pragma once
 
 #include <atomic>
@@ -28,12 +28,6 @@ namespace tenon::runtime {
 
 class Run;
 
-// The kernel of a CallKernel.
-struct BoundKernel {
-  OperatorKernel kernel;
-  bool grows = false;  // a concat of two operands, the first of which ends with it
-};
-
 struct Session::State {
   const Executable& executable;
   SessionOptions options;
@@ -41,7 +35,7 @@ struct Session::State {
   SharedObject compiled;        // of functions that were compiled ahead of time
   std::vector<Word> constants;  // by constant
   std::vector<std::unique_ptr<TensorObject>> constant_objects;
-  std::vector<std::vector<BoundKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
+  std::vector<std::vector<OperatorKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
   std::vector<ProgramOnDevice> programs;
   std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // by native code
   std::optional<ThreadPool> own_pool;

@@ -1,8 +1,11 @@
 // The form of an executable's code that the machine runs: 32-bit words, an opcode and its operands one after another.
 //
-// An operand that is a register has the last-use bit where the executable empties it right after the instruction: the
-// instruction then takes the value and touches no count. Instructions that compute for longer than their dispatch takes
-// stay in the executable and are words that refer to it.
+// The words of an instruction follow from its row of the table (runtime/executable/instructions.h). The first one has
+// the opcode and above it the operands of a byte, or else the length of the first list. Then come, in their order, the
+// operands that are one number, those of 64 bits in two words, and the lengths of further lists; then the elements of
+// the lists. An operand that is a register has the last-use bit where the executable empties it right after the
+// instruction: the instruction then takes the value and touches no count. Instructions of Form::kExecutable are an
+// opcode and their index in Function::code.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +16,7 @@
 
 namespace tenon::runtime {
 
-enum class Opcode : uint8_t {
-  kOther,      // index of the instruction in Function::code
-  kMove,       // to, from
-  kKill,       // count in the opcode's word; registers
-  kConstant,   // to, index
-  kScalar,     // ScalarOp and dtype in the opcode's word; to, a, b
-  kJump,       // word
-  kBranch,     // condition, word
-  kSwitch,     // count; value, type, words
-  kConstruct,  // count; to, type, constructor, fields
-  kField,      // to, from, index
-  kClosure,    // count; to, function, captures
-  kMakeReference,
-  kReadReference,
-  kWriteReference,
-  kCall,       // count of arguments; function, count of results, arguments, results
-  kTail,       // count; function, arguments
-  kApply,      // count of arguments; closure, count of results, arguments, results
-  kTailApply,  // count; closure, arguments
-  kReturn,     // count; values
-};
+inline constexpr unsigned kOpcodeBits = 8;
 inline constexpr uint32_t kLastUse = uint32_t{1} << 31;
 
 struct Words {

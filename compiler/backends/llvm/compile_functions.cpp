@@ -31,13 +31,8 @@ using runtime::ScalarOp;
 
 // Whether the machine executes the instruction itself, as it enters or leaves a frame.
 bool changes_frame(const runtime::Operation& operation) {
-  return std::visit(
-      []<class O>(const O&) {
-        return std::same_as<O, runtime::CallFunction> || std::same_as<O, runtime::CallClosure> ||
-               std::same_as<O, runtime::TailCall> || std::same_as<O, runtime::TailCallClosure> ||
-               std::same_as<O, runtime::Return>;
-      },
-      operation);
+  const runtime::Flow flow = runtime::facts(operation).flow;
+  return flow == runtime::Flow::kCall || flow == runtime::Flow::kLeave;
 }
 bool is_kill(const Instruction& instruction) { return std::holds_alternative<runtime::Kill>(instruction.operation); }
 
@@ -64,8 +59,7 @@ class FunctionCompiler {
     std::set<uint32_t> begins{0}, resumes{0};
     for (uint32_t i = 0; i < code.size(); ++i) {
       runtime::for_each_target(code[i].operation, [&](uint32_t target) { begins.insert(target); });
-      const bool ends = changes_frame(code[i].operation) || !runtime::falls_through(code[i].operation) ||
-                        std::holds_alternative<runtime::Branch>(code[i].operation);
+      const bool ends = changes_frame(code[i].operation) || runtime::ends_block(code[i].operation);
       if (ends && i + 1 < code.size()) begins.insert(i + 1);
       if (!changes_frame(code[i].operation) || !runtime::falls_through(code[i].operation)) continue;
       resumes.insert(i + 1);

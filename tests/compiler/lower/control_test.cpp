@@ -384,6 +384,12 @@ TEST_F(ControlTest, ConcatenationsOfALoopInTheEntryGrowInPlace) {
       %loop(0i64, $0)
     })",
           true);
+  size_t appends = 0;
+  for (const runtime::Function& function : executable_.functions) {
+    for (const runtime::Instruction& i : function.code)
+      appends += std::holds_alternative<runtime::Append>(i.operation) ? 1 : 0;
+  }
+  EXPECT_EQ(appends, 1u);
   const Tensor x = Tensor::of<float>({1, 2}, std::vector<float>{1, 3});
   same({x, i64(20)});
   const auto allocated = [&](int64_t steps) {

@@ -83,7 +83,10 @@ TEST(Executable, ADamagedFileSaysWhatIsWrong) {
   has(bad, "does not begin with Tenon's signature");
   bad = good;
   bad[8] = std::byte{9};
-  has(bad, "format version 9, this runtime reads 2");
+  has(bad, "format version 9, this runtime reads 3");
+  bad[8] = std::byte{2};  // a file of an earlier version of Tenon
+  has(bad, "executable of format version 2, this runtime reads 3");
+  has(bad, "compile the model again with this version's tenon compile");
   bad = good;
   bad.pop_back();
   has(bad, "its preface says");
@@ -123,7 +126,7 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
        [&](E e) {
          code(e, 4) = LoadConstant{5, 0};
        }},
-      {"instruction 0: a branch to instruction 7 of 7",
+      {"instruction 0: a jump to instruction 7 of 7",
        [&](E e) {
          code(e, 0) = Branch{1, 7};
        }},

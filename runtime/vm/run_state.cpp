@@ -1,0 +1,35 @@
+#include "runtime/vm/run_state.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "support/try.h"
+
+namespace tenon::runtime {
+
+RunState::RunState(Session::State& of_session)
+    : session(of_session),
+      executable(of_session.executable),
+      heap(of_session.options.max_bytes),
+      frames(of_session, heap, profile.memory) {}
+
+Status RunState::check_stop() const {
+  if (stop.is_cancelled()) return error("the run was cancelled");
+  if (!stop.is_late()) return {};
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(session.options.max_time);
+  return error(fmt::format("the run takes more than {} ms", limit.count()));
+}
+
+Status RunState::or_stopped(Status status) const {
+  if (!status) TENON_TRY(check_stop());
+  return status;
+}
+
+std::unexpected<Diagnostic> RunState::no_memory() const {
+  if (session.options.max_bytes == 0) return error("not enough memory for the values of the run");
+  return error(fmt::format("the values of the run take more than {} bytes", session.options.max_bytes), {},
+               "a recursion without end, or a larger max_bytes is needed");
+}
+
+}  // namespace tenon::runtime

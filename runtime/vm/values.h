@@ -1,0 +1,19 @@
+// The values that a run takes and gives, as words and back.
+#pragma once
+
+#include <unordered_map>
+
+#include "runtime/executable/value.h"
+#include "runtime/vm/run_state.h"
+
+namespace tenon::runtime {
+
+// The word of an input, which the caller owns.
+Expected<Word> import_word(RunState& run, const Tensor& tensor);
+Expected<Word> import_word(RunState& run, const Value& value);
+
+// The values of objects that have been exported before, so that an object is one value.
+using ExportedObjects = std::unordered_map<const Object*, Value>;
+Value export_word(const Word& word, ExportedObjects& made);
+
+}  // namespace tenon::runtime
