@@ -35,9 +35,9 @@ expect 1 "nowhere.npy" "${run[@]}" --data "$scratch/nowhere.npy"
 expect 1 "the model's input is input: f32 (1, 1, 28, 28)" "${run[@]}" --data "$digits:y"
 expect 1 "the model's input is" "$tenon" compile "$onnx" --shapes N=1 --calibrate "$digits:y" -o "$scratch/x.tnx"
 expect 2 "--divide is 0" "$tenon" run "$onnx" --shapes N=1 --cpu --data "$digits:x" --divide 0
-expect 2 "--launch-limit is -1" "${run[@]}" --data "$digits:x" --launch-limit -1
+expect 2 "--launch-limit is '-1', must be a number above 0" "${run[@]}" --data "$digits:x" --launch-limit -1
 expect 2 "at least 0" "${run[@]}" --data "$digits:x" --limit -1
-expect 2 "--threads is -1, must be 0" "${run[@]}" --data "$digits:x" --threads -1
+expect 2 "--threads is '-1', must be an integer from 0 to 1024" "${run[@]}" --data "$digits:x" --threads -1
 expect 2 "it would overwrite" "${run[@]}" --data "$digits:x" --report "$digits"
 expect 2 "it would overwrite" "$tenon" compile "$onnx" --shapes N=1 -o "$onnx"
 expect 1 "labels.npy" "$tenon" run "$scratch/nowhere.onnx" --cpu --data "$digits:x" --labels "$scratch/labels.npy"
@@ -96,7 +96,7 @@ expect 2 "--data is required" "$tenon" compare "$onnx"
 
 # Devices and configurations.
 expect 2 'unknown device scheme "warp"' "${run[@]}" --data "$digits:x" --device warp:default
-expect 1 'no configuration is called "nowhere"' "${run[@]}" --data "$digits:x" --device behavioral:nowhere
+expect 2 'no configuration is called "nowhere"' "${run[@]}" --data "$digits:x" --device behavioral:nowhere
 expect 2 "there is no option colour" "${run[@]}" --data "$digits:x" --device 'behavioral:default?colour=red'
 
 # Executables.
