@@ -6,7 +6,6 @@
 #include "compiler/cli/command.h"
 #include "compiler/ir/context.h"
 #include "compiler/ir/operator_reference.h"
-#include "compiler/kernels/kernels.h"
 #include "support/json.h"
 #include "support/suggest.h"
 

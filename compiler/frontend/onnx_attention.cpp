@@ -56,7 +56,7 @@ Term join_heads(const Term& x) {
 }
 
 Term rotate_pairs(OnnxFormula& f, const Term& x, const Term& cosine, const Term& sine, int64_t width,
-                      bool interleaved) {
+                  bool interleaved) {
   const Term rotated = x.slice(-1, 0, width);
   const Term a = interleaved ? rotated.slice(-1, 0, INT64_MAX, 2) : rotated.slice(-1, 0, width / 2);
   const Term b = interleaved ? rotated.slice(-1, 1, INT64_MAX, 2) : rotated.slice(-1, width / 2, width);
@@ -128,9 +128,9 @@ Status attention(NodeImport& node) {
       attend(f, {q, k, v, masks, past, *scale, *soft_cap, -OnnxAttention::kInfinity, optional_dtype(f, *precision)});
   f.expect(*mode >= 0 && *mode <= 3, fmt::format("qk_matmul_output_mode {} is not supported", *mode));
   const Term& shown = *mode == 0   ? stages.scaled
-                          : *mode == 1 ? stages.capped
-                          : *mode == 2 ? stages.masked
-                                       : stages.weights;
+                      : *mode == 1 ? stages.capped
+                      : *mode == 2 ? stages.masked
+                                   : stages.weights;
   return f.results({flat ? join_heads(stages.result) : stages.result, k, v, shown});
 }
 

@@ -29,7 +29,6 @@ Term split_heads(const Term& x, int64_t heads);
 Term join_heads(const Term& x);
 // Rotates pairs of elements of the last axis, the halves or neighbours, by the angles with these cosines and sines,
 // which broadcast with half of `width` elements; elements after `width` are kept.
-Term rotate_pairs(OnnxFormula& f, const Term& x, const Term& cosine, const Term& sine, int64_t width,
-                      bool interleaved);
+Term rotate_pairs(OnnxFormula& f, const Term& x, const Term& cosine, const Term& sine, int64_t width, bool interleaved);
 
 }  // namespace tenon::compiler

@@ -166,8 +166,7 @@ Status dropout(NodeImport& node) {
   for (int64_t i = 0; i < x.rank(); ++i) shape.push_back(f.known_size(x, i, "a size of x"));
   Term kept = f.apply(ops::kFull, {}, {{"shape", shape}, {"value", 1.0}, {"dtype", std::string("bool")}});
   if (!training) return f.results({f.apply(ops::kIdentity, {x}), kept});
-  const Term ratio =
-      node.has_input(1) ? f.input(1).cast(DType::kF32).reshape({}) : f.scalar(*attribute, DType::kF32);
+  const Term ratio = node.has_input(1) ? f.input(1).cast(DType::kF32).reshape({}) : f.scalar(*attribute, DType::kF32);
   const Term key = f.constant(runtime::Tensor::of<int32_t>({2}, std::array{static_cast<int32_t>(*seed), 1}));
   const Term drawn = f.apply(ops::kRandomUniform, {key}, {{"shape", shape}});
   const Term mode = training->reshape({}), inference = f.apply(ops::kLogicalNot, {mode});

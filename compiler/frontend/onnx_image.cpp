@@ -112,8 +112,8 @@ Term nearest_elements(OnnxFormula& f, const Term& at, const std::string& roundin
 
 // The part of an axis from `begin` to `end` (1: the size of the axis), resampled at `count` coordinates, of which those
 // outside of the axis give `outside`.
-Term crop_and_resize_axis(const Term& x, int64_t axis, const Term& begin, const Term& end,
-                              const OnnxInts& count, const Attrs& attrs, double outside) {
+Term crop_and_resize_axis(const Term& x, int64_t axis, const Term& begin, const Term& end, const OnnxInts& count,
+                          const Attrs& attrs, double outside) {
   OnnxFormula& f = formula_of(x);
   const Term one = f.scalar(1, DType::kF64), zero = f.scalar(0, DType::kF64);
   const Term size = f.apply(ops::kShapeOf, {x}).slice(0, axis, axis + 1).cast(DType::kF64), last = size - 1;
@@ -131,8 +131,8 @@ Term crop_and_resize_axis(const Term& x, int64_t axis, const Term& begin, const 
       f.apply(ops::kLogicalAnd, {f.apply(ops::kLessEqual, {zero, at}), f.apply(ops::kLessEqual, {at, last})});
   const Term first = f.apply(ops::kFloor, {at}), weight = (at - first).cast(x.dtype()).reshape(shape);
   const Term samples = string_attr(attrs, "mode") == "nearest"
-                               ? elements(nearest_elements(f, at, string_attr(attrs, "nearest")))
-                               : elements(first) * (1 - weight) + elements(first + 1) * weight;
+                           ? elements(nearest_elements(f, at, string_attr(attrs, "nearest")))
+                           : elements(first) * (1 - weight) + elements(first + 1) * weight;
   return compiler::select(inside.reshape(shape), samples, f.scalar(outside, x.dtype()));
 }
 

@@ -134,7 +134,7 @@ Status max_pool_indices(NodeImport& node, const Windows& w, const Term& y) {
   // The maxima's elements as indices in the map, by the row of `elements_of_windows` of their window.
   const int64_t count = runtime::element_count(w.kernel);
   Term flat = gather(f.constant(elements_of_windows).reshape({-1}),
-                         best + f.positions(best, 2) * static_cast<double>(count), 0);
+                     best + f.positions(best, 2) * static_cast<double>(count), 0);
   if (*by_columns && sizes.size() == 2) {
     const Term width = f.scalar(static_cast<double>(sizes[1]), DType::kI64);
     flat = f.apply(ops::kRemainder, {flat, width}) * static_cast<double>(sizes[0]) +

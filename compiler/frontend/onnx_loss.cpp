@@ -8,7 +8,7 @@ namespace {
 
 // The loss of log probabilities x [N, C, ...] and classes [N, ...]. An ignored class has weight 0.
 Term negative_log_likelihood(OnnxFormula& f, const Term& x, std::optional<int64_t> ignored,
-                                 const std::string& reduction) {
+                             const std::string& reduction) {
   Term classes = f.input(1);
   std::optional<Term> weight, skipped;
   if (ignored) {
@@ -19,8 +19,7 @@ Term negative_log_likelihood(OnnxFormula& f, const Term& x, std::optional<int64_
   if (skipped) {
     weight = select(*skipped, f.scalar(0, x.dtype()), weight ? *weight : f.scalar(1, x.dtype()));
   }
-  const Term picked =
-      f.apply(ops::kGatherElements, {x, classes.expand_dims({1})}, {{"axis", int64_t{1}}}).squeeze({1});
+  const Term picked = f.apply(ops::kGatherElements, {x, classes.expand_dims({1})}, {{"axis", int64_t{1}}}).squeeze({1});
   const Term loss = weight ? -picked * *weight : -picked;
   if (reduction == "none") return loss;
   if (reduction == "sum") return loss.reduce(ops::kSum, {});

@@ -106,8 +106,7 @@ Status fused_matmul(NodeImport& node) {
 
 // ---- Normalizations
 
-Term layer_norm(OnnxFormula& f, const Term& x, const Term& scale, std::optional<Term> bias,
-                    double epsilon) {
+Term layer_norm(OnnxFormula& f, const Term& x, const Term& scale, std::optional<Term> bias, double epsilon) {
   if (!bias) bias = f.zeros(scale.dtype(), {f.known_size(scale, 0, "the size of the scale")});
   return f.apply(ops::kLayerNorm, {x, scale, *bias}, {{"epsilon", epsilon}});
 }
@@ -190,7 +189,7 @@ Expected<HeadAttributes> head_attributes(NodeImport& node) {
 
 // Heads [B, heads, S, D] attended with masks; [B, S, heads * D'].
 Term attended(OnnxFormula& f, const HeadAttributes& attrs, const Term& q, const Term& k, const Term& v,
-                  std::vector<Term> masks) {
+              std::vector<Term> masks) {
   const double width = static_cast<double>(f.known_size(q, 3, "the size of a head"));
   std::optional<Term> past;
   if (attrs.causal) {
@@ -287,7 +286,7 @@ Status fused_rotary_embedding(NodeImport& node) {
   if (positions.rank() == 1) positions = (f.positions(x, flat ? 1 : 2).reshape({1, -1}) + positions);
   const Ints axis{flat ? 2 : 1};
   const Term result = rotate_pairs(f, x, gather(cosine, positions, 0).expand_dims(axis),
-                                       gather(sine, positions, 0).expand_dims(axis), *width, *interleaved != 0);
+                                   gather(sine, positions, 0).expand_dims(axis), *width, *interleaved != 0);
   if (!flat) return f.result(result);
   f.expect(hidden.has_value(), "the size of the last axis must be known");
   return f.result(result.reshape({0, 0, hidden.value_or(1)}));
@@ -386,7 +385,7 @@ Status quantized_gemm(NodeImport& node) {
 
 // The sums of (a - a_zero) * (b - b_zero) in i32, where the products are of the bytes of a.
 Term integer_product(OnnxFormula& f, const Term& a, std::optional<Term> a_zero, const Term& b,
-                         std::optional<size_t> b_zero) {
+                     std::optional<size_t> b_zero) {
   Term weights = b.cast(DType::kI32);
   if (b_zero && f.node().has_input(*b_zero)) weights = weights - f.input(*b_zero).cast(DType::kI32);
   const Term sum = matmul(a.cast(DType::kI32), weights);

@@ -85,14 +85,14 @@ Status group_query_attention(NodeImport& node) {
   const double scale =
       heads->scale != 0 ? heads->scale : 1 / std::sqrt(static_cast<double>(f.known_size(q, 3, "the size of a head")));
   const Term y = join_heads(attend(f, {.query = q,
-                                           .key = *k,
-                                           .value = *v,
-                                           .masks = std::move(masks),
-                                           .past = std::nullopt,
-                                           .scale = scale,
-                                           .soft_cap = heads->soft_cap,
-                                           .precision = std::nullopt})
-                                    .result);
+                                       .key = *k,
+                                       .value = *v,
+                                       .masks = std::move(masks),
+                                       .past = std::nullopt,
+                                       .scale = scale,
+                                       .soft_cap = heads->soft_cap,
+                                       .precision = std::nullopt})
+                                .result);
   return f.results({y, *k, *v});
 }
 
@@ -109,7 +109,7 @@ Status quantized_embed_normalization(NodeImport& node) {
   OnnxFormula f(node);
   const Term ids = f.input(0);
   Term sum = quantized_rows(f, gather(f.input(2), ids, 0), 8, 13) +
-                 quantized_rows(f, gather(f.input(3), f.positions(ids, 1), 0), 9, 14);
+             quantized_rows(f, gather(f.input(3), f.positions(ids, 1), 0), 9, 14);
   if (node.has_input(1) && node.has_input(4)) sum = sum + quantized_rows(f, gather(f.input(4), f.input(1), 0), 10, 15);
   const Term scale = quantized_rows(f, f.input(5), 11, 16), bias = quantized_rows(f, f.input(6), 12, 17);
   const Term y = f.apply(ops::kLayerNorm, {sum, scale, bias}, {{"epsilon", *epsilon}});
@@ -231,7 +231,7 @@ Status fused_group_norm(NodeImport& node) {
   f.expect(sum.rank() == 4, fmt::format("x must have four dims, found {}", sum.rank()));
   const Term x = *last ? sum.transpose({0, 3, 1, 2}) : sum;
   const Term normalized = f.apply(ops::kGroupNorm, {x, f.input(1).cast(x.dtype()), f.input(2).cast(x.dtype())},
-                                      {{"groups", *groups}, {"epsilon", *epsilon}});
+                                  {{"groups", *groups}, {"epsilon", *epsilon}});
   const Term y = *activation ? f.apply(ops::kSwish, {normalized}) : normalized;
   return f.results({*last ? y.transpose({0, 2, 3, 1}) : y, skips ? std::optional(sum) : std::nullopt});
 }

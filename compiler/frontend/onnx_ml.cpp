@@ -89,7 +89,7 @@ Status tf_idf_vectorizer(NodeImport& node) {
   TENON_TRY(f.status());
   // Without any n-gram in x, the sum over no items is zero.
   Term result = x.slice(1, 0, 0).cast(DType::kF32).reduce(ops::kSum, {1}, true) *
-                    f.constant(runtime::Tensor(DType::kF32, {columns}));
+                f.constant(runtime::Tensor(DType::kF32, {columns}));
   for (const NGrams& grams : *levels) {
     if (grams.length < *shortest || grams.length > *longest || grams.count() == 0) continue;
     std::optional<Term> counts;

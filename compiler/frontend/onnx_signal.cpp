@@ -106,7 +106,7 @@ Status dft(NodeImport& node) {
   const bool vector = rank == 2;
   if (vector) x = x.expand_dims({0});
   const Term matrix = f.real_constant({transform.inputs * parts, transform.results * transform.result_parts()},
-                                          transform.matrix(), x.dtype());
+                                      transform.matrix(), x.dtype());
   Term y = matmul(x, matrix);
   if (vector) y = y.squeeze({0});
   return f.result(y.reshape(results).transpose(back).cast(dtype));
@@ -151,7 +151,7 @@ Status stft(NodeImport& node) {
     stride = known->size() == 1 ? (*known)[0] : 0;
   } else {
     const Term every = f.vector(*step),
-                   last = f.apply(ops::kShapeOf, {x}).slice(0, 2, 3) - static_cast<double>(*length);
+               last = f.apply(ops::kShapeOf, {x}).slice(0, 2, 3) - static_cast<double>(*length);
     const Term begin = f.range(f.integers(f.apply(ops::kFloorDivide, {last, every}) + 1)) * every;
     const Term element = f.range(OnnxInts::of(node.context(), {*length})).expand_dims({0});
     x = gather(x, (begin.expand_dims({1}) + element).reshape({-1}), 2);

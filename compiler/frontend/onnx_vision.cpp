@@ -167,8 +167,7 @@ Status col2im_by_scatter(NodeImport& node, const ImageBlocks& blocks, const Onnx
   const Term windows = f.apply(ops::kFloorDivide, {padded - extent, strides}) + 1;
   const Term elements = sides.reduce(ops::kProd, {0}, true), count = windows.reduce(ops::kProd, {0}, true);
   // The index of each element [block, windows] in the padded image, from the last dim to the first.
-  Term element = f.range(f.integers(elements)).expand_dims({1}),
-           window = f.range(f.integers(count)).expand_dims({0});
+  Term element = f.range(f.integers(elements)).expand_dims({1}), window = f.range(f.integers(count)).expand_dims({0});
   Term index = f.scalar(0, DType::kI64), factor = one;
   for (int64_t d = dims - 1; d >= 0; --d) {
     const auto digit = [&](Term& value, const Term& radix) {
@@ -254,11 +253,11 @@ Status deformed_convolution(NodeImport& node) {
   const Term grid = compiler::concat({coordinate(1, xs), coordinate(0, ys)}, 4);
   const Term maps = x.reshape({-1, channels / *fields, height, width});
   Term samples = f.apply(ops::kGridSample, {maps, grid.reshape({-1, elements * out_height, out_width, 2})},
-                             {{"normalized", int64_t{0}}});
+                         {{"normalized", int64_t{0}}});
   if (node.has_input(4)) samples = samples * f.input(4).reshape({-1, 1, elements * out_height, out_width});
   const Term result = matmul(w.reshape({*groups, outputs / *groups, channels / *groups * elements}),
-                                 samples.reshape({-1, *groups, channels / *groups * elements, points}))
-                              .reshape({-1, outputs, out_height, out_width});
+                             samples.reshape({-1, *groups, channels / *groups * elements, points}))
+                          .reshape({-1, outputs, out_height, out_width});
   return f.result(node.has_input(3) ? f.apply(ops::kBiasAdd, {result, f.input(3)}) : result);
 }
 
