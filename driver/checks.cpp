@@ -1,4 +1,5 @@
 #include "driver/checks.h"
+#include "support/output.h"
 
 #include <fmt/format.h>
 
@@ -37,7 +38,7 @@ void release_or_abort(Allocator& allocator, const Buffer& buffer, std::string_vi
   auto status = allocator.release(buffer.address, buffer.size);
   if (status) return;
   status.error().where = uri;
-  fmt::print(stderr, "{}\n", status.error().str());
+  print_stderr("{}\n", status.error().str());
   std::abort();
 }
 

@@ -59,10 +59,17 @@ constexpr Optional kOptional[] = {
     {"xrt", "a board with XRT", "XRT", "apt-get install libxrt-dev uuid-dev"},
 };
 
-Transport absent(const Optional& optional) {
+// `alone`: no library of any transport was found, so that nothing is known about this build's.
+Transport absent(const Optional& optional, bool alone) {
   const std::string scheme(optional.scheme);
-  const std::string reason = fmt::format("this build of Tenon does not include {}", optional.library);
-  const std::string help = fmt::format("{}, then configure and build Tenon again", optional.remedy);
+  std::string reason = fmt::format("this build of Tenon does not include {}", optional.library);
+  std::string help = fmt::format("{}, then configure and build Tenon again", optional.remedy);
+  if (alone) {
+    std::vector<std::string> folders;
+    for (const fs::path& folder : plugin_directories()) folders.push_back(folder.string());
+    reason = fmt::format("there is no {}{}.so in {}", kPluginPrefix, scheme, fmt::join(folders, ", "));
+    help = "the folder lib of Tenon belongs beside bin: copy both";
+  }
   return {.scheme = scheme,
           .doc = std::string(optional.doc),
           .open = [=](std::string_view target) -> Expected<std::unique_ptr<Accelerator>> {
@@ -87,7 +94,8 @@ std::vector<fs::path> plugin_directories() {
     fs::path file = fs::canonical(info.dli_fname, ignored);
     if (ignored) file = fs::read_symlink("/proc/self/exe", ignored);
     for (const char* relative : {".", "tenon", "../lib", "../lib/tenon", "../" TENON_INSTALLED_DRIVERS}) {
-      directories.push_back((file.parent_path() / relative).lexically_normal());
+      const fs::path directory = (file.parent_path() / relative / "").lexically_normal().parent_path();
+      if (std::ranges::find(directories, directory) == directories.end()) directories.push_back(directory);
     }
   }
   return directories;
@@ -97,8 +105,10 @@ std::vector<Transport> transports() {
   std::vector<Transport> list;
   list.push_back(behavioral_transport());
   for (const fs::path& directory : plugin_directories()) add_plugins(directory, list);
+  const bool alone = list.size() == 1;
   for (const Optional& optional : kOptional) {
-    if (std::ranges::find(list, optional.scheme, &Transport::scheme) == list.end()) list.push_back(absent(optional));
+    if (std::ranges::find(list, optional.scheme, &Transport::scheme) == list.end())
+      list.push_back(absent(optional, alone));
   }
   return list;
 }

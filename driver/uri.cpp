@@ -4,8 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "support/number.h"
 
 namespace tenon::driver {
 
@@ -51,19 +52,13 @@ void Options::fail(std::string_view key, std::string_view value, std::string con
 uint64_t Options::parse_integer(std::string_view key, uint64_t fallback, uint64_t min, uint64_t max, bool suffix) {
   const std::string* value = find(key);
   if (value == nullptr) return fallback;
-  uint64_t integer = 0;
-  const char* const end = value->data() + value->size();
-  const auto [next, code] = std::from_chars(value->data(), end, integer);
-  int shift = 0;
-  bool ok = code == std::errc();
-  if (ok && next != end) {
-    const size_t unit = suffix && next + 1 == end ? std::string_view("KMG").find(*next) : std::string_view::npos;
-    ok = unit != std::string_view::npos;
-    shift = ok ? 10 * (static_cast<int>(unit) + 1) : 0;
-  }
-  ok = ok && integer <= (UINT64_MAX >> shift);
-  integer <<= shift;
-  if (ok && integer >= min && integer <= max) return integer;
+  std::string_view digits = *value;
+  const size_t unit = suffix && !digits.empty() ? std::string_view("KMG").find(digits.back()) : std::string_view::npos;
+  const int shift = unit == std::string_view::npos ? 0 : 10 * (static_cast<int>(unit) + 1);
+  if (shift > 0) digits.remove_suffix(1);
+  const auto integer = parse_number<uint64_t>(digits);
+  if (integer && *integer <= (UINT64_MAX >> shift) && *integer << shift >= min && *integer << shift <= max)
+    return *integer << shift;
   fail(key, *value,
        fmt::format("{} in [{}, {}]", suffix ? "a size in bytes (or with suffix K, M, G)" : "an integer", min, max));
   return fallback;

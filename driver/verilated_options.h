@@ -7,6 +7,7 @@
 
 #include "driver/uri.h"
 #include "sim/verilator/verilated.h"
+#include "support/output.h"
 
 namespace tenon::driver {
 
@@ -24,7 +25,7 @@ inline sim::VerilatedOptions verilated_options(Options& options) {
   read.late_ready = options.flag("late_ready", read.late_ready);
   read.fast_dot = options.flag("fast_dot", read.fast_dot);
   read.vcd = options.text("trace", read.vcd);
-  read.progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  read.progress = [](const std::string& line) { print_stderr("{}\n", line); };
   return read;
 }
 

@@ -1,11 +1,14 @@
 #include "support/diagnostic.h"
 
+#include "support/printable.h"
+
 namespace tenon {
 
 std::string Diagnostic::str() const {
-  std::string text = where.empty() ? "" : where + ": ";
-  text += "error: " + what;
-  if (!help.empty()) text += "\n  help: " + help;
+  constexpr size_t kLongestWhere = 1000;
+  std::string text = where.empty() ? "" : printable(where, kLongestWhere) + ": ";
+  text += "error: " + printable_lines(what);
+  if (!help.empty()) text += "\n  help: " + printable_lines(help);
   return text;
 }
 

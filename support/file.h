@@ -13,9 +13,14 @@
 namespace tenon {
 
 Expected<std::vector<std::byte>> read_file(const std::filesystem::path& path);
+// A file that another file names: what is no regular one, as a pipe, is refused and not waited for.
+Expected<std::vector<std::byte>> read_regular_file(const std::filesystem::path& path);
 Expected<std::string> read_text(const std::filesystem::path& path);
 
-// Writes to a temporary file in the same folder and renames it, so that no reader sees a partial file.
+// The content of a regular file changes at once: it is written to a temporary file in the same folder, waited for, and
+// renamed, so that neither a reader nor a machine that stops sees a part of it. Symbolic links are followed; a file
+// that exists keeps its mode and owner (one that only its owner could replace is written in place). What is no regular
+// file, as a device, a pipe or a name in /dev/fd, is written into as it is.
 Status write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 Status write_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);  // in turn
 Status write_file(const std::filesystem::path& path, std::string_view text);

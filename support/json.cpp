@@ -8,6 +8,13 @@ namespace tenon {
 
 using Value = nlohmann::ordered_json;
 
+std::string json_problem(std::string_view exception) {
+  if (exception.starts_with('[')) exception.remove_prefix(std::min(exception.find("] "), exception.size() - 2) + 2);
+  constexpr std::string_view kError = "parse error ";
+  if (exception.starts_with(kError)) exception.remove_prefix(kError.size());
+  return std::string(exception);
+}
+
 struct Json::State {
   Value root;
   std::vector<Value*> open;  // outermost first; only the innermost grows, so that pointers to the others stay valid
@@ -52,7 +59,7 @@ Json& Json::natural(uint64_t value) { return state_->put(value), *this; }
 
 std::string Json::str() const {
   assert(state_->open.empty());
-  return state_->root.dump(2, ' ', false, Value::error_handler_t::replace) + "\n";
+  return state_->root.dump(2, ' ', true, Value::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tenon

@@ -9,6 +9,9 @@
 
 namespace tenon {
 
+// The reason of a failure to read JSON, from the text of the library's exception, without what only its authors know.
+std::string json_problem(std::string_view exception);
+
 class Json {
  public:
   Json();
@@ -19,7 +22,7 @@ class Json {
   Json& begin_array();
   Json& end();
   Json& key(std::string_view name);
-  Json& value(std::string_view text);  // bytes that are not UTF-8 are replaced
+  Json& value(std::string_view text);  // all but ASCII is written as escapes, bytes that are not UTF-8 are replaced
   Json& value(const char* text) { return value(std::string_view(text)); }
   Json& value(std::same_as<bool> auto flag) { return boolean(flag); }
   Json& value(double real);  // null where it is not finite

@@ -29,14 +29,15 @@ struct Assemble {
       TENON_TRY(isa.encode(instruction, stream));
     }
     TENON_TRY(write_file(output, std::as_bytes(std::span(stream))));
-    fmt::print("{}: {} instructions, {} slots\n", output, instructions->size(), stream.size());
+    print_stdout("{}: {} instructions, {} slots\n", output, instructions->size(), stream.size());
     return {};
   }
 };
 
 // One instruction a line with its slot as a comment, so that the output is input of `tenon asm` again.
 void print_line(const spec::Isa& isa, const spec::Decoded& decoded, std::string_view note) {
-  fmt::print("{:<100} # {}{}{}\n", isa.disassemble(decoded.instruction), decoded.index, note.empty() ? "" : " ", note);
+  print_stdout("{:<100} # {}{}{}\n", isa.disassemble(decoded.instruction), decoded.index, note.empty() ? "" : " ",
+               note);
 }
 
 Status print_stream(const spec::Isa& isa, std::span<const spec::Slot> stream, spec::Profile profile,
@@ -78,7 +79,7 @@ struct Disassemble {
 
   Status print_executable(std::span<const std::byte> bytes) const {
     TENON_TRY_ASSIGN(executable, runtime::deserialize(bytes, input));
-    if (executable->programs.empty()) fmt::print("# {} has no program for the accelerator\n", executable->name);
+    if (executable->programs.empty()) print_stdout("# {} has no program for the accelerator\n", executable->name);
     for (const auto& program : executable->programs) {
       TENON_TRY(print_program(program, input));
     }
@@ -93,8 +94,8 @@ Status print_program(const runtime::AcceleratorProgram& program, const std::stri
   const spec::Isa isa(program.config);
   const auto decoded = isa.decode_all(program.instructions, program.profile);
   if (!decoded) return error(decoded.error().message, where, {}, Fault::kInternal);  // loading has checked it
-  fmt::print("# program {}: {} instructions of the {} profile for configuration {}\n", program.name, decoded->size(),
-             name(program.profile), program.config.name);
+  print_stdout("# program {}: {} instructions of the {} profile for configuration {}\n", program.name, decoded->size(),
+               name(program.profile), program.config.name);
   auto note = program.notes.begin();
   uint32_t layer = UINT32_MAX;
   for (const auto& line : *decoded) {
@@ -102,7 +103,7 @@ Status print_program(const runtime::AcceleratorProgram& program, const std::stri
     const bool noted = note != program.notes.end() && note->slot == line.index;
     if (noted && note->layer != layer && note->layer < program.layers.size()) {
       layer = note->layer;
-      fmt::print("# {}: {}\n", program.layers[layer].name, program.layers[layer].op);
+      print_stdout("# {}: {}\n", program.layers[layer].name, program.layers[layer].op);
     }
     print_line(isa, line, noted ? note->tile : std::string_view());
   }

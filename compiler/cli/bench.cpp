@@ -20,7 +20,6 @@ struct BenchSim {
 
   Status run() const {
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
-    if (runs < 1 || tiles < 1) return error("--runs and --tiles are at least 1", {}, {}, Fault::kUsage);
     std::vector<Measurement> measurements;
     const auto add = [&](auto&& measured) -> Status {
       TENON_TRY(measured);
@@ -55,14 +54,14 @@ struct BenchSim {
 
   void print(const std::vector<Measurement>& measurements, const std::string& skipped) const {
     if (!json) {
-      fmt::print("configuration {}, race detector on, CPU time of one core\n\n", config);
-      fmt::print("{:<26}{:<28}{:>10}{:>14}\n", "program", "simulator", "GMAC/s", "kcycles/s");
+      print_stdout("configuration {}, race detector on, CPU time of one core\n\n", config);
+      print_stdout("{:<26}{:<28}{:>10}{:>14}\n", "program", "simulator", "GMAC/s", "kcycles/s");
       for (const Measurement& m : measurements) {
-        fmt::print("{:<26}{:<28}{:>10.3f}{:>14.0f}\n", m.program, m.simulator, m.gmacs_per_second(),
-                   m.kcycles_per_second());
+        print_stdout("{:<26}{:<28}{:>10.3f}{:>14.0f}\n", m.program, m.simulator, m.gmacs_per_second(),
+                     m.kcycles_per_second());
       }
-      if (!skipped.empty()) fmt::print("\nno RTL: {}\n", skipped);
-      fmt::print("\nquoted: VTA's functional simulator 6.8 GMAC/s on one core, its Verilated RTL 600 kcycles/s\n");
+      if (!skipped.empty()) print_stdout("\nno RTL: {}\n", skipped);
+      print_stdout("\nquoted: VTA's functional simulator 6.8 GMAC/s on one core, its Verilated RTL 600 kcycles/s\n");
       return;
     }
     Json out;
@@ -72,7 +71,7 @@ struct BenchSim {
       out.field("cycles", m.cycles).field("cpu_seconds", m.cpu_seconds);
       out.field("gmacs_per_second", m.gmacs_per_second()).field("kcycles_per_second", m.kcycles_per_second()).end();
     }
-    fmt::print("{}", out.end().end().str());
+    print_stdout("{}", out.end().end().str());
   }
 };
 
@@ -82,8 +81,8 @@ Action bench_sim(Options& options) {
   auto command = std::make_shared<BenchSim>();
   options.option(command->config, "-c,--config", "NAME", "the configuration to simulate");
   options.option(command->vta, "--vta", "FILE", "VTA programs to run too, on configuration default");
-  options.option(command->runs, "--runs", "N", "runs of each; the median counts");
-  options.option(command->tiles, "--tiles", "N", "length of the convolution");
+  options.option(command->runs, "--runs", "N", "runs of each; the median counts", {1, 1'000'000});
+  options.option(command->tiles, "--tiles", "N", "length of the convolution", {1, 1'000'000});
   options.flag(command->no_rtl, "--no-rtl", "leave out the Verilated RTL");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };

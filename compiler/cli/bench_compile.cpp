@@ -27,18 +27,8 @@ struct BenchCompile {
     std::vector<Speed> speeds;
     const auto chosen = std::ranges::find(kShapes, shape, &std::pair<std::string_view, SpeedShape>::first)->second;
     for (const std::string& text : sizes) {
-      size_t end = 0;
-      int64_t operators = 0;
-      try {
-        operators = std::stoll(text, &end);
-      } catch (const std::exception&) {
-        end = 0;
-      }
-      if (end != text.size() || operators < 100 || operators > 10'000'000) {
-        return error(fmt::format("--operators is {}, must be an integer from 100 to 10000000", text), {}, {},
-                     Fault::kUsage);
-      }
-      TENON_TRY_ASSIGN(speed, compiler::measure_speed(static_cast<size_t>(operators), chosen));
+      TENON_TRY_ASSIGN(operators, read_number<uint64_t>("--operators", text, {100, 10'000'000}));
+      TENON_TRY_ASSIGN(speed, compiler::measure_speed(*operators, chosen));
       speeds.push_back(std::move(*speed));
     }
     if (json) print_json(speeds);
@@ -51,21 +41,21 @@ struct BenchCompile {
   }
 
   static void print(const std::vector<Speed>& speeds) {
-    fmt::print("{:<18}", "operators");
-    for (const Speed& speed : speeds) fmt::print("{:>24}", speed.operators);
-    fmt::print("\n{:<18}", "");
-    for (size_t i = 0; i < speeds.size(); ++i) fmt::print("{:>24}", "visits/op       us/op");
+    print_stdout("{:<18}", "operators");
+    for (const Speed& speed : speeds) print_stdout("{:>24}", speed.operators);
+    print_stdout("\n{:<18}", "");
+    for (size_t i = 0; i < speeds.size(); ++i) print_stdout("{:>24}", "visits/op       us/op");
     const auto row = [&](std::string_view name, const Speed& speed, uint64_t visits, double seconds) {
-      if (&speed == &speeds[0]) fmt::print("\n{:<18}", name);
-      fmt::print("{:>12.2f}{:>12.2f}", visits_each(speed, visits),
-                 seconds * 1e6 / static_cast<double>(speed.operators));
+      if (&speed == &speeds[0]) print_stdout("\n{:<18}", name);
+      print_stdout("{:>12.2f}{:>12.2f}", visits_each(speed, visits),
+                   seconds * 1e6 / static_cast<double>(speed.operators));
     };
     for (size_t i = 0; i < speeds[0].stages.size(); ++i) {
       for (const Speed& speed : speeds)
         row(speed.stages[i].name, speed, speed.stages[i].visits, speed.stages[i].seconds);
     }
     for (const Speed& speed : speeds) row("all", speed, speed.visits(), speed.seconds());
-    fmt::print("\n");
+    print_stdout("\n");
   }
 
   static void print_json(const std::vector<Speed>& speeds) {
@@ -83,7 +73,7 @@ struct BenchCompile {
       }
       out.end().end();
     }
-    fmt::print("{}", out.end().end().str());
+    print_stdout("{}", out.end().end().str());
   }
 };
 

@@ -26,7 +26,6 @@ struct BenchCpu {
   bool json = false;
 
   Status run() const {
-    if (rounds < 1) return error("--rounds is at least 1", {}, {}, Fault::kUsage);
     std::vector<compiler::bench::Problem> chosen;
     for (auto& problem : compiler::bench::problems()) {
       if (only.empty() || problem.name.find(only) != std::string::npos || problem.group.find(only) != std::string::npos)
@@ -46,30 +45,31 @@ struct BenchCpu {
   }
 
   static void print(const std::vector<Figures>& figures) {
-    fmt::print(
+    print_stdout(
         "CPU time of one thread, medians; f32 or u8 by i8 to i32, weights packed "
         "beforehand\n\n{:<36}{:>12}{:>10}{:>12}{:>8}\n",
         "", "compile ms", "GOP/s", "oneDNN", "ratio");
     std::map<std::string, std::pair<double, int>> ratios;  // sum of logarithms, count
     std::string group;
     for (const Figures& figure : figures) {
-      if (figure.problem.group != group) fmt::print("{}\n", group = figure.problem.group);
+      if (figure.problem.group != group) print_stdout("{}\n", group = figure.problem.group);
       const double flops = figure.problem.flops() * 1e-9;
-      fmt::print("  {:<34}{:>12.1f}{:>10.1f}", figure.problem.name, figure.compile_seconds * 1e3, flops / figure.ours);
+      print_stdout("  {:<34}{:>12.1f}{:>10.1f}", figure.problem.name, figure.compile_seconds * 1e3,
+                   flops / figure.ours);
       if (figure.peer) {
-        fmt::print("{:>12.1f}{:>8.2f}", flops / *figure.peer, *figure.peer / figure.ours);
+        print_stdout("{:>12.1f}{:>8.2f}", flops / *figure.peer, *figure.peer / figure.ours);
         ratios[group].first += std::log(*figure.peer / figure.ours), ++ratios[group].second;
       }
-      fmt::print("\n");
+      print_stdout("\n");
     }
-    if (ratios.empty()) fmt::print("\nno peer: oneDNN was not found when this was built\n");
-    else fmt::print("\nratio: oneDNN's time by ours, above 1 is faster than oneDNN in its preferred layouts\n");
+    if (ratios.empty()) print_stdout("\nno peer: oneDNN was not found when this was built\n");
+    else print_stdout("\nratio: oneDNN's time by ours, above 1 is faster than oneDNN in its preferred layouts\n");
     for (const auto& [name, sum] : ratios)
-      fmt::print("  {:<34}geometric mean {:.2f}\n", name, std::exp(sum.first / sum.second));
+      print_stdout("  {:<34}geometric mean {:.2f}\n", name, std::exp(sum.first / sum.second));
   }
 
   static void print(const std::vector<CompileFigures>& figures) {
-    fmt::print("CPU time of compilation in milliseconds, medians: loops, then code and link for each level\n\n");
+    print_stdout("CPU time of compilation in milliseconds, medians: loops, then code and link for each level\n\n");
     struct Worst {
       double seconds = 0;
       int kernels = 0, slow = 0;
@@ -78,21 +78,21 @@ struct BenchCpu {
     std::map<std::string, Worst> levels;
     for (const CompileFigures& figure : figures) {
       double sum = figure.loops;
-      fmt::print("  {:<34}{:>8.1f}", figure.problem.name, figure.loops * 1e3);
+      print_stdout("  {:<34}{:>8.1f}", figure.problem.name, figure.loops * 1e3);
       for (const auto& [level, seconds] : figure.levels) {
-        fmt::print("  {} {:.1f}", level, seconds * 1e3);
+        print_stdout("  {} {:.1f}", level, seconds * 1e3);
         sum += seconds;
         Worst& worst = levels[level];
         ++worst.kernels;
         if (seconds > kGoal) ++worst.slow;
         if (seconds > worst.seconds) worst.seconds = seconds, worst.name = figure.problem.name;
       }
-      fmt::print("  sum {:.1f}\n", sum * 1e3);
+      print_stdout("  sum {:.1f}\n", sum * 1e3);
     }
-    fmt::print("\n");
+    print_stdout("\n");
     for (const auto& [level, worst] : levels) {
-      fmt::print("  {:<16}{} of {} kernels take more than {:.0f} ms; the longest {:.1f} ms: {}\n", level, worst.slow,
-                 worst.kernels, kGoal * 1e3, worst.seconds * 1e3, worst.name);
+      print_stdout("  {:<16}{} of {} kernels take more than {:.0f} ms; the longest {:.1f} ms: {}\n", level, worst.slow,
+                   worst.kernels, kGoal * 1e3, worst.seconds * 1e3, worst.name);
     }
   }
 
@@ -105,7 +105,7 @@ struct BenchCpu {
       for (const auto& [level, seconds] : figure.levels) out.field(level, seconds);
       out.end().end();
     }
-    fmt::print("{}", out.end().end().str());
+    print_stdout("{}", out.end().end().str());
   }
 
   static void print_json(const std::vector<Figures>& figures) {
@@ -119,7 +119,7 @@ struct BenchCpu {
         out.field("peer_seconds", *figure.peer).field("ratio", *figure.peer / figure.ours).field("error", figure.error);
       out.end();
     }
-    fmt::print("{}", out.end().end().str());
+    print_stdout("{}", out.end().end().str());
   }
 };
 
@@ -128,7 +128,7 @@ struct BenchCpu {
 Action bench_cpu(Options& options) {
   auto command = std::make_shared<BenchCpu>();
   options.option(command->only, "--only", "TEXT", "only problems with this text in their name or group");
-  options.option(command->rounds, "--rounds", "N", "number of measurements of each");
+  options.option(command->rounds, "--rounds", "N", "number of measurements of each", {1, 1'000'000});
   options.option(command->level, "--level", "NAME",
                  "instruction set level, as x86-64-v3; default: the best of this processor");
   options.choice(command->weights, "--weights", {"8bit", "7bit"},

@@ -10,6 +10,7 @@
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/random_inputs.h"
 #include "runtime/device/cuda/gpu.h"
+#include "runtime/run/limits.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
 #include "support/json.h"
@@ -49,8 +50,6 @@ struct BenchGpu {
   bool json = false, alone = false;
 
   Status run() {
-    if (rounds < 1) return error("--rounds is at least 1", {}, {}, Fault::kUsage);
-    if (threads < 0) return error("--threads is at least 0", {}, {}, Fault::kUsage);
     const auto gpu = runtime::cuda::Gpu::open(0, runtime::cuda::default_driver());
     if (!gpu)
       return error(fmt::format("nothing is measured: {}", gpu.error().what), gpu.error().where, gpu.error().help);
@@ -117,19 +116,19 @@ struct BenchGpu {
       out.field("operators_on_gpu", operators).field("launches", launches);
       out.field("gpu_seconds", on_gpu).field("kernel_seconds", median(found.kernels));
       if (!alone) out.field("cpu_seconds", on_cpu).field("difference", most);
-      fmt::print("{}", out.end().str());
+      print_stdout("{}", out.end().str());
       return;
     }
-    fmt::print("{} on {}: wall time, with the copies of inputs and results\n", compiled.executable.name, gpu);
-    fmt::print("  {:<28}{:>12.3f} ms, the median of {}; from {:.3f} to {:.3f}\n", "GPU", on_gpu * 1e3,
-               found.seconds.size(), found.seconds.front() * 1e3, found.seconds.back() * 1e3);
-    fmt::print("  {:<28}{:>12.3f} ms by the GPU's clock\n", "of it kernels", median(found.kernels) * 1e3);
+    print_stdout("{} on {}: wall time, with the copies of inputs and results\n", compiled.executable.name, gpu);
+    print_stdout("  {:<28}{:>12.3f} ms, the median of {}; from {:.3f} to {:.3f}\n", "GPU", on_gpu * 1e3,
+                 found.seconds.size(), found.seconds.front() * 1e3, found.seconds.back() * 1e3);
+    print_stdout("  {:<28}{:>12.3f} ms by the GPU's clock\n", "of it kernels", median(found.kernels) * 1e3);
     if (!alone)
-      fmt::print("  {:<28}{:>12.3f} ms, from {:.3f} to {:.3f}\n", "CPU", on_cpu * 1e3, expected.seconds.front() * 1e3,
-                 expected.seconds.back() * 1e3);
-    fmt::print("  {:<28}{:>12} of {}\n", "operators on the GPU", operators, compiled.placements.size());
-    fmt::print("  {:<28}{:>12}\n", "kernels launched, at most", launches);
-    if (!alone) fmt::print("  {:<28}{:>12.3g}\n", "largest difference", most);
+      print_stdout("  {:<28}{:>12.3f} ms, from {:.3f} to {:.3f}\n", "CPU", on_cpu * 1e3, expected.seconds.front() * 1e3,
+                   expected.seconds.back() * 1e3);
+    print_stdout("  {:<28}{:>12} of {}\n", "operators on the GPU", operators, compiled.placements.size());
+    print_stdout("  {:<28}{:>12}\n", "kernels launched, at most", launches);
+    if (!alone) print_stdout("  {:<28}{:>12.3g}\n", "largest difference", most);
   }
 };
 
@@ -138,8 +137,9 @@ struct BenchGpu {
 Action bench_gpu(Options& options) {
   auto command = std::make_shared<BenchGpu>();
   command->model.declare(options);
-  options.option(command->rounds, "--rounds", "N", "number of measurements");
-  options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors");
+  options.option(command->rounds, "--rounds", "N", "number of measurements", {1, 1'000'000});
+  options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
+                 runtime::kThreadBounds);
   options.option(command->inputs, "--inputs", "FILE", "the inputs (npz, npy), instead of random ones");
   options.option(command->results, "--results", "FILE.npz", "where the results are written");
   options.flag(command->alone, "--alone", "without the CPU");

@@ -24,9 +24,6 @@ struct BenchLaunch {
   bool json = false;
 
   Status run() const {
-    if (launches < 1 || launches > kMostLaunches) {
-      return error(fmt::format("--launches is {}, must be 1..{}", launches, kMostLaunches), {}, {}, Fault::kUsage);
-    }
     TENON_TRY_ASSIGN(accelerator, driver::open(device));
     TENON_TRY_ASSIGN(stream, (*accelerator)->allocate(spec::kSlotBytes, spec::kSlotBytes));
     const driver::Launch nothing{.instructions = stream->address, .count = 0};
@@ -42,8 +39,8 @@ struct BenchLaunch {
       return times[static_cast<size_t>(share * static_cast<double>(times.size() - 1))];
     };
     if (!json) {
-      fmt::print("{}: an empty launch, started and finished {} times\n", device, launches);
-      fmt::print(
+      print_stdout("{}: an empty launch, started and finished {} times\n", device, launches);
+      print_stdout(
           "median {:.2f} us; one in ten is below {:.2f}, one in ten above {:.2f}, all between {:.2f} and {:.2f}\n",
           at(0.5), at(0.1), at(0.9), times.front(), times.back());
       return {};
@@ -51,7 +48,7 @@ struct BenchLaunch {
     Json out;
     out.begin_object().field("device", device).field("launches", launches).field("median_us", at(0.5));
     out.field("tenth_us", at(0.1)).field("ninth_tenth_us", at(0.9)).field("min_us", times.front());
-    fmt::print("{}", out.field("max_us", times.back()).end().str());
+    print_stdout("{}", out.field("max_us", times.back()).end().str());
     return {};
   }
 };
@@ -61,7 +58,7 @@ struct BenchLaunch {
 Action bench_launch(Options& options) {
   auto command = std::make_shared<BenchLaunch>();
   options.option(command->device, "-d,--device", "URI", "the device; tenon devices lists the kinds");
-  options.option(command->launches, "--launches", "N", "how often");
+  options.option(command->launches, "--launches", "N", "how often", {1, kMostLaunches});
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/random_inputs.h"
+#include "runtime/run/limits.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
 #include "support/json.h"
@@ -35,8 +36,6 @@ struct BenchModel {
   runtime::MemoryRecord memory;
 
   Status run() {
-    if (rounds < 1) return error("--rounds is at least 1", {}, {}, Fault::kUsage);
-    if (threads < 0 || top < 0) return error("--threads and --top are at least 0", {}, {}, Fault::kUsage);
     double begin = cpu_seconds();
     TENON_TRY_ASSIGN(loaded, load(model));
     TENON_TRY(check_host_level(level));
@@ -47,9 +46,8 @@ struct BenchModel {
     compile_seconds = cpu_seconds() - begin;
     TENON_TRY_ASSIGN(values, bench_inputs(executable, inputs));
     begin = cpu_seconds();
-    TENON_TRY_ASSIGN(session, runtime::Session::create(
-                                  executable, {.profile = !serve,
-                                               .threads = static_cast<unsigned>(std::min<int64_t>(threads, 1024))}));
+    TENON_TRY_ASSIGN(
+        session, runtime::Session::create(executable, {.profile = !serve, .threads = static_cast<unsigned>(threads)}));
     load_seconds = cpu_seconds() - begin;
     TENON_TRY_ASSIGN(first, session->run(*values));
     if (!results.empty()) TENON_TRY(save_results(results, executable, *first));
@@ -69,13 +67,13 @@ struct BenchModel {
 
   // Prints one line when the session is ready, then one for each line of standard input, which holds a count of runs.
   Status answer(runtime::Session& session, const std::vector<Tensor>& values) const {
-    fmt::print("ready {:.6f} {:.6f}\n", compile_seconds, load_seconds);
+    print_stdout("ready {:.6f} {:.6f}\n", compile_seconds, load_seconds);
     std::fflush(stdout);
     for (int64_t calls = 0; std::cin >> calls;) {
       if (calls < 1) return error(fmt::format("the count of runs is {}, must be at least 1", calls), "standard input");
       const Stopwatch watch;
       TENON_TRY_ASSIGN(seconds, time(session, values, calls));
-      fmt::print("{:.9f} {:.9f}\n", *seconds, watch.seconds() / static_cast<double>(calls));
+      print_stdout("{:.9f} {:.9f}\n", *seconds, watch.seconds() / static_cast<double>(calls));
       std::fflush(stdout);
     }
     if (!std::cin.eof()) return error("a line is not a count of runs", "standard input");
@@ -109,18 +107,18 @@ struct BenchModel {
   void print(const std::vector<double>& times, const std::vector<KernelTime>& kernels) const {
     double total = 0;
     for (const KernelTime& kernel : kernels) total += kernel.seconds;
-    fmt::print("{}: CPU time, {} thread{}\n", executable.name, threads, threads == 1 ? "" : "s");
-    fmt::print("  {:<28}{:>12.3f} s\n  {:<28}{:>12.3f} ms\n", "compile", compile_seconds, "load", load_seconds * 1e3);
-    fmt::print("  {:<28}{:>12.3f} ms, the median of {}; from {:.3f} to {:.3f}\n", "run", median(times) * 1e3,
-               times.size(), times.front() * 1e3, times.back() * 1e3);
-    fmt::print("  {:<28}{:>12.1f} KiB, {:.1f} of it planned; {} results allocated separately\n", "tensors, at most",
-               static_cast<double>(memory.peak_bytes) / 1024, static_cast<double>(memory.arena_bytes) / 1024,
-               memory.allocations);
+    print_stdout("{}: CPU time, {} thread{}\n", executable.name, threads, threads == 1 ? "" : "s");
+    print_stdout("  {:<28}{:>12.3f} s\n  {:<28}{:>12.3f} ms\n", "compile", compile_seconds, "load", load_seconds * 1e3);
+    print_stdout("  {:<28}{:>12.3f} ms, the median of {}; from {:.3f} to {:.3f}\n", "run", median(times) * 1e3,
+                 times.size(), times.front() * 1e3, times.back() * 1e3);
+    print_stdout("  {:<28}{:>12.1f} KiB, {:.1f} of it planned; {} results allocated separately\n", "tensors, at most",
+                 static_cast<double>(memory.peak_bytes) / 1024, static_cast<double>(memory.arena_bytes) / 1024,
+                 memory.allocations);
     if (top == 0) return;
-    fmt::print("\n  {:<36}{:>8}{:>14}{:>9}\n", "kernels, the slowest", "calls", "ms a run", "share");
+    print_stdout("\n  {:<36}{:>8}{:>14}{:>9}\n", "kernels, the slowest", "calls", "ms a run", "share");
     for (size_t i = 0; i < kernels.size() && i < static_cast<size_t>(top); ++i) {
-      fmt::print("  {:<36}{:>8}{:>14.4f}{:>7.1f} %\n", kernels[i].name, kernels[i].calls, kernels[i].seconds * 1e3,
-                 100 * kernels[i].seconds / total);
+      print_stdout("  {:<36}{:>8}{:>14.4f}{:>7.1f} %\n", kernels[i].name, kernels[i].calls, kernels[i].seconds * 1e3,
+                   100 * kernels[i].seconds / total);
     }
   }
 
@@ -135,7 +133,7 @@ struct BenchModel {
       out.begin_object().field("name", kernel.name).field("calls", kernel.calls).field("seconds", kernel.seconds);
       out.end();
     }
-    fmt::print("{}", out.end().end().str());
+    print_stdout("{}", out.end().end().str());
   }
 };
 
@@ -148,9 +146,10 @@ Action bench_model(Options& options) {
   options.option(command->results, "--results", "FILE.npz", "file for the first run's results, by name");
   options.option(command->level, "--level", "NAME",
                  "instruction set level, as x86-64-v3; default: the best of this processor");
-  options.option(command->rounds, "--rounds", "N", "number of measurements");
-  options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors");
-  options.option(command->top, "--top", "N", "number of slowest kernels to list");
+  options.option(command->rounds, "--rounds", "N", "number of measurements", {1, 1'000'000});
+  options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
+                 runtime::kThreadBounds);
+  options.option(command->top, "--top", "N", "number of slowest kernels to list", {.least = 0});
   options.flag(
       command->serve, "--serve",
       "print 'ready' with the compile and load times in seconds; then, for each line of standard input, run as "

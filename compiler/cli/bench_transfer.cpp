@@ -76,11 +76,6 @@ struct BenchTransfer {
   bool json = false;
 
   Status run() const {
-    if (bytes < 1 || bytes > kMostBytes || rounds < 1) {
-      return error(
-          fmt::format("--bytes is {}, must be 1..{}; --rounds {}, must be positive", bytes, kMostBytes, rounds), {}, {},
-          Fault::kUsage);
-    }
     TENON_TRY_ASSIGN(accelerator, driver::open(device));
     std::vector<std::byte> data(static_cast<size_t>(bytes)), back(data.size());
     for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 37 + i / 256);
@@ -105,14 +100,14 @@ struct BenchTransfer {
       return static_cast<double>(bytes) / median(seconds) * 1e-9;
     };
     if (!json) {
-      fmt::print("{}: {} bytes, median of {}\n", device, bytes, rounds);
-      fmt::print("write {:.2f} GB/s, read {:.2f} GB/s; a copy through a socket of this machine {:.2f} GB/s\n",
-                 rate(writes), rate(reads), rate(copies));
+      print_stdout("{}: {} bytes, median of {}\n", device, bytes, rounds);
+      print_stdout("write {:.2f} GB/s, read {:.2f} GB/s; a copy through a socket of this machine {:.2f} GB/s\n",
+                   rate(writes), rate(reads), rate(copies));
       return {};
     }
     Json out;
     out.begin_object().field("device", device).field("bytes", bytes).field("write_gb_s", rate(writes));
-    fmt::print("{}", out.field("read_gb_s", rate(reads)).field("loopback_gb_s", rate(copies)).end().str());
+    print_stdout("{}", out.field("read_gb_s", rate(reads)).field("loopback_gb_s", rate(copies)).end().str());
     return {};
   }
 };
@@ -122,8 +117,8 @@ struct BenchTransfer {
 Action bench_transfer(Options& options) {
   auto command = std::make_shared<BenchTransfer>();
   options.option(command->device, "-d,--device", "URI", "the device; tenon devices lists the kinds");
-  options.option(command->bytes, "--bytes", "N", "of the buffer");
-  options.option(command->rounds, "--rounds", "N", "how often");
+  options.option(command->bytes, "--bytes", "N", "of the buffer", {1, kMostBytes});
+  options.option(command->rounds, "--rounds", "N", "how often", {1, 1'000'000});
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }

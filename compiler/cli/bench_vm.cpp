@@ -95,8 +95,6 @@ struct BenchVm {
   bool json = false, ahead_of_time = false;
 
   Status run() const {
-    if (iterations < 1 || iterations > 1'000'000'000)
-      return error(fmt::format("--iterations is {}, must be 1..1000000000", iterations), {}, {}, Fault::kUsage);
     Json out;
     out.begin_object().field("iterations", iterations).field("ahead_of_time", ahead_of_time).key("loops").begin_array();
     for (MachineLoop& loop : machine_loops()) {
@@ -117,13 +115,13 @@ struct BenchVm {
       out.begin_object().field("name", loop.name).field("instructions", loop.instructions);
       out.field("ns_per_iteration", iteration).field("ns_per_instruction", iteration / loop.instructions).end();
       if (!json) {
-        fmt::print("{:<10} {:7.1f} ns an iteration of {} instructions: {:.1f} ns an instruction\n", loop.name,
-                   iteration, loop.instructions, iteration / loop.instructions);
+        print_stdout("{:<10} {:7.1f} ns an iteration of {} instructions: {:.1f} ns an instruction\n", loop.name,
+                     iteration, loop.instructions, iteration / loop.instructions);
       }
     }
     out.end();
     if (!models.empty()) TENON_TRY(bench_vm_models(models, out, json));
-    if (json) fmt::print("{}", out.end().str());
+    if (json) print_stdout("{}", out.end().str());
     return {};
   }
 };
@@ -132,7 +130,7 @@ struct BenchVm {
 
 Action bench_vm(Options& options) {
   auto command = std::make_shared<BenchVm>();
-  options.option(command->iterations, "-n,--iterations", "N", "iterations of each loop");
+  options.option(command->iterations, "-n,--iterations", "N", "iterations of each loop", {1, 1'000'000'000});
   options.option(command->models, "--models", "NAME", "measure modules too: calls, lstm, decoder, dense, or all");
   options.flag(command->ahead_of_time, "--ahead-of-time", "compile the loops to machine code");
   options.flag(command->json, "--json", "print JSON");

@@ -76,11 +76,11 @@ struct Report {
 
   void time(const std::string& name, double seconds, const std::string& of) const {
     out.begin_object().field("name", name).field("us", seconds * 1e6).end();
-    if (!json) fmt::print("{:<24} {:9.3f} us {}\n", name, seconds * 1e6, of);
+    if (!json) print_stdout("{:<24} {:9.3f} us {}\n", name, seconds * 1e6, of);
   }
   void ratio(const std::string& name, double ratio) const {
     out.begin_object().field("name", name).field("ratio", ratio).end();
-    if (!json) fmt::print("{:<24} {:9.3f} times the constant size's time\n", name, ratio);
+    if (!json) print_stdout("{:<24} {:9.3f} times the constant size's time\n", name, ratio);
   }
 };
 

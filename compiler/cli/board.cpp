@@ -25,24 +25,24 @@ struct BoardList {
     TENON_TRY_ASSIGN(all, generator::boards());
     Json out;
     out.begin_array();
-    if (!json) fmt::print("{:<14}{:<8}{:>10}  {:<12}{}\n", "name", "tools", "clock", "config", "board");
+    if (!json) print_stdout("{:<14}{:<8}{:>10}  {:<12}{}\n", "name", "tools", "clock", "config", "board");
     for (const Board& b : *all) {
       out.begin_object().field("name", b.name).field("tools", name(b.flow)).field("clock_mhz", b.clock_mhz);
       out.field("config", b.config).field("board", b.description).field("device", b.device).end();
       if (json) continue;
-      fmt::print("{:<14}{:<8}{:>6} MHz  {:<12}{}\n", b.name, name(b.flow), b.clock_mhz, b.config, b.description);
+      print_stdout("{:<14}{:<8}{:>6} MHz  {:<12}{}\n", b.name, name(b.flow), b.clock_mhz, b.config, b.description);
     }
-    if (json) fmt::print("{}", out.end().str());
+    if (json) print_stdout("{}", out.end().str());
     return {};
   }
 };
 
 void print(const boards::Bitstream& bitstream, const std::string& directory) {
-  fmt::print("{}/{}: configuration {}, hash {:016x}\n", directory, bitstream.file, bitstream.config, bitstream.hash);
-  for (const auto& [tool, version] : bitstream.tools) fmt::print("  {}: {}\n", tool, version);
-  for (const auto& [kind, count] : bitstream.cells) fmt::print("  {}: {} of {}\n", kind, count.first, count.second);
-  fmt::print("  clock: {:.1f} MHz required, {:.1f} MHz possible{}\n", bitstream.requested_mhz, bitstream.achieved_mhz,
-             bitstream.timing_met() ? "" : ": MISSED");
+  print_stdout("{}/{}: configuration {}, hash {:016x}\n", directory, bitstream.file, bitstream.config, bitstream.hash);
+  for (const auto& [tool, version] : bitstream.tools) print_stdout("  {}: {}\n", tool, version);
+  for (const auto& [kind, count] : bitstream.cells) print_stdout("  {}: {} of {}\n", kind, count.first, count.second);
+  print_stdout("  clock: {:.1f} MHz required, {:.1f} MHz possible{}\n", bitstream.requested_mhz, bitstream.achieved_mhz,
+               bitstream.timing_met() ? "" : ": MISSED");
 }
 
 struct Build {
@@ -52,7 +52,7 @@ struct Build {
     TENON_TRY_ASSIGN(found, generator::find_board(board));
     TENON_TRY_ASSIGN(loaded, spec::load_config(config.empty() ? found->config : config));
     const std::string directory = directory_of(output, board);
-    const auto progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+    const auto progress = [](const std::string& line) { print_stderr("{}\n", line); };
     if (found->open()) {
       TENON_TRY_ASSIGN(bitstream, boards::build(*loaded, *found, directory, progress));
       print(*bitstream, directory);
@@ -61,8 +61,8 @@ struct Build {
     TENON_TRY_ASSIGN(bitstream, boards::build_by_vendor(*loaded, *found, directory, progress));
     if (*bitstream) print(**bitstream, directory);
     else
-      fmt::print("the project is in {}; the vendor's tools are not in PATH: run {}/build.sh where they are\n",
-                 directory, directory);
+      print_stdout("the project is in {}; the vendor's tools are not in PATH: run {}/build.sh where they are\n",
+                   directory, directory);
     return {};
   }
 };
@@ -76,7 +76,7 @@ struct Flash {
     const std::string directory = directory_of(output, board);
     TENON_TRY_ASSIGN(bitstream, boards::load_bitstream(directory, board));
     TENON_TRY_ASSIGN(device, boards::flash(*bitstream, *found, directory, options));
-    fmt::print("{} runs {} (hash {:016x}): {}\n", board, bitstream->config, bitstream->hash, *device);
+    print_stdout("{} runs {} (hash {:016x}): {}\n", board, bitstream->config, bitstream->hash, *device);
     return {};
   }
 };

@@ -1,14 +1,14 @@
 // The list of commands, and the way from the command line to one of them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 #include "compiler/cli/command.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
+#include "support/printable.h"
+#include "support/suggest.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -116,8 +116,10 @@ constexpr std::string_view kTail =
 
 std::string overview(std::string_view group) {
   std::string text = "Usage: tenon COMMAND [OPTIONS]\n\n";
+  size_t width = 0;
+  for (const Command& command : kCommands) width = std::max(width, command.name.size());
   for (const Command& command : kCommands) {
-    if (command.name.starts_with(group)) text += fmt::format("  {:<14}{}\n", command.name, command.doc);
+    if (command.name.starts_with(group)) text += fmt::format("  {:<{}}  {}\n", command.name, width, command.doc);
   }
   return text + std::string(kTail);
 }
@@ -136,12 +138,12 @@ std::pair<const Command*, size_t> find(const std::vector<std::string>& arguments
 Status run_one(const std::vector<std::string>& arguments) {
   const std::string first = arguments.empty() ? "" : arguments[0];
   if (first == "--version") {
-    fmt::print("tenon {} (instruction set {}, register map {})\n", TENON_VERSION, spec::kIsaVersion,
-               spec::kRegisterMapVersion);
+    print_stdout("tenon {} (instruction set {}, register map {})\n", TENON_VERSION, spec::kIsaVersion,
+                 spec::kRegisterMapVersion);
     return {};
   }
   if (first == "--help" || first == "-h" || first == "help") {
-    fmt::print("Tenon: from a model and a configuration to an accelerator that runs it.\n\n{}", overview(""));
+    print_stdout("Tenon: from a model and a configuration to an accelerator that runs it.\n\n{}", overview(""));
     return {};
   }
   const auto [command, words] = find(arguments);
@@ -150,21 +152,23 @@ Status run_one(const std::vector<std::string>& arguments) {
     const bool is_group = std::ranges::any_of(kCommands, [&](const Command& c) { return c.name.starts_with(group); });
     const bool help = arguments.size() == 2 && (arguments[1] == "--help" || arguments[1] == "-h");
     if (is_group && help) {
-      fmt::print("{}", overview(group));
+      print_stdout("{}", overview(group));
       return {};
     }
-    std::string names;
+    std::vector<std::string_view> names;
     for (const Command& c : kCommands) {
-      if (!is_group || c.name.starts_with(group)) names += fmt::format("{}{}", names.empty() ? "" : ", ", c.name);
+      if (!is_group || c.name.starts_with(group)) names.push_back(c.name);
     }
-    std::string what = fmt::format("unknown command \"{}\"", first);
+    const std::string given = is_group && arguments.size() > 1 ? first + " " + arguments[1] : first;
+    std::string what = fmt::format("unknown command \"{}\"", printable(given));
     if (arguments.empty()) what = "no command is given";
-    if (is_group)
-      what = arguments.size() < 2 ? "\"" + first + "\" needs a second word"
-                                  : fmt::format("unknown command \"{} {}\"", first, arguments[1]);
-    return error(what, "tenon", "the commands are: " + names, Fault::kUsage);
+    if (is_group && arguments.size() < 2) what = "\"" + first + "\" needs a second word";
+    const std::string meant = suggest(given, names, "tenon ");
+    return error(what, "tenon",
+                 fmt::format("{}{}the commands are: {}", meant, meant.empty() ? "" : " ", fmt::join(names, ", ")),
+                 Fault::kUsage);
   }
-  Options options(command->name, command->doc);
+  Options options(fmt::format("tenon {}", command->name), command->doc);
   const Action action = command->declare(options);
   TENON_TRY_ASSIGN(parsed, options.parse({arguments.begin() + static_cast<std::ptrdiff_t>(words), arguments.end()}));
   return *parsed ? action() : Status{};
@@ -174,26 +178,6 @@ Status run_one(const std::vector<std::string>& arguments) {
 
 std::span<const Command> commands() { return kCommands; }
 
-int exit_code(const Status& status) { return status ? 0 : static_cast<int>(status.error().fault); }
-
-namespace {
-
-// Writes the last part of the output: a full disk must not look like success.
-Status flush_output() {
-  const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && std::ferror(stdout) == 0) return {};
-  return error(fmt::format("the output cannot be written{}", flushed ? "" : fmt::format(": {}", std::strerror(errno))),
-               {}, "look for free space where it goes");
-}
-
-}  // namespace
-
-int run(const std::vector<std::string>& arguments) {
-  const Status status = run_one(arguments), written = flush_output();
-  for (const Status& ended : {status, written}) {
-    if (!ended) fmt::print(stderr, "{}\n", ended.error().str());
-  }
-  return exit_code(status ? written : status);
-}
+int run(const std::vector<std::string>& arguments) { return exit_code_of(run_one(arguments)); }
 
 }  // namespace tenon::cli

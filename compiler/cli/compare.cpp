@@ -25,7 +25,6 @@ struct CompareCommand {
   bool json = false, quiet = false;
 
   Status check_options() const {
-    if (limit < 0) return error("--limit is at least 0", {}, {}, Fault::kUsage);
     if (data.empty())
       return error("--data is required", "tenon compare",
                    "samples for the model's inputs: [NAME=]FILE.npy or FILE.npz:MEMBER", Fault::kUsage);
@@ -78,12 +77,12 @@ struct CompareCommand {
         out.end();
       }
       out.end().field("first_bad", bad ? errors.layers()[*bad].name : "").field("suggestion", errors.suggestion());
-      fmt::print("{}", out.end().str());
+      print_stdout("{}", out.end().str());
       return {};
     }
-    fmt::print("{} over {} samples: int8 and {} against the model's own arithmetic\n{}\n{}\n", name, samples, device,
-               errors.table(), errors.suggestion());
-    if (!report.empty()) fmt::print("Report: {}\n", report);
+    print_stdout("{} over {} samples: int8 and {} against the model's own arithmetic\n{}\n{}\n", name, samples, device,
+                 errors.table(), errors.suggestion());
+    if (!report.empty()) print_stdout("Report: {}\n", report);
     return {};
   }
 };
@@ -96,7 +95,7 @@ Action compare_model(Options& options) {
   options.option(command->device, "--device", "URI", "device of the accelerator programs");
   options.repeated(command->data, "--data", "[NAME=]FILE",
                    "samples for an input, as of tenon run; no labels are needed");
-  options.option(command->limit, "--limit", "N", "only the first N samples; 0: all");
+  options.option(command->limit, "--limit", "N", "only the first N samples; 0: all", {.least = 0});
   options.option(command->report, "--report", "FILE.html", "write the table as a self-contained page");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->quiet, "--quiet", "no progress bar");

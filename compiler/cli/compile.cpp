@@ -76,9 +76,9 @@ struct CompileCommand {
       if (!text.side.empty()) {
         TENON_TRY(write_file(side, text.side));
       }
-      fmt::print("{}", text.text);
+      print_stdout("{}", text.text);
     }
-    if (explain) fmt::print("{}", compiler::explain(compiled->partitioned, compiled->placements));
+    if (explain) print_stdout("{}", compiler::explain(compiled->partitioned, compiled->placements));
     TENON_TRY(runtime::save(compiled->executable, output));
     size_t instructions = 0, constants = 0;
     for (const auto& program : compiled->executable.programs) {
@@ -86,18 +86,18 @@ struct CompileCommand {
       constants += program.constants.size();
     }
     if (json) {
-      fmt::print("{}", Json()
-                           .begin_object()
-                           .field("output", output)
-                           .field("programs", compiled->executable.programs.size())
-                           .field("instructions", instructions)
-                           .field("constant_bytes", constants)
-                           .end()
-                           .str());
+      print_stdout("{}", Json()
+                             .begin_object()
+                             .field("output", output)
+                             .field("programs", compiled->executable.programs.size())
+                             .field("instructions", instructions)
+                             .field("constant_bytes", constants)
+                             .end()
+                             .str());
     } else if (print.empty()) {  // the printed module is the whole output, so that it can be a file
-      fmt::print("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,
-                 compiled->executable.programs.size(), compiled->executable.programs.size() == 1 ? "" : "s",
-                 instructions, constants);
+      print_stdout("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,
+                   compiled->executable.programs.size(), compiled->executable.programs.size() == 1 ? "" : "s",
+                   instructions, constants);
     }
     return {};
   }

@@ -56,11 +56,11 @@ struct Debug {
   // Commands of --command, or lines of standard input. A script ends at its first error; a terminal session goes on.
   Status talk(driver::Debugger& debugger) const {
     const bool interactive = commands.empty() && isatty(STDIN_FILENO) != 0;
-    if (interactive) fmt::print("help lists the commands\n");
+    if (interactive) print_stdout("help lists the commands\n");
     size_t next = 0;
     std::string line;
     while (!debugger.over()) {
-      if (interactive) fmt::print("(tenon) ");
+      if (interactive) print_stdout("(tenon) ");
       std::fflush(stdout);
       if (!commands.empty()) {
         if (next == commands.size()) return {};
@@ -69,14 +69,14 @@ struct Debug {
         return {};
       }
       if (!interactive && line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      if (!interactive) fmt::print("(tenon) {}\n", line);
+      if (!interactive) print_stdout("(tenon) {}\n", line);
       auto answer = debugger.run(line);
       if (!answer && interactive) {
-        fmt::print("{}\n", answer.error().str());
+        print_stdout("{}\n", answer.error().str());
         continue;
       }
       TENON_TRY(answer);
-      fmt::print("{}", *answer);
+      print_stdout("{}", *answer);
     }
     return {};
   }
@@ -84,14 +84,10 @@ struct Debug {
   // "ADDRESS=FILE": the file's bytes at this address.
   static Status add(Bundle& bundle, const std::string& load) {
     const size_t equals = load.find('=');
-    uint64_t address = 0;
-    try {
-      size_t used = 0;
-      address = std::stoull(load.substr(0, equals), &used, 0);
-      if (equals == std::string::npos || used != equals) throw std::invalid_argument("");
-    } catch (const std::exception&) {
-      return error(fmt::format("--load is \"{}\", must be ADDRESS=FILE", load), {}, {}, Fault::kUsage);
-    }
+    if (equals == std::string::npos)
+      return error(fmt::format("--load is '{}', must be ADDRESS=FILE", load), {}, {}, Fault::kUsage);
+    TENON_TRY_ASSIGN(read, read_number<uint64_t>("the address of --load", load.substr(0, equals), {}));
+    const uint64_t address = *read;
     TENON_TRY_ASSIGN(bytes, read_file(load.substr(equals + 1)));
     if (address > bundle.memory_bytes || bytes->size() > bundle.memory_bytes - address) {
       return error(fmt::format("{} bytes at {:#x} are beyond the program's memory of {} bytes", bytes->size(), address,
@@ -142,7 +138,6 @@ struct Debug {
     if (executable->programs.empty()) return error("the executable has no program for the accelerator", program);
     if (data.empty() && !executable->main().params.empty())
       return error("a model needs data: --data [NAME=]FILE.npy or FILE.npz:MEMBER", program, {}, Fault::kUsage);
-    if (launch < 0) return error("--launch is at least 0", {}, {}, Fault::kUsage);
     TENON_TRY_ASSIGN(samples, runtime::read_samples(executable->main().params, data, divide, executable->name));
     if (samples->empty()) return error("there is no sample", program);
     Bundle wanted;
@@ -185,8 +180,8 @@ Action debug(Options& options) {
                  "any simulator; default: the bundle's device, or behavioral: with the program's configuration");
   options.repeated(command->data, "--data", "[NAME=]FILE",
                    "for an executable: an input, [NAME=]FILE.npy or FILE.npz:MEMBER; the first sample is run");
-  options.option(command->divide, "--divide", "X", "integers of --data are divided by this");
-  options.option(command->launch, "--launch", "N", "for an executable: index of the launch in the run");
+  options.option(command->divide, "--divide", "X", "integers of --data are divided by this", {});
+  options.option(command->launch, "--launch", "N", "for an executable: index of the launch in the run", {.least = 0});
   options.option(command->loads, "--load", "ADDRESS=FILE", "puts a file's bytes into memory");
   options.option(command->commands, "-x,--command", "COMMAND", "commands instead of standard input");
   options.footer(

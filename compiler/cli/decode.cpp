@@ -26,7 +26,6 @@ struct Decode {
   bool ctc = false, space = false, time_first = false;
 
   Status run() const {
-    if (top < 1) return error(fmt::format("--top is {}, must be at least 1", top), "tenon decode", {}, Fault::kUsage);
     if (!ctc && (space || time_first || blank != 0 || !expect.empty()))
       return error("--space, --blank, --time-first and --expect are for --ctc", "tenon decode", {}, Fault::kUsage);
     TENON_TRY(runtime::check_output(output, "--output", std::vector<std::string>{scores, labels, expect}));
@@ -93,14 +92,14 @@ struct Decode {
       errors += runtime::edit_distance((*found)[i].text, expected[i]);
       all += runtime::edit_distance({}, expected[i]);
     }
-    fmt::print("character error rate: {:.2f} % ({} of {})\n",
-               all ? 100.0 * static_cast<double>(errors) / static_cast<double>(all) : 0.0, errors, all);
+    print_stdout("character error rate: {:.2f} % ({} of {})\n",
+                 all ? 100.0 * static_cast<double>(errors) / static_cast<double>(all) : 0.0, errors, all);
     return {};
   }
 
   Status print(const std::string& text) const {
     if (!output.empty()) return write_file(output, text);
-    fmt::print("{}", text);
+    print_stdout("{}", text);
     return {};
   }
 };
@@ -113,10 +112,10 @@ Action decode(Options& options) {
                    "a result of tenon run: FILE.npz:NAME or FILE.npy, classes along the last axis");
   options.option(command->labels, "--labels", "SOURCE",
                  "names of the classes, one a line: a text file, or MODEL.onnx:KEY, which is in the model's metadata");
-  options.option(command->top, "--top", "N", "the best N classes of each row");
+  options.option(command->top, "--top", "N", "the best N classes of each row", {.least = 1});
   options.flag(command->ctc, "--ctc",
                "the text of each row of (N, T, classes): the best letter of each step, without repetitions and blanks");
-  options.option(command->blank, "--blank", "I", "--ctc: the class between letters; -1: the last");
+  options.option(command->blank, "--blank", "I", "--ctc: the class between letters; -1: the last", {-1, INT32_MAX});
   options.flag(command->space, "--space", "--ctc: the letter after those of --labels is a space");
   options.flag(command->time_first, "--time-first", "--ctc: scores are (T, N, classes)");
   options.option(command->expect, "--expect", "FILE", "--ctc: the true lines; prints the character error rate");

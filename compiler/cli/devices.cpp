@@ -25,12 +25,13 @@ struct Devices {
       const std::string missing = transport.missing();
       out.begin_object().field("scheme", transport.scheme).field("doc", transport.doc).field("missing", missing).end();
       if (json) continue;
-      fmt::print("{:<13}{}\n", transport.scheme + ":", transport.doc);
-      if (!missing.empty()) fmt::print("{:<13}not usable on this machine: {}\n", "", missing);
+      print_stdout("{:<13}{}\n", transport.scheme + ":", transport.doc);
+      if (!missing.empty()) print_stdout("{:<13}not usable on this machine: {}\n", "", missing);
     }
-    if (json) fmt::print("{}", out.end().str());
+    if (json) print_stdout("{}", out.end().str());
     else
-      fmt::print("\nA device is SCHEME:CONFIGURATION, as behavioral:default; `tenon hw list` names configurations.\n");
+      print_stdout(
+          "\nA device is SCHEME:CONFIGURATION, as behavioral:default; `tenon hw list` names configurations.\n");
     return {};
   }
 
@@ -43,12 +44,13 @@ struct Devices {
       out.begin_object().field("name", device.name).field("uri", device.uri).field("holder", device.holder);
       out.field("held_seconds", seconds).field("queued", device.queued).end();
       if (json) continue;
-      fmt::print("{:<11} {}\n", device.name, device.uri);
-      if (device.holder.empty()) fmt::print("{:<12}free\n", "");
+      print_stdout("{:<11} {}\n", device.name, device.uri);
+      if (device.holder.empty()) print_stdout("{:<12}free\n", "");
       else
-        fmt::print("{:<12}held by {} for {:.0f} s; {} more in its queue\n", "", device.holder, seconds, device.queued);
+        print_stdout("{:<12}held by {} for {:.0f} s; {} more in its queue\n", "", device.holder, seconds,
+                     device.queued);
     }
-    if (json) fmt::print("{}", out.end().str());
+    if (json) print_stdout("{}", out.end().str());
     return {};
   }
 };

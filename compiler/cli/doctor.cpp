@@ -129,23 +129,23 @@ struct Doctor {
   }
 
   Status print_text(const std::vector<Finding>& findings) const {
-    fmt::print("Processor\n  {}\n  {}\n\nTools\n", cpu_note(), native_note());
+    print_stdout("Processor\n  {}\n  {}\n\nTools\n", cpu_note(), native_note());
     for (const Finding& f : findings) {
-      if (f.found.empty()) fmt::print("  {:<11}missing; for {}; get it: {}\n", f.name, f.purpose, f.remedy);
-      else fmt::print("  {:<11}{}\n", f.name, f.found);
+      if (f.found.empty()) print_stdout("  {:<11}missing; for {}; get it: {}\n", f.name, f.purpose, f.remedy);
+      else print_stdout("  {:<11}{}\n", f.name, f.found);
     }
-    fmt::print("\nDevices\n");
+    print_stdout("\nDevices\n");
     for (const auto& transport : driver::transports()) {
       const std::string missing = transport.missing();
-      fmt::print("  {:<13}{}\n", transport.scheme + ":", missing.empty() ? "ready: " + transport.doc : missing);
+      print_stdout("  {:<13}{}\n", transport.scheme + ":", missing.empty() ? "ready: " + transport.doc : missing);
     }
-    fmt::print("\nLibraries of kernels\n");
-    for (const std::string& name : runtime::library_names()) fmt::print("  {:<13}{}\n", name, library_note(name));
-    fmt::print("\nConfigurations\n");
+    print_stdout("\nLibraries of kernels\n");
+    for (const std::string& name : runtime::library_names()) print_stdout("  {:<13}{}\n", name, library_note(name));
+    print_stdout("\nConfigurations\n");
     Status status;
     for (const std::string& name : spec::named_configs()) {
       auto config = spec::load_config(name);
-      fmt::print("  {:<16}{}\n", name, config ? "good" : config.error().str());
+      print_stdout("  {:<16}{}\n", name, config ? "good" : config.error().str());
       if (!config) status = error(fmt::format("configuration {} is broken", name));
     }
     return status;
@@ -170,7 +170,7 @@ struct Doctor {
       auto config = spec::load_config(name);
       out.begin_object().field("name", name).field("fault", config ? "" : config.error().str()).end();
     }
-    fmt::print("{}", out.end().end().str());
+    print_stdout("{}", out.end().end().str());
     return {};
   }
 };

@@ -67,10 +67,10 @@ struct Estimate {
 
   void print_text(const spec::Config& loaded, Family chips, const estimate::Estimate& result, const Capacity& capacity,
                   const std::vector<std::string>& excess, const std::vector<Change>& list) const {
-    fmt::print("{} ({}x{}) on {}, estimated from {} synthesized configurations\n", loaded.name, loaded.block_in,
-               loaded.block_out, board.empty() ? std::string(name(chips)) : board, result.rows);
+    print_stdout("{} ({}x{}) on {}, estimated from {} synthesized configurations\n", loaded.name, loaded.block_in,
+                 loaded.block_out, board.empty() ? std::string(name(chips)) : board, result.rows);
     const auto row = [&](std::string_view kind, double used, double available, const std::string& error) {
-      fmt::print("  {:<4}{:>9}{:<12}{}\n", kind, used, available > 0 ? fmt::format(" of {}", available) : "", error);
+      print_stdout("  {:<4}{:>9}{:<12}{}\n", kind, used, available > 0 ? fmt::format(" of {}", available) : "", error);
     };
     const auto percent = [](double mean, double largest) {
       return fmt::format("error {:.0f} % at most, {:.0f} % on average", 100 * largest, 100 * mean);
@@ -83,22 +83,22 @@ struct Estimate {
     row("DSP", static_cast<double>(cells.dsp), static_cast<double>(capacity.dsp), "exact");
     row("RAM", cells.ram, capacity.ram, "exact");
     if (result.mhz > 0) {
-      fmt::print("  clock at most {:.0f} MHz: the fastest that was routed ({})\n", result.mhz, result.mhz_config);
+      print_stdout("  clock at most {:.0f} MHz: the fastest that was routed ({})\n", result.mhz, result.mhz_config);
     }
     if (board.empty()) return;
     if (!excess.empty()) {
-      fmt::print("does not fit: {}\n", fmt::join(excess, ", "));
+      print_stdout("does not fit: {}\n", fmt::join(excess, ", "));
       if (list.empty()) return;
-      fmt::print("one change that lessens it:\n");
+      print_stdout("one change that lessens it:\n");
       for (size_t i = 0; i < std::min(list.size(), kShownChanges); ++i) {
         const Cells& c = list[i].cells;
-        fmt::print("  {:<32}{:>8} LUT {:>5} DSP {:>6} RAM{}\n", list[i].text, c.lut, c.dsp, c.ram,
-                   list[i].fits ? ": fits" : "");
+        print_stdout("  {:<32}{:>8} LUT {:>5} DSP {:>6} RAM{}\n", list[i].text, c.lut, c.dsp, c.ram,
+                     list[i].fits ? ": fits" : "");
       }
       return;
     }
     const double upper = static_cast<double>(cells.lut) * (1 + result.lut_error);
-    fmt::print("fits{}\n", upper > static_cast<double>(capacity.lut) ? ", unless the error is at its largest" : "");
+    print_stdout("fits{}\n", upper > static_cast<double>(capacity.lut) ? ", unless the error is at its largest" : "");
   }
 
   void print_json(const spec::Config& loaded, Family chips, const estimate::Estimate& result,
@@ -116,7 +116,7 @@ struct Estimate {
       cells(change.cells);
       out.field("fits", change.fits).end();
     }
-    fmt::print("{}", out.end().end().str());
+    print_stdout("{}", out.end().end().str());
   }
 };
 

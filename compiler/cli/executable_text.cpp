@@ -30,13 +30,13 @@ std::string buffer_text(const runtime::SignatureBuffer& buffer, const std::vecto
 }  // namespace
 
 void print_code(const Executable& e, const runtime::Function& function) {
-  fmt::print("\nfunction @{}: {} parameters, {} registers\n", function.name, function.params.size(),
-             function.registers);
+  print_stdout("\nfunction @{}: {} parameters, {} registers\n", function.name, function.params.size(),
+               function.registers);
   for (size_t i = 0; i < function.code.size(); ++i) {
     const auto& [operation, layer] = function.code[i];
     const std::string text = compiler::text_of(e, operation);
-    if (layer.empty()) fmt::print("{:>5}  {}\n", i, text);
-    else fmt::print("{:>5}  {:<56} # {}\n", i, text, layer);
+    if (layer.empty()) print_stdout("{:>5}  {}\n", i, text);
+    else print_stdout("{:>5}  {:<56} # {}\n", i, text, layer);
   }
 }
 
@@ -46,56 +46,56 @@ void print_plan(const Executable& e, std::string_view only) {
     const auto planned = compiler::planned_results(function, e.natives);
     if (planned.empty()) continue;
     const compiler::FrameMemory memory = compiler::frame_memory(function, e.natives);
-    fmt::print("@{}: {} bytes planned for {} results, {} live at once, {} without reuse; {} allocated when made\n",
-               function.name, memory.arena, memory.placed, memory.peak, memory.total, memory.outside);
+    print_stdout("@{}: {} bytes planned for {} results, {} live at once, {} without reuse; {} allocated when made\n",
+                 function.name, memory.arena, memory.placed, memory.peak, memory.total, memory.outside);
     for (const compiler::PlannedResult& result : planned) {
       const std::string text = compiler::text_of(e, function.code[result.call].operation);
       if (result.slot.bytes != 0)
-        fmt::print("  {:>5}..{:<5} {:>10} bytes at {:<10} {}{}\n", result.call, result.last_use, result.slot.bytes,
-                   result.slot.offset, text, result.in_place ? "  # in place" : "");
-      else fmt::print("  {:>5}        allocated: {}: {}\n", result.call, reason_of(result.outside), text);
+        print_stdout("  {:>5}..{:<5} {:>10} bytes at {:<10} {}{}\n", result.call, result.last_use, result.slot.bytes,
+                     result.slot.offset, text, result.in_place ? "  # in place" : "");
+      else print_stdout("  {:>5}        allocated: {}: {}\n", result.call, reason_of(result.outside), text);
     }
   }
 }
 
 void print_native_kernel(const runtime::NativeKernel& kernel) {
   const KernelTexts texts = texts_of(kernel);
-  fmt::print("  {}: ({}) -> ({})", kernel.name, fmt::join(texts.params, ", "), fmt::join(texts.results, ", "));
-  if (!texts.dims.empty()) fmt::print(" for any {}", fmt::join(texts.dims, ", "));
-  fmt::print("\n");
-  for (const std::string& check : texts.checks) fmt::print("    check {}\n", check);
-  for (const std::string& temporary : texts.temporaries) fmt::print("    temporary {}\n", temporary);
+  print_stdout("  {}: ({}) -> ({})", kernel.name, fmt::join(texts.params, ", "), fmt::join(texts.results, ", "));
+  if (!texts.dims.empty()) print_stdout(" for any {}", fmt::join(texts.dims, ", "));
+  print_stdout("\n");
+  for (const std::string& check : texts.checks) print_stdout("    check {}\n", check);
+  for (const std::string& temporary : texts.temporaries) print_stdout("    temporary {}\n", temporary);
   for (const runtime::GpuLaunch& launch : kernel.launches) {
     std::vector<std::string> grid;
     for (const runtime::Size& blocks : launch.grid) grid.push_back(compiler::text_of(blocks, texts.dims));
-    fmt::print("    launch {}: {} blocks of {} threads\n", launch.entry, fmt::join(grid, " x "),
-               fmt::join(launch.threads, " x "));
+    print_stdout("    launch {}: {} blocks of {} threads\n", launch.entry, fmt::join(grid, " x "),
+                 fmt::join(launch.threads, " x "));
   }
 }
 
 void print_native_code(const runtime::NativeCode& native) {
-  fmt::print("\nnative code for {}: levels {}, {} bytes\n", native.triple, fmt::join(native.levels, ", "),
-             native.object.size());
+  print_stdout("\nnative code for {}: levels {}, {} bytes\n", native.triple, fmt::join(native.levels, ", "),
+               native.object.size());
   for (const runtime::NativeKernel& each : native.kernels) print_native_kernel(each);
 }
 
 void print_signature(const Executable& e) {
-  fmt::print("{}\n", e.name);
-  for (const auto& [key, value] : e.facts) fmt::print("  {}: {}\n", key, value);
-  for (const runtime::Port& port : e.main().params) fmt::print("  input   {}\n", to_string(port));
-  for (const runtime::Port& port : e.main().results) fmt::print("  output  {}\n", to_string(port));
+  print_stdout("{}\n", e.name);
+  for (const auto& [key, value] : e.facts) print_stdout("  {}: {}\n", key, value);
+  for (const runtime::Port& port : e.main().params) print_stdout("  input   {}\n", to_string(port));
+  for (const runtime::Port& port : e.main().results) print_stdout("  output  {}\n", to_string(port));
   for (const runtime::DataType& type : e.types) {
-    fmt::print("  type    {}:", type.name);
-    for (const runtime::DataConstructor& c : type.constructors) fmt::print(" {}/{}", c.name, c.fields);
-    fmt::print("\n");
+    print_stdout("  type    {}:", type.name);
+    for (const runtime::DataConstructor& c : type.constructors) print_stdout(" {}/{}", c.name, c.fields);
+    print_stdout("\n");
   }
 }
 
 void print_constants(const Executable& e) {
   for (size_t i = 0; i < e.constants.size(); ++i) {
     const runtime::Tensor& constant = e.constants[i];
-    fmt::print("  {:>5}  {} {}, {} bytes\n", i, name(constant.dtype()), runtime::to_string(constant.shape()),
-               constant.bytes().size());
+    print_stdout("  {:>5}  {} {}, {} bytes\n", i, name(constant.dtype()), runtime::to_string(constant.shape()),
+                 constant.bytes().size());
   }
 }
 

@@ -29,9 +29,9 @@ struct FormatCommand {
       } else if (write && file != "-") {
         if (*formatted == *text) continue;
         TENON_TRY(write_file(file, *formatted));
-        fmt::print("{}\n", file);
+        print_stdout("{}\n", file);
       } else {
-        fmt::print("{}", *formatted);
+        print_stdout("{}", *formatted);
       }
     }
     if (different.empty()) return {};

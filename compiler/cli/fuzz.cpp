@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <chrono>
 
 #include "compiler/cli/command.h"
@@ -48,20 +47,16 @@ std::string device(std::string_view scheme, const std::string& config, const sim
   return fmt::format("{}:{}?{}", scheme, config, options);
 }
 
-Expected<std::pair<int, int>> parse_length(const std::string& text) {
-  const size_t dots = text.find("..");
-  const auto parse_int = [](std::string_view part) {
-    int value = -1;
-    const auto [end, fault] = std::from_chars(part.data(), part.data() + part.size(), value);
-    return fault == std::errc() && end == part.data() + part.size() ? value : -1;
-  };
-  const int low = parse_int(std::string_view(text).substr(0, dots));
-  const int high = dots == std::string::npos ? low : parse_int(std::string_view(text).substr(dots + 2));
-  if (low < 1 || high < low || high > 100000) {
-    return error(fmt::format("--length is {}, must be LOW..HIGH with 1 <= LOW <= HIGH <= 100000", text), {}, {},
-                 Fault::kUsage);
+Expected<std::pair<int, int>> parse_length(std::string_view text) {
+  constexpr Bounds<int64_t> kLengths{1, 100'000};
+  const size_t dots = std::min(text.find(".."), text.size());
+  const auto low = parse_number<int64_t>(text.substr(0, dots));
+  const auto high = parse_number<int64_t>(text.substr(std::min(dots + 2, text.size())));
+  if (!low || !high || !kLengths.contain(*low) || !kLengths.contain(*high) || *low > *high) {
+    return error(fmt::format("--length is '{}', must be LOW..HIGH with 1 <= LOW <= HIGH <= {}", text, kLengths.most),
+                 {}, {}, Fault::kUsage);
   }
-  return std::pair(low, high);
+  return std::pair(static_cast<int>(*low), static_cast<int>(*high));
 }
 
 struct FuzzAccel {
@@ -74,7 +69,6 @@ struct FuzzAccel {
 
   Status run() const {
     TENON_TRY_ASSIGN(range, parse_length(length));
-    if (count < 1 || shrink < 0) return error("--count is at least 1, --shrink at least 0", {}, {}, Fault::kUsage);
     sim::fuzz::CampaignOptions options;
     options.seed =
         seed != 0 ? seed : static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
@@ -90,7 +84,7 @@ struct FuzzAccel {
     for (const std::string& name : configs) {
       if (status = run_configuration(name, options, out); !status) break;
     }
-    if (json) fmt::print("{}", out.end().end().str());
+    if (json) print_stdout("{}", out.end().end().str());
     return status;
   }
 
@@ -108,7 +102,7 @@ struct FuzzAccel {
     int passed = 0;
     const auto progress = [&](const sim::fuzz::Program&) {
       ++passed;
-      if (!quiet && passed % 20 == 0) fmt::print(stderr, "{}: {} of {}\n", name, passed, options.count);
+      if (!quiet && passed % 20 == 0) print_stderr("{}: {} of {}\n", name, passed, options.count);
     };
     const auto result = sim::fuzz::campaign(*config, options, runner, progress);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -120,9 +114,9 @@ struct FuzzAccel {
                    kept(name, options, *result.failure), Fault::kInternal);
     }
     if (!json) {
-      fmt::print("{}: {} programs, {} instructions, seeds {} to {}, all equal, {:.0f} s\n", name, result.programs,
-                 result.instructions, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1,
-                 seconds.count());
+      print_stdout("{}: {} programs, {} instructions, seeds {} to {}, all equal, {:.0f} s\n", name, result.programs,
+                   result.instructions, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1,
+                   seconds.count());
     }
     return {};
   }
@@ -145,13 +139,15 @@ struct FuzzAccel {
 Action fuzz_accel(Options& options) {
   auto command = std::make_shared<FuzzAccel>();
   options.option(command->configs, "-c,--config", "NAME", "configurations, one after the other");
-  options.option(command->count, "-n,--count", "N", "programs for each");
-  options.option(command->seed, "--seed", "N", "seed of the first program, the next ones count up; 0: from the clock");
+  options.option(command->count, "-n,--count", "N", "programs for each", {.least = 1});
+  options.option(command->seed, "--seed", "N", "seed of the first program, the next ones count up; 0: from the clock",
+                 {});
   options.option(command->length, "--length", "LOW..HIGH", "instructions of a program");
   options.choice(command->profile, "--profile", {"any", "base", "native"}, "the instruction set");
   options.option(command->against, "--device", "SCHEME",
                  "lockstep: RTL beside the behavioral simulator; or any other simulator alone");
-  options.option(command->shrink, "--shrink", "RUNS", "largest number of runs that shrink a failing program");
+  options.option(command->shrink, "--shrink", "RUNS", "largest number of runs that shrink a failing program",
+                 {0, INT32_MAX});
   options.option(command->bundle, "--bundle", "DIR",
                  "directory for the bundle that repeats a failure; default: mismatch-N in the working directory");
   options.flag(command->quiet, "-q,--quiet", "no progress");

@@ -62,10 +62,6 @@ struct FuzzIr {
   bool graphs = false, print = false, json = false, quiet = false;
 
   Status run() const {
-    if (count < 1 || shrink < 0 || mutants < 0 || native < 0 || size < 1 || size > 1000) {
-      return error("--count is at least 1, --size 1 to 1000, --shrink, --mutants and --native at least 0", {}, {},
-                   Fault::kUsage);
-    }
     compiler::fuzz::CampaignOptions options;
     options.seed =
         seed != 0 ? seed : static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
@@ -94,7 +90,7 @@ struct FuzzIr {
       compiler::Context context;
       const uint64_t seed = options.seed + static_cast<uint64_t>(i);
       const auto module = compiler::fuzz::random_module(context, seed, options.generator);
-      fmt::print("// seed {}\n{}", seed, compiler::print(context, module).text);
+      print_stdout("// seed {}\n{}", seed, compiler::print(context, module).text);
     }
     return {};
   }
@@ -106,7 +102,7 @@ struct FuzzIr {
     watch(options.seed);
     const auto violation = compiler::fuzz::replay(context, *module, options, counts);
     if (!violation) {
-      fmt::print("{}: holds\n", file);
+      print_stdout("{}: holds\n", file);
       return {};
     }
     return error(fmt::format("{}: {}", violation->check, violation->problem.str()), file);
@@ -118,7 +114,7 @@ struct FuzzIr {
     const auto result = compiler::fuzz::campaign(options, [&](uint64_t next) {
       watch(next);
       if (!quiet && done > 0 && done % 500 == 0) {
-        fmt::print(stderr, "{} of {} modules, at seed {}\n", done, options.count, next);
+        print_stderr("{} of {} modules, at seed {}\n", done, options.count, next);
       }
       ++done;
     });
@@ -140,21 +136,22 @@ struct FuzzIr {
       out.end().key("uncovered").begin_array();
       for (const std::string& name : result.uncovered) out.value(name);
       out.end().field("failure", result.failure ? result.failure->report : "");
-      fmt::print("{}", out.end().str());
+      print_stdout("{}", out.end().str());
     }
     // A finding, not a fault of this run.
     if (result.failure) return error(fmt::format("a promise does not hold\n{}", result.failure->report), "fuzz");
     if (json) return {};
-    fmt::print("{} modules, {} bindings, seeds {} to {}: all promises hold, {:.0f} s\n", counts.modules,
-               counts.bindings, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1, seconds.count());
-    fmt::print("{} runs ({} stopped by a check, {} too long to run, {} with infinities), {} changed by a pass\n",
-               counts.runs, counts.failing, counts.endless, counts.unbounded, counts.changed);
-    fmt::print("{} runs equal, compiled, bit by bit; {} with native kernels; {} ended at a limit of the machine\n",
-               counts.compiled, counts.native, counts.limited);
-    fmt::print("{} mutants: {} rejected with a location, {} still modules\n", counts.rejected + counts.accepted,
-               counts.rejected, counts.accepted);
-    fmt::print("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
-               fmt::join(result.uncovered, ", "));
+    print_stdout("{} modules, {} bindings, seeds {} to {}: all promises hold, {:.0f} s\n", counts.modules,
+                 counts.bindings, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1,
+                 seconds.count());
+    print_stdout("{} runs ({} stopped by a check, {} too long to run, {} with infinities), {} changed by a pass\n",
+                 counts.runs, counts.failing, counts.endless, counts.unbounded, counts.changed);
+    print_stdout("{} runs equal, compiled, bit by bit; {} with native kernels; {} ended at a limit of the machine\n",
+                 counts.compiled, counts.native, counts.limited);
+    print_stdout("{} mutants: {} rejected with a location, {} still modules\n", counts.rejected + counts.accepted,
+                 counts.rejected, counts.accepted);
+    print_stdout("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
+                 fmt::join(result.uncovered, ", "));
     return {};
   }
 };
@@ -163,16 +160,18 @@ struct FuzzIr {
 
 Action fuzz_ir(Options& options) {
   auto command = std::make_shared<FuzzIr>();
-  options.option(command->count, "-n,--count", "N", "modules");
-  options.option(command->seed, "--seed", "N", "seed of the first module, the next ones count up; 0: from the clock");
+  options.option(command->count, "-n,--count", "N", "modules", {.least = 1});
+  options.option(command->seed, "--seed", "N", "seed of the first module, the next ones count up; 0: from the clock",
+                 {});
   options.option(command->passes, "--pass", "NAME", "check only these passes");
-  options.option(command->size, "--size", "N", "statements of @main, at most");
+  options.option(command->size, "--size", "N", "statements of @main, at most", {1, 1000});
   options.flag(command->graphs, "--graphs", "operators and tuples only, as in a model's graph");
   options.option(command->mutants, "--mutants", "N",
-                 "mutations (ill-typed modules and ill-formed texts) of each module");
+                 "mutations (ill-typed modules and ill-formed texts) of each module", {0, INT32_MAX});
   options.option(command->native, "--native", "N",
-                 "compile each module whose seed is a multiple of N with native kernels too; 0: none");
-  options.option(command->shrink, "--shrink", "N", "largest number of proposals that shrink a failing module");
+                 "compile each module whose seed is a multiple of N with native kernels too; 0: none", {.least = 0});
+  options.option(command->shrink, "--shrink", "N", "largest number of proposals that shrink a failing module",
+                 {0, INT32_MAX});
   options.option(command->file, "--file", "PATH",
                  "check this module instead of random ones; --seed determines its inputs");
   options.option(command->directory, "-o,--output", "DIR", "directory for a failing module");

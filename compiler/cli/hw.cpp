@@ -29,18 +29,18 @@ int64_t scratchpad_bytes(const Config& config) {
 std::string hash_text(const Config& config) { return fmt::format("{:016x}", hash(config)); }
 
 void print_facts(const Config& config) {
-  fmt::print("{:<16}{}\n", "name", config.name);
-  fmt::print("{:<16}{} ({} multiply-accumulates a cycle)\n", "tensor core", shape(config), config.macs_per_cycle());
-  fmt::print("{:<16}{} bits, bursts of at most {} beats\n", "memory port", config.axi_data_bits,
-             config.max_burst_beats);
-  fmt::print("{:<16}{} commands each\n", "engine queues", config.queue_depth);
-  fmt::print("{:<16}{}\n", "profiles", profiles(config));
-  fmt::print("{:<16}{}\n\n", "hash", hash_text(config));
-  fmt::print("{:<12}{:>10}{:>10}{:>18}\n", "scratchpad", "bytes", "elements", "bytes an element");
+  print_stdout("{:<16}{}\n", "name", config.name);
+  print_stdout("{:<16}{} ({} multiply-accumulates a cycle)\n", "tensor core", shape(config), config.macs_per_cycle());
+  print_stdout("{:<16}{} bits, bursts of at most {} beats\n", "memory port", config.axi_data_bits,
+               config.max_burst_beats);
+  print_stdout("{:<16}{} commands each\n", "engine queues", config.queue_depth);
+  print_stdout("{:<16}{}\n", "profiles", profiles(config));
+  print_stdout("{:<16}{}\n\n", "hash", hash_text(config));
+  print_stdout("{:<12}{:>10}{:>10}{:>18}\n", "scratchpad", "bytes", "elements", "bytes an element");
   for (int i = 0; i < spec::kScratchpads; ++i) {
     const auto memory = static_cast<Memory>(i);
-    fmt::print("{:<12}{:>10}{:>10}{:>18}\n", name(memory), config.bytes[static_cast<size_t>(i)], config.depth(memory),
-               config.element_bytes(memory));
+    print_stdout("{:<12}{:>10}{:>10}{:>18}\n", name(memory), config.bytes[static_cast<size_t>(i)], config.depth(memory),
+                 config.element_bytes(memory));
   }
 }
 
@@ -50,8 +50,8 @@ struct Generate {
   Status run() const {
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     TENON_TRY_ASSIGN(files, generator::generate(*loaded, directory));
-    fmt::print("{} ({}), hash {}: {} files\n", loaded->name, shape(*loaded), hash_text(*loaded), files->size());
-    for (const auto& file : *files) fmt::print("  {}\n", file.string());
+    print_stdout("{} ({}), hash {}: {} files\n", loaded->name, shape(*loaded), hash_text(*loaded), files->size());
+    for (const auto& file : *files) print_stdout("  {}\n", file.string());
     return {};
   }
 };
@@ -63,12 +63,12 @@ struct List {
     Json out;
     out.begin_array();
     if (!json)
-      fmt::print("{:<16}{:<10}{:>6}{:>12}  {:<14}{}\n", "name", "core", "axi", "scratchpads", "profiles", "hash");
+      print_stdout("{:<16}{:<10}{:>6}{:>12}  {:<14}{}\n", "name", "core", "axi", "scratchpads", "profiles", "hash");
     Status status;  // one broken file hides no other
     for (const std::string& name : spec::named_configs()) {
       auto config = spec::load_config(name);
       if (!config) {
-        fmt::print(stderr, "{}\n", config.error().str());
+        print_stderr("{}\n", config.error().str());
         status = error("a named configuration is broken, see above");
         continue;
       }
@@ -77,11 +77,11 @@ struct List {
       out.field("axi_data_bits", config->axi_data_bits).field("scratchpad_bytes", bytes);
       out.field("base", config->base).field("native", config->native).field("hash", hash_text(*config)).end();
       if (!json) {
-        fmt::print("{:<16}{:<10}{:>6}{:>8} KiB  {:<14}{}\n", name, shape(*config), config->axi_data_bits, bytes / 1024,
-                   profiles(*config), hash_text(*config));
+        print_stdout("{:<16}{:<10}{:>6}{:>8} KiB  {:<14}{}\n", name, shape(*config), config->axi_data_bits,
+                     bytes / 1024, profiles(*config), hash_text(*config));
       }
     }
-    if (json) fmt::print("{}", out.end().str());
+    if (json) print_stdout("{}", out.end().str());
     return status;
   }
 };
@@ -92,7 +92,7 @@ struct ShowConfig {
 
   Status run() const {
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
-    if (json) fmt::print("{}", spec::to_json(*loaded));
+    if (json) print_stdout("{}", spec::to_json(*loaded));
     else print_facts(*loaded);
     return {};
   }

@@ -25,7 +25,7 @@ struct Import {
       accelerator = std::move(*found);
     }
     TENON_TRY_ASSIGN(report, compiler::check_import(model, *bound, accelerator));
-    fmt::print("{}", compiler::text(*report));
+    print_stdout("{}", compiler::text(*report));
     const size_t problems = report->nodes.problems.size();
     if (problems == 0) return {};
     return error(fmt::format("{} node{} not supported", problems, problems == 1 ? " is" : "s are"), model);

@@ -30,7 +30,7 @@ struct Inspect {
     if (!kernel.empty()) TENON_TRY(print_machine_code(*e));
     if (!function.empty() || !kernel.empty()) return {};
     if (json) {
-      fmt::print("{}", executable_json(*e));
+      print_stdout("{}", executable_json(*e));
       return {};
     }
     return print_parts(*e);
@@ -52,7 +52,7 @@ struct Inspect {
     const auto found = std::ranges::find(e.functions, name, &runtime::Function::name);
     if (found == e.functions.end()) return unknown("function", name, names);
     print_code(e, *found);
-    fmt::print("\nmemory plan\n");
+    print_stdout("\nmemory plan\n");
     print_plan(e, name);
     return {};
   }
@@ -67,7 +67,7 @@ struct Inspect {
       if (begin == std::string_view::npos || end == std::string_view::npos)
         return error(fmt::format("the PTX has no entry '{}'", launch.entry), input,
                      "compile the model again with this version's tenon compile");
-      fmt::print("\n{}\n}}\n", ptx.substr(begin, end - begin));
+      print_stdout("\n{}\n}}\n", ptx.substr(begin, end - begin));
     }
     return {};
   }
@@ -80,7 +80,7 @@ struct Inspect {
       const auto found = std::ranges::find(native.kernels, kernel, &runtime::NativeKernel::name);
       if (found == native.kernels.end()) continue;
       if (native.triple == runtime::kGpuTriple) {
-        fmt::print("\nPTX for {}\n", native.levels.front());
+        print_stdout("\nPTX for {}\n", native.levels.front());
         print_native_kernel(*found);
         return print_ptx(native, *found);
       }
@@ -89,14 +89,14 @@ struct Inspect {
         functions.error().where = input;
         return std::unexpected(std::move(functions.error()));
       }
-      fmt::print("\nnative code for {}\n", native.triple);
+      print_stdout("\nnative code for {}\n", native.triple);
       print_native_kernel(*found);
       if (functions->empty())
         return error(fmt::format("the native code has no symbols of kernel '{}'", kernel), input,
                      "compile the model again with this version's tenon compile");
       for (const auto& [symbol, instructions] : *functions) {
-        fmt::print("\n{}: {} instructions\n", symbol, instructions.size());
-        for (const auto& [address, size, text] : instructions) fmt::print("{:>8x}  {}\n", address, text);
+        print_stdout("\n{}: {} instructions\n", symbol, instructions.size());
+        for (const auto& [address, size, text] : instructions) print_stdout("{:>8x}  {}\n", address, text);
       }
       return {};
     }
@@ -107,7 +107,7 @@ struct Inspect {
   Status print_parts(const Executable& e) const {
     const auto wanted = [&](std::string_view name) { return part.empty() || part == name; };
     const auto heading = [&](std::string_view title) {
-      if (part.empty()) fmt::print("\n{}\n", title);
+      if (part.empty()) print_stdout("\n{}\n", title);
     };
     if (wanted("signature")) print_signature(e);
     if (wanted("code")) {
@@ -118,13 +118,13 @@ struct Inspect {
     if (wanted("kernels")) {
       for (const runtime::NativeCode& native : e.natives) print_native_code(native);
       if (e.compiled) {
-        fmt::print("\nfunctions compiled ahead of time for {}: {} bytes\n", e.compiled->triple,
-                   e.compiled->object.size());
+        print_stdout("\nfunctions compiled ahead of time for {}: {} bytes\n", e.compiled->triple,
+                     e.compiled->object.size());
       }
     }
     if (wanted("programs")) {
       for (const runtime::AcceleratorProgram& program : e.programs) {
-        fmt::print("\n");
+        print_stdout("\n");
         TENON_TRY(print_program(program, input));
       }
     }

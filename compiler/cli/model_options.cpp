@@ -47,19 +47,21 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.flag(correct_biases, "--correct-biases",
                "subtract from each bias of a layer what the rounding of the weights adds to the mean of its results");
   options.flag(equalize, "--equalize", "scale channels between layers so that their ranges are alike");
-  options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps");
+  options.option(percentile, "--percentile", "P", "fraction of the values that --calibration percentile keeps",
+                 {.least = 0.5, .most = 1, .above = true});
   options.repeated(keep, "--keep", "NODE",
                    "the layer of this node of the model stays in float, all others are quantized; may be repeated");
   options.option(accuracy, "--accuracy", "P",
                  "as many layers stay in float, the most sensitive first, as make the results on the samples of "
-                 "--calibrate agree with the float model's to P, as 0.99");
+                 "--calibrate agree with the float model's to P, as 0.99",
+                 {.least = 0, .most = 1, .above = true});
   options.choice(
       agreement, "--agreement", {"cosine", "top1"},
       "what --accuracy requires: the mean cosine of the results, or the share of samples with the same class");
   options.flag(symmetric, "--symmetric", "activations without zero points");
   options.choice(weights, "--weights", {"8bit", "7bit"},
                  "weights up to 127, or up to 64: exact sums of these take fewer instructions without dot products");
-  options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes");
+  options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes", {});
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
   options.flag(ahead_of_time, "--ahead-of-time",
@@ -156,8 +158,7 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
     TENON_TRY_ASSIGN(found, sizes_of_data(*model, data));
     std::vector<std::string> text;
     for (const auto& [name, size] : *found) text.push_back(fmt::format("{}={}", name, size));
-    if (!options.quiet && !text.empty())
-      fmt::print(stderr, "{}: sizes by the data: {}\n", model->name, fmt::join(text, ","));
+    if (!options.quiet && !text.empty()) print_stderr("{}: sizes by the data: {}\n", model->name, fmt::join(text, ","));
     shapes->merge(*found);
     TENON_TRY_ASSIGN(bound, read());
     model = std::move(*bound);
@@ -186,8 +187,7 @@ Status report_fallback(const ModelOptions& options, const compiler::Compilation&
   if (options.fallback == "none")
     return error(fmt::format("operators without a native kernel: {}", fmt::join(texts, "; ")), options.model,
                  "--fallback interpreter computes them by the interpreter's kernels", Fault::kUsage);
-  if (!options.quiet)
-    fmt::print(stderr, "by the interpreter's kernels, which are slow:\n  {}\n", fmt::join(texts, "\n  "));
+  if (!options.quiet) print_stderr("by the interpreter's kernels, which are slow:\n  {}\n", fmt::join(texts, "\n  "));
   return {};
 }
 
@@ -318,7 +318,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
                                           : compiler::compile(std::as_const(loaded.model), compile_options);
   if (!compiled) return compiled;
   bar.reset(), line.reset();
-  if (!options.quiet) fmt::print(stderr, "{}", compiled->notes);
+  if (!options.quiet) print_stderr("{}", compiled->notes);
   TENON_TRY(report_fallback(options, *compiled));
   return compiled;
 }

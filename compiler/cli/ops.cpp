@@ -43,25 +43,25 @@ struct Ops {
         for (const Operator* other : context.operators()) names.push_back(other->name);
         const std::string nearest = suggest(name, names);
         return error(fmt::format("there is no operator {}", name), "tenon ops",
-                     nearest.empty() ? "tenon ops lists them all" : nearest);
+                     nearest.empty() ? "tenon ops lists them all" : nearest, Fault::kUsage);
       }
       chosen.push_back(op);
     }
     if (markdown) {
       if (json || !names.empty()) return error("--markdown is the whole page", "tenon ops", "", Fault::kUsage);
-      fmt::print("{}", operator_reference(context));
+      print_stdout("{}", operator_reference(context));
       return {};
     }
     if (json) {
       Json out;
       out.begin_array();
       for (const Operator* op : names.empty() ? context.operators() : chosen) add(out, *op);
-      fmt::print("{}", out.end().str());
+      print_stdout("{}", out.end().str());
       return {};
     }
     for (size_t i = 0; i < chosen.size(); ++i) {
-      fmt::print("{}{}on the CPU: {}\n", i ? "\n" : "", describe(*chosen[i]),
-                 compiler::kernels::lowered(chosen[i]->id) ? "native kernels" : "its reference kernel alone");
+      print_stdout("{}{}on the CPU: {}\n", i ? "\n" : "", describe(*chosen[i]),
+                   compiler::kernels::lowered(chosen[i]->id) ? "native kernels" : "its reference kernel alone");
     }
     if (names.empty()) list(context);
     return {};
@@ -71,12 +71,12 @@ struct Ops {
     std::map<std::string, std::vector<const Operator*>> families;
     for (const Operator* op : context.operators()) families[op->family].push_back(op);
     for (const auto& [family, operators] : families) {
-      fmt::print("{}\n", family);
+      print_stdout("{}\n", family);
       for (const Operator* op : operators) {
-        fmt::print("  {:<22}{:<25}{}\n", op->name, compiler::name(op->pattern), op->documentation);
+        print_stdout("  {:<22}{:<25}{}\n", op->name, compiler::name(op->pattern), op->documentation);
       }
     }
-    fmt::print("{} operators; tenon ops NAME explains one\n", context.operators().size());
+    print_stdout("{} operators; tenon ops NAME explains one\n", context.operators().size());
   }
 };
 

@@ -28,19 +28,15 @@ struct Package {
       return error(fmt::format("{} is built without Vitis", board), {}, fmt::format("use tenon board build {}", board),
                    Fault::kUsage);
     }
-    if (units < 1 || units > found->max_units) {
+    if (units > found->max_units) {
       return error(fmt::format("--units is {}, must be 1..{} on {}", units, found->max_units, board), {}, {},
-                   Fault::kUsage);
-    }
-    if (clock < 0 || clock > 1000) {
-      return error(fmt::format("--clock is {}, must be 1..1000 MHz, or 0 for the board's default", clock), {}, {},
                    Fault::kUsage);
     }
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
     const generator::VitisOptions options{static_cast<int>(units), static_cast<int>(clock)};
     TENON_TRY_ASSIGN(files, generator::package_for_vitis(*loaded, *found, options, directory));
-    fmt::print("{} for {} ({}): {} files in {}\nbuild it where Vitis is: {}/build.sh\n", loaded->name, found->name,
-               found->description, files->size(), directory, directory);
+    print_stdout("{} for {} ({}): {} files in {}\nbuild it where Vitis is: {}/build.sh\n", loaded->name, found->name,
+                 found->description, files->size(), directory, directory);
     return {};
   }
 };
@@ -52,8 +48,8 @@ Action hw_package(Options& options) {
   options.option(command->config, "-c,--config", "NAME", "a named configuration, or the path of a .json file");
   options.required(command->board, "-b,--board", "NAME", known_boards());
   options.required(command->directory, "-o,--output", "DIR", "directory of the files, created if needed");
-  options.option(command->units, "--units", "N", "accelerators in the design");
-  options.option(command->clock, "--clock", "MHZ", "requested clock; 0: the board's default");
+  options.option(command->units, "--units", "N", "accelerators in the design", {1, INT32_MAX});
+  options.option(command->clock, "--clock", "MHZ", "requested clock; 0: the board's default", {0, 1000});
   options.footer("Example: tenon hw package --config default --board u250 -o u250");
   return [command] { return command->run(); };
 }

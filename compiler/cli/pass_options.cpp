@@ -33,12 +33,12 @@ Expected<compiler::PassOptions> PassFlags::options() const {
   options.diff = split(diff);
   TENON_TRY(check(options));
   options.print = [](std::string_view title, const std::string& text) {
-    fmt::print("// {}\n{}{}", title, text.empty() ? "// nothing\n" : text, text.ends_with("\n") ? "\n" : "");
+    print_stdout("// {}\n{}{}", title, text.empty() ? "// nothing\n" : text, text.ends_with("\n") ? "\n" : "");
   };
   if (time) {
     options.report = [](const compiler::PassReport& report) {
-      fmt::print(stderr, "{:<18}{:>10.3f} ms{:>10} -> {} bindings, {} visits\n", report.name, report.seconds * 1e3,
-                 report.bindings_before, report.bindings_after, report.visits);
+      print_stderr("{:<18}{:>10.3f} ms{:>10} -> {} bindings, {} visits\n", report.name, report.seconds * 1e3,
+                   report.bindings_before, report.bindings_after, report.visits);
     };
   }
   return options;

@@ -21,22 +21,22 @@ Status list(bool json) {
   out.begin_object().key("passes").begin_array();
   for (const Pass& pass : compiler::all_passes()) {
     if (json) out.begin_object().field("name", pass.name).field("documentation", pass.documentation).end();
-    else fmt::print("{:<18}{}\n", pass.name, pass.documentation);
+    else print_stdout("{:<18}{}\n", pass.name, pass.documentation);
   }
   const auto pipeline = [&](std::string_view name, std::span<const Pass> passes) {
     out.key(name).begin_array();
-    if (!json) fmt::print("\n{}:", name);
+    if (!json) print_stdout("\n{}:", name);
     for (const Pass& pass : passes) {
       if (json) out.value(pass.name);
-      else fmt::print(" {}", pass.name);
+      else print_stdout(" {}", pass.name);
     }
     out.end();
   };
   out.end();
   pipeline("standard", compiler::standard_passes());
   pipeline("kernels", compiler::kernel_passes());
-  if (json) fmt::print("{}", out.end().str());
-  else fmt::print("\n");
+  if (json) print_stdout("{}", out.end().str());
+  else print_stdout("\n");
   return {};
 }
 
@@ -44,16 +44,16 @@ Status list(bool json) {
 void print_memory(compiler::Context& context, const compiler::Module& module) {
   compiler::for_each_function(module, [&](compiler::Symbol name, const compiler::Function& function) {
     const compiler::MemoryPlan plan = compiler::plan_memory(context, module, function);
-    fmt::print("@{}: {}\n", context.name(name), compiler::str(plan));
+    print_stdout("@{}: {}\n", context.name(name), compiler::str(plan));
     for (const compiler::PlannedTensor& tensor : plan.tensors) {
       const auto* type = function.type(tensor.var).tensor();
       const std::string of = type ? context.str(function.type(tensor.var)) : fmt::format("field {}", tensor.field);
       const bool inside = tensor.offset != compiler::PlannedTensor::kOutside;
-      fmt::print("  {:<12} {:>9}  {}, {} {}\n", inside ? fmt::format("at {}", tensor.offset) : "outside",
-                 tensor.bytes == 0 ? "?" : fmt::format("{}", tensor.bytes), of,
-                 tensor.first == tensor.last ? "binding" : "bindings",
-                 tensor.first == tensor.last ? fmt::format("{}", tensor.first)
-                                             : fmt::format("{} to {}", tensor.first, tensor.last));
+      print_stdout("  {:<12} {:>9}  {}, {} {}\n", inside ? fmt::format("at {}", tensor.offset) : "outside",
+                   tensor.bytes == 0 ? "?" : fmt::format("{}", tensor.bytes), of,
+                   tensor.first == tensor.last ? "binding" : "bindings",
+                   tensor.first == tensor.last ? fmt::format("{}", tensor.first)
+                                               : fmt::format("{} to {}", tensor.first, tensor.last));
     }
   });
 }
@@ -84,7 +84,7 @@ struct OptCommand {
     if (flags.prints()) return {};
     compiler::Text text = compiler::print(*model->context, *module, {.spans = spans});
     if (!text.side.empty()) text = compiler::print(*model->context, *module, {.spans = spans, .constants = false});
-    fmt::print("{}", text.text);
+    print_stdout("{}", text.text);
     return {};
   }
 };

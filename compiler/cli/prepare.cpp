@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -41,7 +40,6 @@ struct Prepare {
   Status run() const {
     TENON_TRY_ASSIGN(pictures, picture_options());
     TENON_TRY_ASSIGN(mel, spectrogram.read());
-    if (rate < 0 || length < 0) return wrong("--rate and --length must not be negative");
     std::vector<std::string> inputs = files;
     inputs.push_back(sentences.vocabulary);
     TENON_TRY(runtime::check_output(output, "--output", inputs));
@@ -65,22 +63,21 @@ struct Prepare {
     auto next = all.bytes().begin();
     for (const Tensor& sample : samples) next = std::ranges::copy(sample.bytes(), next).out;
     TENON_TRY(runtime::save_npy(output, all));
-    fmt::print("{}: f32 {}\n", output, runtime::to_string(shape));
+    print_stdout("{}: f32 {}\n", output, runtime::to_string(shape));
     return {};
   }
 
   Expected<runtime::PictureOptions> picture_options() const {
     runtime::PictureOptions options{.crop = crop, .gray = gray, .channels_last = channels_last};
     if (!size.empty()) {
-      const char *const begin = size.data(), *const end = begin + size.size();
-      auto [next, fault] = std::from_chars(begin, end, options.height);
-      options.width = options.height;
-      if (fault == std::errc() && next != end && *next == 'x') {
-        const auto second = std::from_chars(next + 1, end, options.width);
-        next = second.ptr, fault = second.ec;
-      }
-      if (fault != std::errc() || next != end || options.height < 1 || options.width < 1)
-        return wrong(fmt::format("--size is '{}', must be 224, or HEIGHTxWIDTH as 48x320", size));
+      constexpr Bounds<int64_t> kSizes{1, 1 << 14};
+      const size_t times = std::min(size.find('x'), size.size());
+      const auto height = parse_number<int64_t>(size.substr(0, times));
+      const auto width = times == size.size() ? height : parse_number<int64_t>(size.substr(times + 1));
+      if (!height || !width || !kSizes.contain(*height) || !kSizes.contain(*width))
+        return wrong(
+            fmt::format("--size is '{}', must be 224, or HEIGHTxWIDTH as 48x320, each {}", size, kSizes.str()));
+      options.height = *height, options.width = *width;
     }
     TENON_TRY_ASSIGN(subtracted, comma_separated(subtract, "--subtract"));
     TENON_TRY_ASSIGN(divided, comma_separated(divide, "--divide"));
@@ -114,15 +111,17 @@ Action prepare(Options& options) {
                    "all of them as one tensor, the samples of an input; FILE.npz for sentences");
   options.option(command->size, "--size", "HxW", "pictures: resize, and cut the center out; one number: a square");
   options.option(command->crop, "--crop", "SHARE",
-                 "pictures: the share of the resized picture's shorter side that is kept, as 0.875");
+                 "pictures: the share of the resized picture's shorter side that is kept, as 0.875",
+                 {.least = 0, .most = 1, .above = true});
   options.flag(command->gray, "--gray", "pictures: one channel; else red, green and blue");
   options.flag(command->channels_last, "--channels-last", "pictures: (N, H, W, C); else (N, C, H, W)");
   options.option(command->subtract, "--subtract", "X,...",
                  "pictures: from all values, which are 0 to 255, or for each channel");
   options.option(command->divide, "--divide", "X,...", "pictures: all differences, or for each channel");
-  options.option(command->rate, "--rate", "HZ", "recordings: the samples a second that they must have");
+  options.option(command->rate, "--rate", "HZ", "recordings: the samples a second that they must have",
+                 {1, UINT32_MAX});
   options.option(command->length, "--length", "N",
-                 "recordings: cut, or filled with silence, to N samples; sentences: to N tokens");
+                 "recordings: cut, or filled with silence, to N samples; sentences: to N tokens", {1, 1 << 28});
   command->spectrogram.declare(options);
   options.option(command->sentences.vocabulary, "--vocabulary", "FILE",
                  "each line of the texts is a sentence, whose tokens are WordPiece's: vocab.txt, or tokenizer.json");

@@ -69,7 +69,7 @@ Status write_sentences(const std::vector<std::string>& files, const SentenceFlag
   if (names->size() > 1) tensors.emplace((*names)[1], std::move(mask));
   if (names->size() > 2) tensors.emplace((*names)[2], Tensor(runtime::DType::kI64, shape));
   TENON_TRY(runtime::save_npz(output, tensors));
-  for (const auto& [name, tensor] : tensors) fmt::print("{}:{}: i64 {}\n", output, name, runtime::to_string(shape));
+  for (const auto& [name, tensor] : tensors) print_stdout("{}:{}: i64 {}\n", output, name, runtime::to_string(shape));
   return {};
 }
 

@@ -6,12 +6,11 @@
 #include <cstdio>
 
 namespace tenon::cli {
-
 Progress::Progress(std::string what, size_t total, bool quiet)
     : what_(std::move(what)), total_(total), shown_(!quiet && total > 1 && isatty(STDERR_FILENO)) {}
 
 Progress::~Progress() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) write_stderr(kClearLine);
 }
 
 void Progress::step() {
@@ -24,20 +23,21 @@ void Progress::step() {
   const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
   constexpr size_t kWidth = 30;
   const size_t full = kWidth * done_ / total_;
-  fmt::print(stderr, "\r\033[K{} [{:#<{}}{:.<{}}] {}/{}, {:.0f} s left", what_, "", full, "", kWidth - full, done_,
-             total_, left);
+  write_stderr(kClearLine);
+  print_stderr("{} [{:#<{}}{:.<{}}] {}/{}, {:.0f} s left", what_, "", full, "", kWidth - full, done_, total_, left);
   std::fflush(stderr);
 }
 
 StageLine::StageLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO)) {}
 
 StageLine::~StageLine() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) write_stderr(kClearLine);
 }
 
 void StageLine::show(std::string_view stage) const {
   if (!shown_) return;
-  fmt::print(stderr, "\r\033[K{} ...", stage);
+  write_stderr(kClearLine);
+  print_stderr("{} ...", stage);
   std::fflush(stderr);
 }
 

@@ -8,6 +8,8 @@
 
 namespace tenon::cli {
 
+inline constexpr std::string_view kClearLine = "\r\033[K";  // of a terminal
+
 class Progress {
  public:
   Progress(std::string what, size_t total, bool quiet);

@@ -27,17 +27,17 @@ struct Replay {
       out.begin_object().field("bundle", directory).field("device", uri).field("origin", bundle->origin);
       out.field("seed", bundle->seed).field("reported", bundle->reported).field("then", bundle->found);
       out.field("now", *found).field("differs", !found->empty()).field("same", same).end();
-      fmt::print("{}", out.str());
+      print_stdout("{}", out.str());
     } else {
-      fmt::print("bundle    {}, by {}\nseen on   {}, configuration {}\n", directory, bundle->version, bundle->device,
-                 bundle->config.name);
-      if (!bundle->origin.empty()) fmt::print("doing     {}\n", bundle->origin);
-      if (bundle->seed != 0) fmt::print("seed      {}\n", bundle->seed);
-      fmt::print("reported  {}\nthen      {}\nnow       {}\n", bundle->reported,
-                 bundle->found.empty() ? "no difference" : bundle->found, found->empty() ? "no difference" : *found);
+      print_stdout("bundle    {}, by {}\nseen on   {}, configuration {}\n", directory, bundle->version, bundle->device,
+                   bundle->config.name);
+      if (!bundle->origin.empty()) print_stdout("doing     {}\n", bundle->origin);
+      if (bundle->seed != 0) print_stdout("seed      {}\n", bundle->seed);
+      print_stdout("reported  {}\nthen      {}\nnow       {}\n", bundle->reported,
+                   bundle->found.empty() ? "no difference" : bundle->found, found->empty() ? "no difference" : *found);
     }
     if (found->empty()) {
-      if (!json) fmt::print("{} shows no difference\n", uri);
+      if (!json) print_stdout("{} shows no difference\n", uri);
       return {};
     }
     return error(same ? "the same mismatch again" : "a mismatch, but not the recorded one", uri,

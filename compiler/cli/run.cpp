@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
-#include "compiler/cli/run_limits.h"
 #include "compiler/cli/run_module.h"
 #include "compiler/cli/run_samples.h"
+#include "runtime/run/limits.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -55,25 +55,29 @@ Action run_model(Options& options) {
                "--input: run in the interpreter, which defines the results of the compiled code");
   options.option(command->expect, "--expect", "FILE", "--input: file of the expected results, .npy or .npz");
   options.option(command->tolerance, "--tolerance", "T",
-                 "--expect: tolerance of floats, relative to the largest element or 1; integers must be equal");
+                 "--expect: tolerance of floats, relative to the largest element or 1; integers must be equal",
+                 {.least = 0});
   options.option(command->samples.labels, "--labels", "FILE",
                  "true classes of the samples, for the first result: prints accuracies");
-  options.option(command->samples.limit, "--limit", "N", "only the first N samples; 0: all");
+  options.option(command->samples.limit, "--limit", "N", "only the first N samples; 0: all", {.least = 0});
   options.flag(command->samples.check, "--check",
                "compare every layer with the integer reference, bit for bit, and find races and wrong indices in the "
                "kernels of cuda:emulated");
   options.option(command->samples.verify, "--verify", "URI",
                  "also run the first samples on a second device, as lockstep:default");
-  options.option(command->samples.verify_samples, "--verify-samples", "N", "number of samples of --verify");
+  options.option(command->samples.verify_samples, "--verify-samples", "N", "number of samples of --verify",
+                 {.least = 0});
   options.option(command->output, "--output", "PATH",
                  "FILE.npz: all results by name; --data: or a directory for an .npy of each; --input: or an .npy");
   options.option(command->samples.bundle, "--bundle", "DIR",
                  "directory for the bundle that repeats a mismatch; default: mismatch-N in the working directory");
   options.option(command->samples.report, "--report", "FILE.html", "write a self-contained report");
   options.option(command->samples.trace, "--trace", "FILE.json", "write a timeline for Perfetto");
-  options.option(command->samples.seconds, "--launch-limit", "SECONDS", "longest wait for one launch");
-  declare(options, command->samples.limits);
-  options.option(command->samples.threads, "--threads", "N", "threads of native kernels; 0: all usable processors");
+  options.option(command->samples.seconds, "--launch-limit", "SECONDS", "longest wait for one launch",
+                 runtime::kLaunchSecondsBounds);
+  command->samples.limits.declare(options);
+  options.option(command->samples.threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
+                 runtime::kThreadBounds);
   options.flag(command->samples.no_native, "--no-native", "refuse native code, which runs with all rights of the user");
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->samples.quiet, "--quiet", "no progress bar");

@@ -45,20 +45,6 @@ class SamplesCommand {
 
  private:
   Status check_options() const {
-    constexpr double kLongest = 1e6;  // seconds
-    if (!(options_.seconds > 0 && options_.seconds <= kLongest)) {
-      return error(
-          fmt::format("--launch-limit is {}, must be above 0 and at most {} seconds", options_.seconds, kLongest), {},
-          {}, Fault::kUsage);
-    }
-    if (options_.limit < 0 || options_.verify_samples < 0)
-      return error("--limit and --verify-samples are at least 0", {}, {}, Fault::kUsage);
-    constexpr int64_t kMostThreads = 1024;
-    if (options_.threads < 0 || options_.threads > kMostThreads) {
-      return error(
-          fmt::format("--threads is {}, must be 0 (all usable processors) to {}", options_.threads, kMostThreads), {},
-          {}, Fault::kUsage);
-    }
     std::vector<std::string> inputs{options_.model.model, options_.labels, options_.model.records};
     inputs.insert(inputs.end(), options_.data.begin(), options_.data.end());
     inputs.insert(inputs.end(), options_.model.calibration_data.begin(), options_.model.calibration_data.end());
@@ -127,9 +113,9 @@ class SamplesCommand {
 
   void warn_about_device() const {
     if (!accelerator_ || !executable_.programs.empty() || options_.quiet) return;
-    fmt::print(stderr, "warning: nothing runs on the accelerator {}: {}\n", accelerator_->info().config.name,
-               loaded_->calibration.empty() ? "it computes in int8; quantize the model with --calibrate, or say --cpu"
-                                            : "--verbose has the reason for each operator");
+    print_stderr("warning: nothing runs on the accelerator {}: {}\n", accelerator_->info().config.name,
+                 loaded_->calibration.empty() ? "it computes in int8; quantize the model with --calibrate, or say --cpu"
+                                              : "--verbose has the reason for each operator");
   }
 
   // Before the model is compiled.
@@ -177,7 +163,7 @@ class SamplesCommand {
     session.native = !options_.no_native;
     session.threads = static_cast<unsigned>(options_.threads);
     session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options_.seconds * 1e9));
-    TENON_TRY(options_.limits.apply(session));
+    options_.limits.apply(session);
     if (comparison) session.hook = comparison->hook();
     return Runner::create(executable_, std::move(session), options_.bundle);
   }
@@ -265,7 +251,7 @@ class SamplesCommand {
       for (size_t k = 0; k < texts_[i].size(); ++k) output_.result(i, ports[k].name, texts_[i][k]);
     }
     if (samples_.size() > kPrintedSamples) {
-      fmt::print("  ... {} more samples; --output FILE.npz writes them all\n", samples_.size() - kPrintedSamples);
+      print_stdout("  ... {} more samples; --output FILE.npz writes them all\n", samples_.size() - kPrintedSamples);
     }
     return {};
   }

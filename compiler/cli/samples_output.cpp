@@ -7,7 +7,7 @@
 namespace tenon::cli {
 
 void SamplesOutput::operators(const std::string& name, const std::string& placements) const {
-  if (!json_) fmt::print("Operators of {}\n{}\n", name, placements);
+  if (!json_) print_stdout("Operators of {}\n{}\n", name, placements);
 }
 
 void SamplesOutput::work(const std::map<std::string, int64_t>& macs) {
@@ -19,13 +19,13 @@ void SamplesOutput::work(const std::map<std::string, int64_t>& macs) {
 }
 
 void SamplesOutput::heading(size_t samples) const {
-  if (!json_) fmt::print("Accuracy over {} samples\n", samples);
+  if (!json_) print_stdout("Accuracy over {} samples\n", samples);
 }
 
 void SamplesOutput::accuracy(const std::string& label, const std::string& key, const runtime::Accuracy& accuracy) {
   rows_.emplace_back("accuracy, " + label, fmt::format("{:.2f} %", accuracy.percent()));
   if (json_) result_.field(key, accuracy.percent());
-  else fmt::print("  {:<28} {:6.2f} %\n", label, accuracy.percent());
+  else print_stdout("  {:<28} {:6.2f} %\n", label, accuracy.percent());
 }
 
 void SamplesOutput::samples(size_t count) {
@@ -33,7 +33,7 @@ void SamplesOutput::samples(size_t count) {
 }
 
 void SamplesOutput::result(size_t sample, const std::string& name, const std::string& text) const {
-  if (!json_) fmt::print("  sample {}, {}: {}\n", sample, name, text);
+  if (!json_) print_stdout("  sample {}, {}: {}\n", sample, name, text);
 }
 
 void SamplesOutput::time(std::vector<double> seconds, const driver::Info* accelerator) {
@@ -44,7 +44,7 @@ void SamplesOutput::time(std::vector<double> seconds, const driver::Info* accele
                                        accelerator ? fmt::format(", transfers and {} included", accelerator->uri) : "");
   rows_.emplace_back("time of a sample, median", text);
   if (json_) result_.field("milliseconds", milliseconds);
-  else fmt::print("\nTime of a sample, from inputs to results\n  {:<28} {}\n", "median", text);
+  else print_stdout("\nTime of a sample, from inputs to results\n  {:<28} {}\n", "median", text);
 }
 
 void SamplesOutput::comparison(size_t samples, const compiler::Comparison& comparison) {
@@ -60,7 +60,7 @@ void SamplesOutput::comparison(size_t samples, const compiler::Comparison& compa
                 comparison.differing()));
   rows_.emplace_back("device against integer reference", text);
   if (json_) result_.field("layers_compared", comparison.layers()).field("elements_compared", comparison.elements());
-  else fmt::print("\nDevice against integer reference\n  {}\n", text);
+  else print_stdout("\nDevice against integer reference\n  {}\n", text);
 }
 
 namespace {
@@ -102,20 +102,20 @@ void SamplesOutput::figures(const runtime::Analysis& analysis, const runtime::Me
         .field("launches", analysis.launches);
     return;
   }
-  fmt::print("\nMemory of a run\n  {:<28} {}, {} of it planned; {} results allocated separately\n", "tensors, peak",
-             bytes_text(memory.peak_bytes), bytes_text(memory.arena_bytes), memory.allocations);
+  print_stdout("\nMemory of a run\n  {:<28} {}, {} of it planned; {} results allocated separately\n", "tensors, peak",
+               bytes_text(memory.peak_bytes), bytes_text(memory.arena_bytes), memory.allocations);
   if (!executable.programs.empty())
-    fmt::print("  {:<28} {}\n", "on the accelerator", bytes_text(device_bytes(executable)));
+    print_stdout("  {:<28} {}\n", "on the accelerator", bytes_text(device_bytes(executable)));
   if (analysis.launches == 0) return;
-  fmt::print("\nAccelerator {}, a sample\n", accelerator->config.name);
-  fmt::print("  {:<28} {:.0f}{}\n", "cycles", analysis.cycles, accelerator->cycle_accurate ? "" : "  (cycle model)");
-  fmt::print("  {:<28} {:.1f} % of {} MACs a cycle\n", "utilization", 100 * analysis.utilization,
-             accelerator->config.macs_per_cycle());
-  fmt::print("  {:<28} {:.0f} read, {:.0f} written\n", "DRAM bytes", analysis.read_bytes, analysis.write_bytes);
+  print_stdout("\nAccelerator {}, a sample\n", accelerator->config.name);
+  print_stdout("  {:<28} {:.0f}{}\n", "cycles", analysis.cycles, accelerator->cycle_accurate ? "" : "  (cycle model)");
+  print_stdout("  {:<28} {:.1f} % of {} MACs a cycle\n", "utilization", 100 * analysis.utilization,
+               accelerator->config.macs_per_cycle());
+  print_stdout("  {:<28} {:.0f} read, {:.0f} written\n", "DRAM bytes", analysis.read_bytes, analysis.write_bytes);
 }
 
 void SamplesOutput::file(const std::string& label, const std::string& path) const {
-  if (!json_ && !path.empty()) fmt::print("{}: {}\n", label, path);
+  if (!json_ && !path.empty()) print_stdout("{}: {}\n", label, path);
 }
 
 void SamplesOutput::verified(const std::string& second, const std::string& first, size_t samples, double cycles,
@@ -124,12 +124,13 @@ void SamplesOutput::verified(const std::string& second, const std::string& first
     result_.field("verified_samples", samples).field("verified_cycles", cycles);
     return;
   }
-  fmt::print("\n{}\n  {} samples equal to {}{}; {:.0f} cycles a sample, utilization {:.1f} %\n", second, samples, first,
-             comparison ? fmt::format(", {} layers bit for bit", comparison->layers()) : "", cycles, 100 * utilization);
+  print_stdout("\n{}\n  {} samples equal to {}{}; {:.0f} cycles a sample, utilization {:.1f} %\n", second, samples,
+               first, comparison ? fmt::format(", {} layers bit for bit", comparison->layers()) : "", cycles,
+               100 * utilization);
 }
 
 void SamplesOutput::finish() {
-  if (json_) fmt::print("{}", result_.end().str());
+  if (json_) print_stdout("{}", result_.end().str());
 }
 
 }  // namespace tenon::cli

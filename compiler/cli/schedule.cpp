@@ -60,7 +60,7 @@ struct ScheduleCommand {
       const std::vector<std::string> inside = compiler::kernels::kernel_names(context, *group);
       names.insert(names.end(), inside.begin(), inside.end());
       if (std::ranges::find(inside, op) == inside.end()) continue;
-      if (found++ > 0) fmt::print("\n");
+      if (found++ > 0) print_stdout("\n");
       const UserSchedule* schedule = compiler::schedules::find_schedule(own, inside, level);
       TENON_TRY(print(context, compiled->kernels, *group, machine, schedule));
     }
@@ -94,13 +94,13 @@ struct ScheduleCommand {
     auto kernel = compiler::kernels::make_kernel(context, kernels, "kernel", group, machine, {}, own);
     if (!kernel && own) return std::unexpected(std::move(kernel.error()));
     if (!kernel) {
-      fmt::print("// no native kernel: {}\n", kernel.error().what);
+      print_stdout("// no native kernel: {}\n", kernel.error().what);
       return {};
     }
     for (const compiler::kernels::OperatorKnobs& knobs : kernel->knobs)
-      fmt::print("// {}: {}\n", knobs.key, compiler::kernels::str(knobs.settings()));
-    if (!kernel->refused.empty()) fmt::print("// a step was refused: {}\n", kernel->refused);
-    fmt::print("// for {}\n{}\n", machine.name, compiler::loop::print(context, kernel->algorithm));
+      print_stdout("// {}: {}\n", knobs.key, compiler::kernels::str(knobs.settings()));
+    if (!kernel->refused.empty()) print_stdout("// a step was refused: {}\n", kernel->refused);
+    print_stdout("// for {}\n{}\n", machine.name, compiler::loop::print(context, kernel->algorithm));
     const bool is_gpu = machine.threads > 0;
     compiler::kernels::Scheduled scheduled{std::move(kernel->function), {}};
     if (is_gpu) {
@@ -110,8 +110,8 @@ struct ScheduleCommand {
       scheduled = compiler::kernels::schedule(context, std::move(scheduled.function));
     }
     scheduled.steps.insert(scheduled.steps.begin(), kernel->steps.begin(), kernel->steps.end());
-    for (const std::string& step : scheduled.steps) fmt::print("{}\n", step);
-    fmt::print("\n{}", compiler::loop::print(context, scheduled.function));
+    for (const std::string& step : scheduled.steps) print_stdout("{}\n", step);
+    print_stdout("\n{}", compiler::loop::print(context, scheduled.function));
     // One file has one schedule for the operator: that of its first kernel.
     if (saved.empty()) saved = compiler::schedules::text_of(op, machine.name, scheduled.steps);
     return {};

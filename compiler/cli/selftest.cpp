@@ -17,9 +17,6 @@ struct Selftest {
   bool json = false;
 
   Status run() const {
-    if (memory_kib < 1 || memory_kib > (1 << 20)) {
-      return error(fmt::format("--memory is {}, must be 1..1048576 KiB", memory_kib), {}, {}, Fault::kUsage);
-    }
     TENON_TRY_ASSIGN(opened, driver::open(device));
     const auto checks = driver::selftest(**opened, {.memory_bytes = memory_kib << 10, .seed = seed});
     Json out;
@@ -38,14 +35,14 @@ struct Selftest {
       out.begin_object().field("name", check.name).field("passed", check.passed);
       out.field("figure", check.figure).field("failure", check.failure).field("next", check.next).end();
       if (!json) {
-        fmt::print("{:<26}{:<5}{}\n", check.name, check.passed ? "good" : "FAIL",
-                   check.passed ? check.figure : check.failure);
-        if (!check.passed) fmt::print("{:<31}next: {}\n", "", check.next);
-        if (!kept.empty()) fmt::print("{:<31}{}\n", "", kept);
+        print_stdout("{:<26}{:<5}{}\n", check.name, check.passed ? "good" : "FAIL",
+                     check.passed ? check.figure : check.failure);
+        if (!check.passed) print_stdout("{:<31}next: {}\n", "", check.next);
+        if (!kept.empty()) print_stdout("{:<31}{}\n", "", kept);
       }
       if (!check.passed) failed += (failed.empty() ? "" : ", ") + check.name;
     }
-    if (json) fmt::print("{}", out.end().end().str());
+    if (json) print_stdout("{}", out.end().end().str());
     if (failed.empty()) return {};
     return error("the device does not work; failed: " + failed, device,
                  "the first failure is often the cause of the others");
@@ -57,8 +54,8 @@ struct Selftest {
 Action selftest(Options& options) {
   auto command = std::make_shared<Selftest>();
   options.argument(command->device, "DEVICE", "the device's URI, as xrt:0?xclbin=FILE or behavioral:default");
-  options.option(command->memory_kib, "--memory", "KIB", "size of the memory that the patterns cover");
-  options.option(command->seed, "--seed", "N", "of random data");
+  options.option(command->memory_kib, "--memory", "KIB", "size of the memory that the patterns cover", {1, 1 << 20});
+  options.option(command->seed, "--seed", "N", "of random data", {});
   options.option(command->directory, "--bundle", "DIR",
                  "directory for the bundle that repeats a failed launch; default: mismatch-N in the working directory");
   options.flag(command->json, "--json", "print JSON");

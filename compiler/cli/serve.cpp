@@ -12,7 +12,7 @@
 namespace tenon::cli {
 namespace {
 
-constexpr double kMaxSeconds = 365 * 24 * 3600;
+constexpr Bounds<double> kSecondsBounds{.least = 0, .most = 365 * 24 * 3600, .above = true};
 
 struct Serve {
   driver::ServeOptions options;
@@ -20,9 +20,8 @@ struct Serve {
 
   Status run() {
     if (options.devices.empty()) options.devices = {"behavioral:default"};
-    TENON_TRY(set_seconds(options.max_launch, max_launch, "--max-launch"));
-    TENON_TRY(set_seconds(options.max_idle, max_idle, "--max-idle"));
-    if (options.max_clients < 1) return error("--max-clients is 0, must be positive", {}, {}, Fault::kUsage);
+    options.max_launch = nanoseconds(max_launch);
+    options.max_idle = nanoseconds(max_idle);
     // The signals that end the server are for this thread, not for those that the server starts.
     sigset_t ends;
     sigemptyset(&ends);
@@ -30,22 +29,17 @@ struct Serve {
     sigaddset(&ends, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
     TENON_TRY_ASSIGN(server, driver::serve(options));
-    fmt::print("serving {} device{} at {}\n", options.devices.size(), options.devices.size() == 1 ? "" : "s",
-               (*server)->address());
+    print_stdout("serving {} device{} at {}\n", options.devices.size(), options.devices.size() == 1 ? "" : "s",
+                 (*server)->address());
     std::fflush(stdout);
     int signal = 0;
     sigwait(&ends, &signal);
-    fmt::print("ended by {}\n", signal == SIGINT ? "SIGINT" : "SIGTERM");
+    print_stdout("ended by {}\n", signal == SIGINT ? "SIGINT" : "SIGTERM");
     return {};
   }
 
-  static Status set_seconds(std::chrono::nanoseconds& duration, double seconds, std::string_view option) {
-    if (!(seconds > 0 && seconds <= kMaxSeconds)) {
-      return error(fmt::format("{} is {}, must be positive and at most a year", option, seconds), {}, {},
-                   Fault::kUsage);
-    }
-    duration = std::chrono::nanoseconds(static_cast<int64_t>(1e9 * seconds));
-    return {};
+  static std::chrono::nanoseconds nanoseconds(double seconds) {
+    return std::chrono::nanoseconds(static_cast<int64_t>(1e9 * seconds));
   }
 };
 
@@ -61,10 +55,11 @@ Action serve_devices(Options& options) {
   options.option(serve.tls_cert, "--tls-cert", "FILE", "the server's certificate (PEM): connections by TLS");
   options.option(serve.tls_key, "--tls-key", "FILE", "its private key");
   options.option(serve.tls_client_ca, "--tls-client-ca", "FILE", "clients must have a certificate of this authority");
-  options.option(serve.max_bytes, "--max-memory", "BYTES", "of the buffers of one client");
-  options.option(command->max_launch, "--max-launch", "SECONDS", "of one launch");
-  options.option(command->max_idle, "--max-idle", "SECONDS", "between two requests; then the client loses its device");
-  options.option(serve.max_clients, "--max-clients", "N", "that are connected, waiting ones included");
+  options.option(serve.max_bytes, "--max-memory", "BYTES", "of the buffers of one client", {.least = 1});
+  options.option(command->max_launch, "--max-launch", "SECONDS", "of one launch", kSecondsBounds);
+  options.option(command->max_idle, "--max-idle", "SECONDS", "between two requests; then the client loses its device",
+                 kSecondsBounds);
+  options.option(serve.max_clients, "--max-clients", "N", "that are connected, waiting ones included", {.least = 1});
   options.footer(
       "Example: tenon serve --device pynq=uio: --listen 0.0.0.0:8461 --token-file token\n"
       "A client opens remote:HOST:8461/pynq?token-file=token");

@@ -2,17 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
 
 #include "support/try.h"
 
 namespace tenon::cli {
 
 void SpectrogramFlags::declare(Options& options) {
-  options.option(bands, "--mel", "N", "recordings: a spectrogram (1, N, frames) of N bands of the mel scale");
-  options.option(window, "--window", "N", "--mel: samples of a frame");
-  options.option(hop, "--hop", "N", "--mel: samples from a frame to the next");
-  options.option(fft, "--fft", "N", "--mel: size of the transform; 0: the frame's");
+  options.option(bands, "--mel", "N", "recordings: a spectrogram (1, N, frames) of N bands of the mel scale",
+                 {1, runtime::kLargestTransform});
+  options.option(window, "--window", "N", "--mel: samples of a frame", {2, runtime::kLargestTransform});
+  options.option(hop, "--hop", "N", "--mel: samples from a frame to the next", {1, INT32_MAX});
+  options.option(fft, "--fft", "N", "--mel: size of the transform; 0: the frame's", {0, runtime::kLargestTransform});
   options.option(range, "--range", "LOW,HIGH", "--mel: Hz; without HIGH: half of the rate");
   options.choice(scale, "--mel-scale", {"slaney", "htk"},
                  "--mel: linear below 1 kHz with bands of equal area, or 2595 log10(1 + f / 700)");
@@ -51,16 +52,15 @@ Expected<std::optional<runtime::SpectrogramOptions>> SpectrogramFlags::read() co
 
 Expected<std::vector<double>> comma_separated(const std::string& text, std::string_view option) {
   std::vector<double> values;
-  const char *at = text.data(), *const end = at + text.size();
-  while (at != end) {
-    double value = 0;
-    const auto [next, fault] = std::from_chars(at, end, value);
-    if (fault != std::errc() || (next != end && *next != ',')) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    const auto value = parse_number<double>(std::string_view(text).substr(at, comma - at));
+    if (!value) {
       return error(fmt::format("{} is '{}', must be a number, or several with commas between them", option, text),
                    "tenon prepare", {}, Fault::kUsage);
     }
-    values.push_back(value);
-    at = next == end ? end : next + 1;
+    values.push_back(*value);
+    at = comma + 1;
   }
   if (values.empty()) return error(fmt::format("{} is empty", option), "tenon prepare", {}, Fault::kUsage);
   return values;

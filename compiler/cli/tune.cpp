@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/cli/model_options.h"
+#include "compiler/cli/progress.h"
 #include "compiler/tune/search.h"
 #include "runtime/native/native.h"
 #include "support/json.h"
@@ -23,8 +24,6 @@ struct TuneCommand {
   bool json = false, quiet = false;
 
   Status run() const {
-    if (trials < 1) return error("--trials is at least 1", {}, {}, Fault::kUsage);
-    if (seconds < 0) return error("--time is not below 0", {}, {}, Fault::kUsage);
     TENON_TRY(check_host_level(level));
     // An unusable file of records is reported before the model is compiled.
     TENON_TRY_ASSIGN(records, compiler::tune::Records::open(model.records));
@@ -43,13 +42,14 @@ struct TuneCommand {
     const bool shows = !quiet && isatty(STDERR_FILENO) != 0;
     if (shows) {
       options.progress = [](size_t done, size_t of, const std::string& key) {
-        fmt::print(stderr, "\r\033[K{}/{} {}", done, of, key.substr(0, 90));
+        write_stderr(kClearLine);
+        print_stderr("{}/{} {}", done, of, key.substr(0, 90));
         std::fflush(stderr);
       };
     }
     auto tuned =
         compiler::tune::tune(*loaded->model.context, compiled->kernels, loaded->model.entry, *records, options);
-    if (shows) fmt::print(stderr, "\r\033[K");
+    if (shows) write_stderr(kClearLine);
     TENON_TRY(tuned);
     if (json) print_json(*tuned, options.level);
     else print(*tuned, options.level);
@@ -57,31 +57,31 @@ struct TuneCommand {
   }
 
   void print(const std::vector<Tuned>& tuned, const std::string& level) const {
-    if (tuned.empty()) return fmt::print("no operator of the model on the CPU has tuning knobs\n");
+    if (tuned.empty()) return print_stdout("no operator of the model on the CPU has tuning knobs\n");
     double before = 0, after = 0;
     size_t missing = 0;
-    fmt::print("CPU time of a call on one thread of {}, medians\n\n{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", level,
-               "default us", "best us", "ratio", "uses", "measured of", "operator");
+    print_stdout("CPU time of a call on one thread of {}, medians\n\n{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", level,
+                 "default us", "best us", "ratio", "uses", "measured of", "operator");
     for (const Tuned& result : tuned) {
       if (!result.record) {
         ++missing;
-        fmt::print("{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", "-", "-", "-", result.uses, "-", result.key);
+        print_stdout("{:>12}{:>12}{:>8}{:>8}{:>14}  {}\n", "-", "-", "-", result.uses, "-", result.key);
         continue;
       }
       const auto& [settings, best, by_default] = *result.record;
       before += static_cast<double>(result.uses) * by_default, after += static_cast<double>(result.uses) * best;
       const std::string measured =
           result.candidates == 0 ? "known" : fmt::format("{} of {}", result.measured, result.candidates);
-      fmt::print("{:>12.1f}{:>12.1f}{:>8.2f}{:>8}{:>14}  {}: {}\n", by_default * 1e6, best * 1e6, by_default / best,
-                 result.uses, measured, result.key, compiler::kernels::str(settings));
+      print_stdout("{:>12.1f}{:>12.1f}{:>8.2f}{:>8}{:>14}  {}: {}\n", by_default * 1e6, best * 1e6, by_default / best,
+                   result.uses, measured, result.key, compiler::kernels::str(settings));
     }
     if (after > 0) {
-      fmt::print("\nall of these: {:.1f} us by default, {:.1f} us as measured, ratio {:.2f}\n", before * 1e6,
-                 after * 1e6, before / after);
+      print_stdout("\nall of these: {:.1f} us by default, {:.1f} us as measured, ratio {:.2f}\n", before * 1e6,
+                   after * 1e6, before / after);
     }
     if (missing > 0)
-      fmt::print("{} operators were not measured in time: run again without --time, or with more\n", missing);
-    fmt::print("tenon compile and tenon run use the measurements with --records {}\n", model.records);
+      print_stdout("{} operators were not measured in time: run again without --time, or with more\n", missing);
+    print_stdout("tenon compile and tenon run use the measurements with --records {}\n", model.records);
   }
 
   static void print_json(const std::vector<Tuned>& tuned, const std::string& level) {
@@ -99,7 +99,7 @@ struct TuneCommand {
       }
       out.end();
     }
-    fmt::print("{}", out.end().end().str());
+    print_stdout("{}", out.end().end().str());
   }
 };
 
@@ -113,8 +113,8 @@ Action tune_model(Options& options) {
   options.option(command->level, "--level", "LEVEL",
                  "instruction set level, as x86-64-v3, that this processor has; default: its best. Each level has "
                  "separate records");
-  options.option(command->trials, "--trials", "N", "number of kernels to measure for an operator");
-  options.option(command->seconds, "--time", "SECONDS", "start no new program after this time; 0: no limit");
+  options.option(command->trials, "--trials", "N", "number of kernels to measure for an operator", {.least = 1});
+  options.option(command->seconds, "--time", "SECONDS", "start no new program after this time; 0: no limit", {0, 1e9});
   options.flag(command->json, "--json", "figures as JSON");
   options.flag(command->quiet, "--quiet", "no progress");
   options.footer(

@@ -14,7 +14,7 @@ namespace {
 Status save(driver::Xclbin& xclbin, const std::string& path) {
   const auto bytes = driver::to_bytes(xclbin);
   TENON_TRY(write_file(path, bytes));
-  fmt::print("{}: {} bytes, configuration {}, uuid {}\n", path, bytes.size(), xclbin.config->name, uuid_text(xclbin));
+  print_stdout("{}: {} bytes, configuration {}, uuid {}\n", path, bytes.size(), xclbin.config->name, uuid_text(xclbin));
   return {};
 }
 
@@ -24,13 +24,6 @@ struct Write {
 
   Status run() const {
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
-    if (units < 1 || units > 15)
-      return error(fmt::format("--units is {}, must be 1..15", units), {}, {}, Fault::kUsage);
-    if (memory_mib < 1 || memory_mib > 65536) {
-      return error(fmt::format("--memory is {}, must be 1..65536 MiB", memory_mib), {}, {}, Fault::kUsage);
-    }
-    if (clock < 1 || clock > 1000)
-      return error(fmt::format("--clock is {}, must be 1..1000 MHz", clock), {}, {}, Fault::kUsage);
     driver::XclbinOptions options{.units = static_cast<int>(units),
                                   .memory_bytes = static_cast<uint64_t>(memory_mib) << 20,
                                   .clock_mhz = static_cast<uint32_t>(clock),
@@ -63,22 +56,22 @@ struct ShowXclbin {
       for (const auto& memory : design->memories) {
         out.begin_object().field("name", memory.name).field("address", memory.base).field("bytes", memory.bytes).end();
       }
-      fmt::print("{}", out.end().end().str());
+      print_stdout("{}", out.end().end().str());
       return {};
     }
-    fmt::print("platform       {}\nuuid           {}\nconfiguration  {}\nclock          {} MHz\n", xclbin->platform,
-               driver::uuid_text(*xclbin), config.empty() ? "unknown: the file has no seal of Tenon" : config,
-               design->clock_mhz);
-    for (const auto& unit : design->units) fmt::print("unit           {} at {:#x}\n", unit.name, unit.base);
+    print_stdout("platform       {}\nuuid           {}\nconfiguration  {}\nclock          {} MHz\n", xclbin->platform,
+                 driver::uuid_text(*xclbin), config.empty() ? "unknown: the file has no seal of Tenon" : config,
+                 design->clock_mhz);
+    for (const auto& unit : design->units) print_stdout("unit           {} at {:#x}\n", unit.name, unit.base);
     for (const auto& memory : design->memories) {
-      fmt::print("memory         {} at {:#x}, {} KiB{}\n", memory.name, memory.base, memory.bytes / 1024,
-                 memory.used ? "" : ", unused");
+      print_stdout("memory         {} at {:#x}, {} KiB{}\n", memory.name, memory.base, memory.bytes / 1024,
+                   memory.used ? "" : ", unused");
     }
     for (const auto& section : xclbin->sections) {
       const auto kind = driver::name(section.kind);
-      fmt::print("section        {}{}, {} bytes\n",
-                 kind.empty() ? fmt::format("of kind {}", static_cast<uint32_t>(section.kind)) : std::string(kind),
-                 section.name.empty() ? "" : " " + section.name, section.data.size());
+      print_stdout("section        {}{}, {} bytes\n",
+                   kind.empty() ? fmt::format("of kind {}", static_cast<uint32_t>(section.kind)) : std::string(kind),
+                   section.name.empty() ? "" : " " + section.name, section.data.size());
     }
     return {};
   }
@@ -101,9 +94,9 @@ Action xclbin_write(Options& options) {
   auto command = std::make_shared<Write>();
   options.option(command->config, "-c,--config", "NAME", "a named configuration, or the path of a .json file");
   options.required(command->output, "-o,--output", "FILE", "where to write");
-  options.option(command->units, "--units", "N", "accelerators in the design");
-  options.option(command->memory_mib, "--memory", "MIB", "memory of an emulated device");
-  options.option(command->clock, "--clock", "MHZ", "the accelerators' clock");
+  options.option(command->units, "--units", "N", "accelerators in the design", {1, 15});
+  options.option(command->memory_mib, "--memory", "MIB", "memory of an emulated device", {1, 65536});
+  options.option(command->clock, "--clock", "MHZ", "the accelerators' clock", {1, 1000});
   options.option(command->bitstream, "--bitstream", "FILE", "bitstream to include; emulated devices need none");
   return [command] { return command->run(); };
 }

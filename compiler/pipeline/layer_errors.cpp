@@ -7,6 +7,7 @@
 
 #include "compiler/ir/interpreter.h"
 #include "compiler/pipeline/compare.h"
+#include "support/printable.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -28,8 +29,9 @@ double real_element(const Tensor& tensor, size_t i, const Scale& scale) {
 }
 
 std::string escaped(std::string_view text) {
+  constexpr size_t kLongestText = 1000;
   std::string result;
-  for (const char c : text) {
+  for (const char c : printable(text, kLongestText)) {
     if (c == '<') result += "&lt;";
     else if (c == '&') result += "&amp;";
     else result += c;

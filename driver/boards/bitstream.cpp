@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "support/file.h"
+#include "support/json.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::driver::boards {
@@ -55,20 +56,20 @@ Expected<Bitstream> load_bitstream(const fs::path& directory, const std::string&
               .achieved_mhz = object.at("achieved_mhz"),
               .cells = {}};
     const std::string hash = object.at("hash");
-    const auto [end, fault] = std::from_chars(hash.data(), hash.data() + hash.size(), result.hash, 16);
-    if (fault != std::errc() || end != hash.data() + 16)
-      return error("\"hash\" is not 16 hexadecimal digits", where, help);
+    const auto read = hash.size() == 16 ? parse_number<uint64_t>("0x" + hash) : std::nullopt;
+    if (!read) return error("\"hash\" is not 16 hexadecimal digits", where, help);
+    result.hash = *read;
   } catch (const Json::exception& e) {
-    return error(fmt::format("the description of the bitstream is damaged: {}", e.what()), where, help);
+    return error(fmt::format("the description of the bitstream is damaged: {}", json_problem(e.what())), where, help);
   }
   if (result.board != board) {
     return error(fmt::format("the bitstream is for the board {}, not {}", result.board, board), where, help);
   }
   if (fs::path(result.file).has_parent_path()) return error("\"file\" names a file elsewhere", where, help);
   const fs::path file = directory / result.file;
-  TENON_TRY_ASSIGN(contents, read_text(file));
+  TENON_TRY_ASSIGN(contents, read_regular_file(file));
   if (!result.tools.contains("vivado") && !result.tools.contains("v++") &&
-      contents->find(result.line()) == std::string::npos) {
+      !std::string_view(reinterpret_cast<const char*>(contents->data()), contents->size()).contains(result.line())) {
     return error(fmt::format("the bitstream does not contain \"{}\", as its description says", result.line()),
                  file.string(), help);
   }

@@ -12,6 +12,8 @@
 #include "sim/verilator/process.h"
 #include "support/clock.h"
 #include "support/file.h"
+#include "support/json.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::driver::boards {
@@ -68,9 +70,10 @@ std::string exceeded(const std::string& log) {
   static const std::regex kLine(R"((\w+): +(\d+) */ *(\d+) +\d+%)");
   std::string text;
   for (auto it = std::sregex_iterator(log.begin(), log.end(), kLine); it != std::sregex_iterator(); ++it) {
-    const int64_t used = std::stoll((*it)[2]), available = std::stoll((*it)[3]);
-    if (used > available) {
-      text += fmt::format("{}{} {} required, {} available", text.empty() ? "" : "; ", (*it)[1].str(), used, available);
+    const auto used = parse_number<uint64_t>((*it)[2].str()), available = parse_number<uint64_t>((*it)[3].str());
+    if (used && available && *used > *available) {
+      text +=
+          fmt::format("{}{} {} required, {} available", text.empty() ? "" : "; ", (*it)[1].str(), *used, *available);
     }
   }
   return text;
@@ -115,7 +118,7 @@ Status read_report(const fs::path& file, Bitstream& bitstream) {
       bitstream.cells[kind] = {entry.at("used").get<int64_t>(), entry.at("available").get<int64_t>()};
     }
   } catch (const Json::exception& e) {
-    return error(fmt::format("nextpnr's report is not understood: {}", e.what()), file.string(),
+    return error(fmt::format("nextpnr's report is not understood: {}", json_problem(e.what())), file.string(),
                  "use a nextpnr from 0.4 on", Fault::kInternal);
   }
   return {};

@@ -8,6 +8,7 @@
 #include "hw/generator/vivado.h"
 #include "sim/verilator/process.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::driver::boards {
@@ -35,9 +36,9 @@ Expected<std::optional<Bitstream>> build_by_vivado(const spec::Config& config, c
   TENON_TRY(run_build(directory, "building with vivado, an hour", progress));
   const fs::path file = directory / "build" / "slack.txt";
   TENON_TRY_ASSIGN(text, read_text(file));
-  char* end = nullptr;
-  const double slack = std::strtod(text->c_str(), &end), period = 1000.0 / board.clock_mhz;
-  if (end == text->c_str() || slack >= period) {
+  const double period = 1000.0 / board.clock_mhz;
+  const auto slack = parse_number<double>(text->substr(0, text->find_first_of(" \t\r\n")));
+  if (!slack || *slack >= period) {
     return error("the file has no slack in nanoseconds", file.string(), "build.log has Vivado's messages",
                  Fault::kInternal);
   }
@@ -47,7 +48,7 @@ Expected<std::optional<Bitstream>> build_by_vivado(const spec::Config& config, c
                       .file = "tenon.bit.bin",
                       .tools = {{"vivado", "see build.log"}},
                       .requested_mhz = static_cast<double>(board.clock_mhz),
-                      .achieved_mhz = 1000.0 / (period - slack),
+                      .achieved_mhz = 1000.0 / (period - *slack),
                       .cells = {}};
   TENON_TRY(save(bitstream, directory));
   return std::optional(std::move(bitstream));

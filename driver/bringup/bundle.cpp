@@ -42,12 +42,12 @@ std::string assembly_of(const Bundle& bundle) {
 }
 
 Expected<std::string> read(const fs::path& path) {
-  auto text = read_text(path);
-  if (!text) {
-    return error(text.error().what, path.string(),
+  const auto bytes = read_regular_file(path);
+  if (!bytes) {
+    return error(bytes.error().what, path.string(),
                  "a bundle is the directory that tenon writes after a mismatch; is this directory a complete bundle?");
   }
-  return text;
+  return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
 }
 
 // Reads the fields of a JSON object and checks their types and limits.

@@ -1,10 +1,9 @@
-// The parser of the debugger's command lines: words, integers, engines, memories, and usage errors.
+// The parser of the debugger's command lines: words, engines, memories, and usage errors.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,15 +25,6 @@ inline std::vector<std::string_view> split(std::string_view line) {
     words.push_back(line.substr(0, end));
     line.remove_prefix(end);
   }
-}
-
-inline std::optional<uint64_t> parse_integer(std::string_view text) {
-  const bool hex = text.starts_with("0x");
-  if (hex) text.remove_prefix(2);
-  uint64_t value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
-  if (text.empty() || fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 inline std::optional<spec::Engine> parse_engine(std::string_view text) {

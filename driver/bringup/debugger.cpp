@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "driver/bringup/command_line.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::driver {
@@ -46,7 +47,7 @@ Expected<std::string> Debugger::run(std::string_view line) {
   if (command == "quit" || command == "q") return over_ = true, std::string();
   if (command == "step" || command == "s") return step(arguments);
   if (command == "cycles") {
-    const auto cycles = arguments.size() == 1 ? parse_integer(arguments[0]) : std::nullopt;
+    const auto cycles = arguments.size() == 1 ? parse_number<uint64_t>(arguments[0]) : std::nullopt;
     if (!cycles || *cycles == 0 || *cycles > kMaxCycles) {
       return usage_error("cycles requires an integer from 1 to 2^30");
     }
@@ -60,7 +61,7 @@ Expected<std::string> Debugger::run(std::string_view line) {
     return text.empty() ? "no breakpoints\n" : text;
   }
   if (command == "delete") {
-    const auto id = arguments.size() == 1 ? parse_integer(arguments[0]) : std::nullopt;
+    const auto id = arguments.size() == 1 ? parse_number<uint64_t>(arguments[0]) : std::nullopt;
     const auto it = std::ranges::find_if(breaks_, [&](const Break& b) { return id == static_cast<uint64_t>(b.id); });
     if (it == breaks_.end()) return usage_error("delete requires the id of a breakpoint; breaks lists them");
     breaks_.erase(it);
@@ -82,7 +83,7 @@ Expected<std::string> Debugger::run(std::string_view line) {
 }
 
 Expected<std::string> Debugger::step(Words words) {
-  const auto count = words.empty() ? std::optional<uint64_t>(1) : parse_integer(words[0]);
+  const auto count = words.empty() ? std::optional<uint64_t>(1) : parse_number<uint64_t>(words[0]);
   if (!count || *count == 0) return usage_error(fmt::format("\"{}\" is not a positive integer", words[0]));
   return go(*count, kMaxCycles);
 }
@@ -176,15 +177,15 @@ Expected<std::string> Debugger::add_break(Words words) {
     constexpr std::string_view kUsage = "watch requires MEMORY FIRST [COUNT]";
     if (words.size() < 3) return usage_error(std::string(kUsage));
     const auto memory = parse_memory(words[1]);
-    const auto first = parse_integer(words[2]);
-    const auto count = words.size() >= 4 ? parse_integer(words[3]) : std::optional<uint64_t>(1);
+    const auto first = parse_number<uint64_t>(words[2]);
+    const auto count = words.size() >= 4 ? parse_number<uint64_t>(words[3]) : std::optional<uint64_t>(1);
     if (!memory || !first || !count || *count == 0) return usage_error(std::string(kUsage));
     b.kind = Break::Kind::kWrite;
     b.memory = *memory, b.value = *first, b.count = *count;
     b.text = fmt::format("{}[{}..{}] is written", words[1], *first, *first + *count - 1);
   } else if (words.size() != 2) {
     return usage_error("break requires a slot, an engine, or ENGINE->ENGINE");
-  } else if (const auto slot = parse_integer(words[1])) {
+  } else if (const auto slot = parse_number<uint64_t>(words[1])) {
     if (!machine_.index_of(static_cast<uint32_t>(*slot)) || *slot > UINT32_MAX) {
       return usage_error(fmt::format("no instruction begins at slot {}", *slot));
     }

@@ -7,6 +7,7 @@
 #include "driver/bringup/command_line.h"
 #include "driver/bringup/debugger.h"
 #include "hw/spec/requantize.h"
+#include "support/number.h"
 
 namespace tenon::driver {
 namespace {
@@ -67,10 +68,10 @@ std::string element_text(const spec::Isa& isa, Memory memory, std::span<const st
 Expected<std::string> Debugger::print(Words words) {
   const auto memory = words.empty() ? std::nullopt : parse_memory(words[0]);
   if (!memory) return usage_error("print requires a memory: inp, wgt, acc, out, uop, par, res or dram");
-  const auto first = words.size() > 1 ? parse_integer(words[1]) : std::optional<uint64_t>(0);
+  const auto first = words.size() > 1 ? parse_number<uint64_t>(words[1]) : std::optional<uint64_t>(0);
   if (!first) return not_an_integer(words[1]);
   const auto count =
-      words.size() > 2 ? parse_integer(words[2]) : std::optional<uint64_t>(*memory == Memory::kDram ? 64 : 8);
+      words.size() > 2 ? parse_number<uint64_t>(words[2]) : std::optional<uint64_t>(*memory == Memory::kDram ? 64 : 8);
   if (!count) return not_an_integer(words[2]);
   const uint64_t depth = *memory == Memory::kDram ? machine_.simulator().memory().size()
                                                   : static_cast<uint64_t>(machine_.isa().config().depth(*memory));
@@ -167,7 +168,7 @@ Expected<std::string> Debugger::list(Words words) {
   const auto& program = machine_.program();
   size_t center = 0;
   if (!words.empty()) {
-    const auto slot = parse_integer(words[0]);
+    const auto slot = parse_number<uint64_t>(words[0]);
     if (!slot) return not_an_integer(words[0]);
     center = static_cast<size_t>(std::ranges::lower_bound(program, *slot, {}, &spec::Decoded::index) - program.begin());
   } else {  // the first instruction that is not done

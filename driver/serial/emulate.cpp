@@ -6,6 +6,7 @@
 
 #include "driver/serial/emulator.h"
 #include "driver/uri.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::driver::serial {
@@ -35,7 +36,7 @@ Status emulate(std::string_view text) {
   TENON_TRY_ASSIGN(bridge, make_bridge(*config, memory));
   const Noise faults{.lost = noise, .flipped = noise, .duplicated = noise, .seed = seed};
   TENON_TRY_ASSIGN(emulator, Emulator::create(std::move(*bridge), faults, options->name()));
-  fmt::print("ready: serial:{}\n", options->name());
+  print_stdout("ready: serial:{}\n", options->name());
   std::fflush(stdout);
   return (*emulator)->run();
 }
@@ -46,11 +47,8 @@ Status emulate(std::string_view text) {
 int main(int argc, char** argv) {
   const std::string argument = argc == 2 ? argv[1] : "--help";
   if (argument == "--help" || argument == "-h") {
-    fmt::print("{}", tenon::driver::serial::kUsage);
+    tenon::print_stdout("{}", tenon::driver::serial::kUsage);
     return argc == 2 ? 0 : static_cast<int>(tenon::Fault::kUsage);
   }
-  const auto status = tenon::driver::serial::emulate(argument);
-  if (status) return 0;
-  fmt::print(stderr, "{}\n", status.error().str());
-  return static_cast<int>(status.error().fault);
+  return tenon::exit_code_of(tenon::driver::serial::emulate(argument));
 }

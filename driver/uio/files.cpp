@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::driver::uio {
@@ -81,14 +81,8 @@ Expected<std::string> Files::read(std::string_view attribute) const {
 
 Expected<uint64_t> Files::read_integer(std::string_view attribute) const {
   TENON_TRY_ASSIGN(text, read(attribute));
-  const bool hex = text->starts_with("0x");
-  uint64_t value = 0;
-  const char* const end = text->data() + text->size();
-  const auto [next, fault] = std::from_chars(text->data() + (hex ? 2 : 0), end, value, hex ? 16 : 10);
-  if (fault != std::errc() || next != end) {
-    return error(fmt::format("\"{}\" is not an integer", *text), path(attribute));
-  }
-  return value;
+  if (const auto value = parse_number<uint64_t>(*text)) return *value;
+  return error(fmt::format("\"{}\" is not an integer", *text), path(attribute));
 }
 
 Status Files::write(std::string_view attribute, std::string_view text) const {

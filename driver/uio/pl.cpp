@@ -5,6 +5,7 @@
 
 #include "driver/uio/player.h"
 #include "driver/uri.h"
+#include "support/output.h"
 #include "support/pages.h"
 #include "support/try.h"
 
@@ -44,7 +45,7 @@ Status play(std::string_view text) {
   TENON_TRY_ASSIGN(loaded, spec::load_config(config));
   read.config = std::move(*loaded);
   TENON_TRY_ASSIGN(player, Player::create(std::move(read)));
-  fmt::print("ready: uio:?root={}\n", options->name());
+  print_stdout("ready: uio:?root={}\n", options->name());
   std::fflush(stdout);
   return (*player)->run();
 }
@@ -55,11 +56,8 @@ Status play(std::string_view text) {
 int main(int argc, char** argv) {
   const std::string argument = argc == 2 ? argv[1] : "--help";
   if (argument == "--help" || argument == "-h") {
-    fmt::print("{}", tenon::driver::uio::kUsage);
+    tenon::print_stdout("{}", tenon::driver::uio::kUsage);
     return argc == 2 ? 0 : static_cast<int>(tenon::Fault::kUsage);
   }
-  const auto status = tenon::driver::uio::play(argument);
-  if (status) return 0;
-  fmt::print(stderr, "{}\n", status.error().str());
-  return static_cast<int>(status.error().fault);
+  return tenon::exit_code_of(tenon::driver::uio::play(argument));
 }

@@ -21,6 +21,7 @@
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "support/pages.h"
 #include "support/try.h"
 
@@ -231,8 +232,9 @@ class Simulated final : public Player {
   }
 
   int32_t sync(std::string_view text, Role role) {
-    unsigned long long word = 0;
-    if (std::sscanf(std::string(text).c_str(), "0x%16llx", &word) != 1) return EINVAL;
+    const auto read = parse_number<uint64_t>(text);
+    if (!read) return EINVAL;
+    const uint64_t word = *read;
     uint64_t begin = word >> 32, bytes = word & 0xffff'fff0;
     const auto direction = word >> 2 & 3;
     if ((word & 1) == 0) return 0;

@@ -12,6 +12,7 @@
 #include "driver/uio/fpga.h"
 #include "driver/uio/memory.h"
 #include "driver/uri.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::driver {
@@ -120,21 +121,23 @@ class UioAccelerator final : public Accelerator {
 // Finds "/dev/uio0" and "uio0" by index, any other name by the name in the device tree.
 Expected<int> find_device(const uio::Files& files, const std::string& name, const std::string& uri) {
   const std::string_view node = std::string_view(name).substr(name.starts_with("/dev/") ? 5 : 0);
-  int index = 0;
-  if (node.starts_with("uio")) {
-    const auto [end, fault] = std::from_chars(node.data() + 3, node.data() + node.size(), index);
-    if (fault == std::errc() && end == node.data() + node.size()) {
-      if (files.exists(fmt::format("/sys/class/uio/{}", node))) return index;
-      return error(fmt::format("the UIO device {} does not exist", node), uri,
-                   "apply the device-tree overlay (tenon hw overlay), and load uio_pdrv_genirq");
-    }
+  const auto index_of = [](std::string_view device) -> std::optional<int> {
+    if (!device.starts_with("uio")) return std::nullopt;
+    const auto index = parse_number<int64_t>(device.substr(3));
+    return index && *index >= 0 && *index <= INT32_MAX ? std::optional(static_cast<int>(*index)) : std::nullopt;
+  };
+  if (const auto index = index_of(node)) {
+    if (files.exists(fmt::format("/sys/class/uio/{}", node))) return *index;
+    return error(fmt::format("the UIO device {} does not exist", node), uri,
+                 "apply the device-tree overlay (tenon hw overlay), and load uio_pdrv_genirq");
   }
   std::string names;
   for (const std::string& device : files.list("/sys/class/uio")) {
     auto found = files.read(fmt::format("/sys/class/uio/{}/name", device));
-    if (!found || !device.starts_with("uio")) continue;
+    const auto index = index_of(device);
+    if (!found || !index) continue;
     names += fmt::format("{}{} is \"{}\"", names.empty() ? "" : ", ", device, *found);
-    if (*found == name) return std::stoi(device.substr(3));
+    if (*found == name) return *index;
   }
   return error(
       fmt::format("no UIO device is called \"{}\"; {}", name, names.empty() ? "this machine has no UIO device" : names),

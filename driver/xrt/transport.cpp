@@ -26,6 +26,8 @@
 #include "driver/xrt/emulated.h"
 #include "driver/xrt/xclbin.h"
 #include "support/clock.h"
+#include "support/number.h"
+#include "support/output.h"
 #include "support/pages.h"
 #include "support/try.h"
 
@@ -103,8 +105,8 @@ class XrtAccelerator final : public Accelerator {
   void free(const Buffer& buffer) override {
     const auto it = buffers_.find(buffer.address);
     if (it == buffers_.end() || it->second.bytes != buffer.size) {
-      fmt::print(stderr, "{}: no live buffer has address {:#x} and {} bytes: freed twice, or never allocated\n",
-                 info_.uri, buffer.address, buffer.size);
+      print_stderr("{}: no live buffer has address {:#x} and {} bytes: freed twice, or never allocated\n", info_.uri,
+                   buffer.address, buffer.size);
       std::abort();
     }
     buffers_.erase(it);
@@ -239,12 +241,12 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view target) {
   const bool sync = options->flag("sync", true), interrupt = options->flag("interrupt", true);
   TENON_TRY(options->finish());
   const std::string index_text = options->name().empty() ? "0" : options->name();
-  unsigned index = 0;
-  const auto [end, fault] = std::from_chars(index_text.data(), index_text.data() + index_text.size(), index);
-  if (fault != std::errc() || end != index_text.data() + index_text.size()) {
+  const auto read = parse_number<uint64_t>(index_text);
+  if (!read || *read > UINT32_MAX) {
     return error(fmt::format("\"{}\" is not a device index", index_text), uri, "for example xrt:0?xclbin=FILE",
                  Fault::kUsage);
   }
+  const auto index = static_cast<unsigned>(*read);
   if (file.empty())
     return error("requires option xclbin, the file of the design", uri,
                  "xrt:0?xclbin=FILE; tenon xclbin write generates a file", Fault::kUsage);

@@ -11,6 +11,7 @@
 
 #include "hw/spec/data_path.h"
 #include "support/file.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::estimate {
@@ -31,7 +32,7 @@ Expected<Row> parse_row(const std::string& line, const std::string& where) {
     row.cells = {.lut = object.at("lut"), .ff = object.at("ff"), .dsp = object.at("dsp"), .ram = object.at("ram")};
     row.mhz = object.value("mhz", 0.0);
   } catch (const Json::exception& e) {
-    return error(fmt::format("the line is no row of cells: {}", e.what()), where, std::string(kHelp));
+    return error(fmt::format("the line is no row of cells: {}", json_problem(e.what())), where, std::string(kHelp));
   }
   if (row.cells.lut <= 0) return error("\"lut\" must be positive", where, std::string(kHelp));
   return row;

@@ -50,7 +50,8 @@ Expected<Config> load_config(std::string_view name_or_path) {
     }
     if (file.empty()) {
       return error(fmt::format("no configuration is called \"{}\"", name_or_path), {},
-                   fmt::format("known: {}; or give the path of a .json file", fmt::join(named_configs(), ", ")));
+                   fmt::format("known: {}; or give the path of a .json file", fmt::join(named_configs(), ", ")),
+                   Fault::kUsage);
     }
   }
   std::error_code ignored;

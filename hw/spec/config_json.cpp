@@ -9,6 +9,7 @@
 #include "hw/spec/config_limits.h"
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
+#include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::spec {
@@ -44,7 +45,7 @@ Expected<Json> parse_json(std::string_view text, std::string_view where) {
     if (!mistake.empty()) return error(mistake, std::string(where), "see hw/configs/default.json");
     return value;
   } catch (const Json::exception& e) {  // not JSON, or a number beyond the range of double
-    return error(fmt::format("not valid JSON: {}", e.what()), std::string(where));
+    return error(fmt::format("not valid JSON: {}", json_problem(e.what())), std::string(where));
   }
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "hw/spec/isa_tables.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::spec {
@@ -53,10 +53,7 @@ std::optional<int64_t> parse_value(const Field& field, std::string_view text) {
     }
     return mask;
   }
-  int64_t value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<int64_t>(text);
 }
 
 std::string_view next_word(std::string_view& line) {

@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <exception>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "driver/accelerator.h"
@@ -15,6 +14,8 @@
 #include "runtime/run/results.h"
 #include "runtime/run/runner.h"
 #include "runtime/run/samples.h"
+#include "support/command_line.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -22,14 +23,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct Arguments {
   std::string model, device, output, report, trace, verify, bundle;
   std::vector<std::string> inputs;
   double limit_seconds = 600;
   RunLimits limits;
   uint64_t runs = 1;
   bool json = false, info = false, no_native = false;
-  unsigned threads = 0;
+  int64_t threads = 0;
   std::string native_level;
   std::vector<std::string> libraries;
 };
@@ -64,28 +65,28 @@ void print_info(const Executable& executable, bool json) {
     Json info = {{"name", executable.name}, {"inputs", ports(main.params)}, {"outputs", ports(main.results)},
                  {"programs", programs},    {"natives", natives},           {"compiled", compiled}};
     for (const auto& [key, value] : executable.facts) info["facts"][key] = value;
-    fmt::print("{}\n", info.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_stdout("{}\n", info.dump(2, ' ', true, Json::error_handler_t::replace));
     return;
   }
-  fmt::print("{}\n", executable.name);
-  for (const auto& [key, value] : executable.facts) fmt::print("  {}: {}\n", key, value);
-  for (const Port& port : main.params) fmt::print("  input   {}\n", to_string(port));
-  for (const Port& port : main.results) fmt::print("  output  {}\n", to_string(port));
+  print_stdout("{}\n", executable.name);
+  for (const auto& [key, value] : executable.facts) print_stdout("  {}: {}\n", key, value);
+  for (const Port& port : main.params) print_stdout("  input   {}\n", to_string(port));
+  for (const Port& port : main.results) print_stdout("  output  {}\n", to_string(port));
   for (const AcceleratorProgram& p : executable.programs) {
-    fmt::print("  program {}: configuration {} ({:016x}), {} layers, {} slots, {} bytes of constants\n", p.name,
-               p.config.name, spec::hash(p.config), p.layers.size(), p.instructions.size(), p.constants.size());
+    print_stdout("  program {}: configuration {} ({:016x}), {} layers, {} slots, {} bytes of constants\n", p.name,
+                 p.config.name, spec::hash(p.config), p.layers.size(), p.instructions.size(), p.constants.size());
   }
   for (const NativeCode& n : executable.natives) {
-    fmt::print("  native  {}: {} kernels, levels {}, {} bytes\n", n.triple, n.kernels.size(), fmt::join(n.levels, ", "),
-               n.object.size());
+    print_stdout("  native  {}: {} kernels, levels {}, {} bytes\n", n.triple, n.kernels.size(),
+                 fmt::join(n.levels, ", "), n.object.size());
   }
   if (executable.compiled) {
-    fmt::print("  native  {}: {} functions of the machine, compiled ahead of time, {} bytes\n",
-               executable.compiled->triple, executable.functions.size(), executable.compiled->object.size());
+    print_stdout("  native  {}: {} functions of the machine, compiled ahead of time, {} bytes\n",
+                 executable.compiled->triple, executable.functions.size(), executable.compiled->object.size());
   }
 }
 
-std::string command_of(const Options& options, const std::string& device) {
+std::string command_of(const Arguments& options, const std::string& device) {
   std::string text = fmt::format("tenon-run {} --device {}", options.model, device);
   if (!options.verify.empty()) text += " --verify " + options.verify;
   for (const std::string& input : options.inputs) text += " --input " + input;
@@ -93,7 +94,7 @@ std::string command_of(const Options& options, const std::string& device) {
 }
 
 // The comparison of --verify: the same inputs on a second device, whose results are the reference.
-Status verify(const Executable& executable, SessionOptions session, const Options& options, const std::string& device,
+Status verify(const Executable& executable, SessionOptions session, const Arguments& options, const std::string& device,
               driver::Accelerator& judge, const Sample& inputs, std::span<const Value> outputs, Runner& runner) {
   session.accelerator = &judge;
   session.timeline = false;
@@ -108,7 +109,7 @@ Status verify(const Executable& executable, SessionOptions session, const Option
       Runner::keep_difference(std::move(differs), *second, runner, inputs, command_of(options, device)));
 }
 
-Status print_figures(const Executable& executable, const Options& options, const std::string& device,
+Status print_figures(const Executable& executable, const Arguments& options, const std::string& device,
                      std::span<const Value> outputs, const Analysis& figures) {
   const std::vector<Port>& results = executable.main().results;
   if (options.json) {
@@ -120,18 +121,18 @@ Status print_figures(const Executable& executable, const Options& options, const
                  {"utilization", figures.utilization},
                  {"read_bytes", figures.read_bytes},
                  {"write_bytes", figures.write_bytes}};
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_stdout("{}\n", json.dump(2, ' ', true, Json::error_handler_t::replace));
     return {};
   }
   for (size_t i = 0; i < results.size(); ++i) {
-    fmt::print("{}{}\n", to_string(results[i]),
-               !options.output.empty()  ? " -> " + options.output
-               : results[i].is_tensor() ? std::string()
-                                        : " = " + text_of(executable, outputs[i]));
+    print_stdout("{}{}\n", to_string(results[i]),
+                 !options.output.empty()  ? " -> " + options.output
+                 : results[i].is_tensor() ? std::string()
+                                          : " = " + text_of(executable, outputs[i]));
   }
   if (figures.launches > 0) {
-    fmt::print("{}: {:.0f} cycles a run, {:.1f} % utilization, {:.0f} bytes read, {:.0f} written\n", device,
-               figures.cycles, 100 * figures.utilization, figures.read_bytes, figures.write_bytes);
+    print_stdout("{}: {:.0f} cycles a run, {:.1f} % utilization, {:.0f} bytes read, {:.0f} written\n", device,
+                 figures.cycles, 100 * figures.utilization, figures.read_bytes, figures.write_bytes);
   }
   return {};
 }
@@ -145,7 +146,7 @@ Status write_outputs(const Executable& executable, const std::string& output, st
   return write_results(output, executable, outputs);
 }
 
-Status run(const Options& options) {
+Status run(const Arguments& options) {
   TENON_TRY_ASSIGN(executable, load(options.model));
   if (options.info) {
     print_info(*executable, options.json);
@@ -162,10 +163,10 @@ Status run(const Options& options) {
   session.accelerator = accelerator->get();
   session.timeline = !options.report.empty() || !options.trace.empty();
   session.native = !options.no_native;
-  session.threads = options.threads;
+  session.threads = static_cast<unsigned>(options.threads);
   session.native_level = options.native_level;
   session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
-  TENON_TRY(options.limits.apply(session));
+  options.limits.apply(session);
   TENON_TRY(check_output(options.output, "--output", options.inputs));
   TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
   TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(executable->main().params), options.inputs,
@@ -183,50 +184,39 @@ Status run(const Options& options) {
   return print_figures(*executable, options, uri, outputs, analyze(*executable, runner->profile()));
 }
 
-int command(int argc, char** argv) {
-  Options options;
-  CLI::App app("Runs a compiled model (.tnx) on a device", "tenon-run");
-  app.set_version_flag("--version", "tenon-run " TENON_VERSION);
-  app.add_option("MODEL", options.model, "executable (.tnx), as tenon compile writes it")->required();
-  app.add_option("--device", options.device, "URI of the accelerator; default: behavioral:CONFIG of the executable");
-  app.add_option("--input", options.inputs,
+Status command(std::vector<std::string> words) {
+  Arguments arguments;
+  tenon::Options options("tenon-run", "Runs a compiled model (.tnx) on a device");
+  options.version("tenon-run " TENON_VERSION);
+  options.argument(arguments.model, "MODEL", "executable (.tnx), as tenon compile writes it");
+  options.option(arguments.device, "--device", "URI",
+                 "URI of the accelerator; default: behavioral:CONFIG of the executable");
+  options.option(arguments.inputs, "--input", "[NAME=]FILE",
                  "NAME=FILE.npy or FILE.npz:MEMBER for each input, in order without NAME; or FILE.npz with members of "
                  "their names");
-  app.add_option("--output", options.output,
+  options.option(arguments.output, "--output", "PATH",
                  "FILE.npz: all outputs by name; or a directory for NAME.npy of each, or NAME.json of one that is no "
                  "tensor");
-  app.add_option("--report", options.report, "write a self-contained HTML report");
-  app.add_option("--trace", options.trace, "write a trace for ui.perfetto.dev");
-  app.add_option("--verify", options.verify, "URI of a second device, whose outputs must be equal");
-  app.add_option("--bundle", options.bundle,
+  options.option(arguments.report, "--report", "FILE.html", "write a self-contained HTML report");
+  options.option(arguments.trace, "--trace", "FILE.json", "write a trace for ui.perfetto.dev");
+  options.option(arguments.verify, "--verify", "URI", "URI of a second device, whose outputs must be equal");
+  options.option(arguments.bundle, "--bundle", "DIR",
                  "directory for the bundle that repeats a failed launch; default: mismatch-N in the working directory");
-  app.add_option("--runs", options.runs, "number of runs")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
-  app.add_option("--limit", options.limit_seconds, "longest wait for one launch, in seconds")
-      ->check(CLI::Range(0.0, 1e6));
-  app.add_option("--max-memory", options.limits.memory_mib, kMaxMemoryHelp)->type_name("MIB");
-  app.add_option("--max-steps", options.limits.steps, kMaxStepsHelp)->type_name("N");
-  app.add_option("--max-stack", options.limits.stack, kMaxStackHelp)->type_name("N");
-  app.add_option("--max-seconds", options.limits.seconds, kMaxSecondsHelp)->type_name("SECONDS");
-  app.add_flag("--no-native", options.no_native,
+  options.option(arguments.runs, "--runs", "N", "number of runs", {1, uint64_t{1} << 32});
+  options.option(arguments.limit_seconds, "--limit", "SECONDS", "longest wait for one launch", kLaunchSecondsBounds);
+  arguments.limits.declare(options);
+  options.flag(arguments.no_native, "--no-native",
                "refuse a model with native code, which runs with all rights of the user");
-  app.add_option("--threads", options.threads, "threads of native kernels; default: all usable processors")
-      ->check(CLI::Range(1u, 1024u));
-  app.add_option("--library", options.libraries,
+  options.option(arguments.threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
+                 kThreadBounds);
+  options.option(arguments.libraries, "--library", "FILE",
                  "shared object whose functions the model calls by name; may be repeated");
-  app.add_option("--native-level", options.native_level,
+  options.option(arguments.native_level, "--native-level", "LEVEL",
                  "instruction set level of native kernels, as x86-64-v3; default: the best that the processor has");
-  app.add_flag("--info", options.info, "print inputs, outputs and programs, and run nothing");
-  app.add_flag("--json", options.json, "print figures as JSON");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    // CLI11 prints help and version as "errors" of code 0; all others are wrong usage.
-    return app.exit(e) == 0 ? 0 : static_cast<int>(Fault::kUsage);
-  }
-  auto status = run(options);
-  if (status) return 0;
-  fmt::print(stderr, "{}\n", status.error().str());
-  return static_cast<int>(status.error().fault);
+  options.flag(arguments.info, "--info", "print inputs, outputs and programs, and run nothing");
+  options.flag(arguments.json, "--json", "print figures as JSON");
+  TENON_TRY_ASSIGN(parsed, options.parse(std::move(words)));
+  return *parsed ? run(arguments) : Status{};
 }
 
 }  // namespace
@@ -234,9 +224,14 @@ int command(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return tenon::runtime::command(argc, argv);
-  } catch (const std::exception& e) {  // out of memory, or a bug
-    std::fprintf(stderr, "tenon-run: internal error: %s\n", e.what());
-    return static_cast<int>(tenon::Fault::kInternal);
+    return tenon::exit_code_of(tenon::runtime::command({argv + 1, argv + argc}));
+  } catch (const std::bad_alloc&) {
+    return tenon::exit_code_of(tenon::error("there is not enough memory", "tenon-run",
+                                            "free some, or raise the limit of the process (ulimit -v)",
+                                            tenon::Fault::kInternal));
+  } catch (const std::exception& fault) {  // expected failures are Diagnostics
+    return tenon::exit_code_of(tenon::error(fault.what(), "tenon-run",
+                                            "this is Tenon's fault or the machine's; please report it",
+                                            tenon::Fault::kInternal));
   }
 }

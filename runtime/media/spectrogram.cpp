@@ -17,7 +17,7 @@ namespace tenon::runtime {
 namespace {
 
 using Complex = std::complex<double>;
-constexpr int64_t kMostValues = int64_t{1} << 28, kLargestTransform = 1 << 16;
+constexpr int64_t kMostValues = int64_t{1} << 28;
 constexpr int64_t kLargestOdd = 1 << 10;  // factor of a transform's size, whose cost grows with its square
 
 // The discrete Fourier transform of one size, by Cooley and Tukey's division into even and odd elements as often as the

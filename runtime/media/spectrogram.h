@@ -9,6 +9,8 @@
 
 namespace tenon::runtime {
 
+inline constexpr int64_t kLargestTransform = 1 << 16;  // also the most bands, and the longest window
+
 struct SpectrogramOptions {
   int64_t bands = 80;        // of the mel scale
   int64_t window = 400;      // samples of a frame, weighted by a periodic Hann window

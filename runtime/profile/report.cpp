@@ -7,6 +7,7 @@
 
 #include "runtime/profile/analysis.h"
 #include "runtime/profile/report_assets.h"
+#include "support/printable.h"
 
 namespace tenon::runtime {
 namespace {
@@ -76,8 +77,9 @@ void replace(std::string& text, std::string_view placeholder, std::string_view v
 }
 
 std::string escape(std::string_view text) {
+  constexpr size_t kLongestTitle = 1000;
   std::string out;
-  for (char c : text) {
+  for (char c : printable(text, kLongestTitle)) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
@@ -127,7 +129,7 @@ std::string make_report(const ReportInput& input) {
   for (const LaunchRecord& record : input.profile->launches) {
     if (!record.timeline.empty()) data["launches"].push_back(launch(executable.programs[record.program], record));
   }
-  std::string json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string json = data.dump(-1, ' ', true, Json::error_handler_t::replace);
   // "</script>" in a model's name must not end the script element.
   for (size_t at = 0; (at = json.find('<', at)) != std::string::npos;) json.replace(at, 1, "\\u003c");
 

@@ -100,7 +100,7 @@ std::string make_trace(const ReportInput& input) {
     offset += end;
   }
   // Names from a model may be any bytes: invalid UTF-8 is replaced, not refused.
-  return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}}.dump(-1, ' ', false,
+  return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}}.dump(-1, ' ', true,
                                                                                   Json::error_handler_t::replace);
 }
 

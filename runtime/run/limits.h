@@ -1,11 +1,15 @@
-// Limits of one run, as command lines give them.
+// Limits of one run, and the bounds of what command lines give for runs.
 #pragma once
 
 #include <cstdint>
 
 #include "runtime/vm/session.h"
+#include "support/command_line.h"
 
 namespace tenon::runtime {
+
+inline constexpr Bounds<int64_t> kThreadBounds{0, 1024};  // 0: all usable processors
+inline constexpr Bounds<double> kLaunchSecondsBounds{.least = 0, .most = 1e6, .above = true};
 
 // 0: no limit; of the stack, the default of SessionOptions.
 struct RunLimits {
@@ -13,13 +17,16 @@ struct RunLimits {
   double seconds = 0;
 
   bool any() const { return memory_mib != 0 || steps != 0 || stack != 0 || seconds != 0; }
-  // An error where a limit is out of range.
-  Status apply(SessionOptions& session) const;
-};
+  void apply(SessionOptions& session) const;
 
-inline constexpr char kMaxMemoryHelp[] = "memory of the values of one run; 0: no limit";
-inline constexpr char kMaxStepsHelp[] = "instructions of the virtual machine in one run; 0: no limit";
-inline constexpr char kMaxStackHelp[] = "words of all frames of one run, which limit its recursion; 0: 2^25";
-inline constexpr char kMaxSecondsHelp[] = "time of one run; 0: no limit";
+  void declare(Options& options) {
+    options.option(memory_mib, "--max-memory", "MIB", "memory of the values of one run; 0: no limit",
+                   {0, uint64_t{1} << 40});
+    options.option(steps, "--max-steps", "N", "instructions of the virtual machine in one run; 0: no limit", {});
+    options.option(stack, "--max-stack", "N", "words of all frames of one run, which limit its recursion; 0: 2^25",
+                   {0, uint64_t{1} << 40});
+    options.option(seconds, "--max-seconds", "SECONDS", "time of one run; 0: no limit", {0, 1e9});
+  }
+};
 
 }  // namespace tenon::runtime

@@ -1,6 +1,7 @@
 #include "runtime/run/samples.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -76,7 +77,11 @@ Expected<std::vector<Sample>> read_samples(std::span<const Port> params, std::sp
   size_t count = 1;
   for (size_t i = 0; i < params.size(); ++i) {
     const bool divided = params.size() == 1 || params[i].dtype == DType::kF32;
-    TENON_TRY_ASSIGN(column, split_samples((*inputs)[i], params[i], divided ? divide : 1));
+    auto column = split_samples((*inputs)[i], params[i], divided ? divide : 1);
+    if (!column) {
+      if (column.error().where.empty()) column.error().where = fmt::format("{}", fmt::join(arguments, ", "));
+      return std::unexpected(std::move(column.error()));
+    }
     if (i == 0 || count == 1) count = column->size();
     columns.push_back(std::move(*column));
   }

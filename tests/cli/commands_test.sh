@@ -17,6 +17,40 @@ expect 2 'unknown command "hw nonsense"' "$tenon" hw nonsense
 expect 2 "--output is required" "$tenon" hw generate
 expect 2 "tenon disasm --help" "$tenon" disasm
 expect 0 "Usage: tenon hw generate" "$tenon" hw generate --help
+expect 2 "did you mean tenon compile?" "$tenon" comple
+expect 2 "did you mean tenon hw generate?" "$tenon" hw generat
+expect 2 "did you mean --shapes?" "$tenon" compile model.onnx --shape N=1
+expect 2 "unexpected arguments 'first', 'second'" "$tenon" hw show tiny first second
+expect 0 "bench transfer  measure" "$tenon" --help
+expect 2 "tenon-run: error: there is no option --ouput" "$tenon_run" model.tnx --ouput o.npz
+expect 2 "tenon-run: error: --runs is '0'" "$tenon_run" model.tnx --runs 0
+expect 0 "tenon-run 0." "$tenon_run" --version
+
+# Names and numbers from outside.
+expect 2 "N is '99999999999999999999', must be an integer from 0 to 2147483647" \
+  "$tenon" compile tests/models/tiny_digits.onnx --shapes N=99999999999999999999 --cpu -o "$scratch/o.tnx"
+expect 2 "N is given twice" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1,N=2 --cpu -o "$scratch/o.tnx"
+expect 2 "the port is '99999', must be an integer from 0 to 65535" "$tenon" serve --listen 127.0.0.1:99999
+expect 2 '"localhost" is not HOST:PORT' "$tenon" serve --listen localhost
+expect 2 'unknown command "\x1b[2J\nerror: fake"' "$tenon" $'\e[2J\nerror: fake'
+
+# Output to a full disk is an error, and -o writes into what is there.
+for command in "ops" "hw list" "--help" "ops --markdown" "ops --json" "compile --help"; do
+  # shellcheck disable=SC2086,SC2016
+  expect 1 "error: the output cannot be written" bash -c '"$@" >/dev/full' - "$tenon" $command
+done
+# shellcheck disable=SC2016
+expect 0 "" bash -c '"$1" ops nonsense 2>/dev/full || [ $? = 2 ]' - "$tenon"
+printf 'end\n' >"$scratch/end.txt"
+printf old >"$scratch/target.bin"
+ln -s target.bin "$scratch/link.bin"
+expect 0 "1 instruction" "$tenon" asm "$scratch/end.txt" -o "$scratch/link.bin"
+[ -L "$scratch/link.bin" ]
+"$tenon" asm "$scratch/end.txt" -o "$scratch/plain.bin" >"$scratch/ignored.txt"
+cmp "$scratch/target.bin" "$scratch/plain.bin"
+"$tenon" asm "$scratch/end.txt" -o /dev/stdout | cat >"$scratch/piped.bin"
+cmp "$scratch/plain.bin" <(head -c "$(stat -c %s "$scratch/plain.bin")" "$scratch/piped.bin")
+expect 1 "No space left on device" "$tenon" asm "$scratch/end.txt" -o /dev/full
 "$tenon" --help | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\?\)  .*/\1/p' | while read -r -a command; do
   expect 0 "Usage: tenon ${command[*]}" "$tenon" "${command[@]}" --help
   expect 2 "--help shows the options" "$tenon" "${command[@]}" --nonsense
@@ -26,20 +60,22 @@ done
 expect 0 "default" "$tenon" hw list
 expect 0 '"name": "tiny"' "$tenon" hw list --json
 expect 0 "1x4x4" "$tenon" hw show tiny
-expect 1 'no configuration is called "nowhere"' "$tenon" hw show nowhere
+expect 2 'no configuration is called "nowhere"' "$tenon" hw show nowhere
 expect 0 "DSP        17 of 28" "$tenon" hw estimate lite --board ulx3s-25f
 expect 0 "RAM        10 of 56" "$tenon" hw estimate lite --board ulx3s-25f
 expect 0 "RAM        10 of 40" env TENON_BOARD_PATH=tests/hw/boards/netlist/boards "$tenon" hw estimate lite --board proof-ecp5
 expect 0 "does not fit: LUT" "$tenon" hw estimate default --board ulx3s-25f
 expect 0 "one change that lessens it:" "$tenon" hw estimate default --board ulx3s-25f
 expect 0 '"fits": false' "$tenon" hw estimate default --board ulx3s-25f --json
-expect 1 'no configuration is called "nowhere"' "$tenon" hw estimate nowhere
+expect 2 'no configuration is called "nowhere"' "$tenon" hw estimate nowhere
 expect 2 'no board is called "nowhere"' "$tenon" hw estimate lite --board nowhere
 expect 2 'there is no family of chips "gowin"' "$tenon" hw estimate lite --family gowin
 expect 1 "cannot read the configuration" "$tenon" hw show ./nowhere.json
 expect 1 "cannot read the configuration" "$tenon" hw show "$scratch/"
 echo '{"version": 1e999}' >"$scratch/overflow.json"
 expect 1 "not valid JSON" "$tenon" hw show "$scratch/overflow.json"
+echo '{"version": 1,' >"$scratch/cut.json"
+expect 1 "cut.json: error: not valid JSON: at line 2, column 1" "$tenon" hw show "$scratch/cut.json"
 "$tenon" hw show tiny --json >"$scratch/copy.json"
 expect 0 "$("$tenon" hw show tiny | grep hash)" "$tenon" hw show "$scratch/copy.json"
 sed 's/"block_in": [0-9]*/"block_in": 5/' "$scratch/copy.json" >"$scratch/odd.json"
@@ -57,8 +93,8 @@ expect 0 "out-elementwise-fusable: a contraction" "$tenon" ops conv2d
 expect 0 "on the CPU: native kernels" "$tenon" ops conv2d
 expect 0 "on the CPU: its reference kernel alone" "$tenon" ops nonzero
 expect 0 '"name": "softmax"' "$tenon" ops softmax --json
-expect 1 "did you mean conv2d" "$tenon" ops conv2
-expect 1 "tenon ops lists them all" "$tenon" ops zzzzzzzz
+expect 2 "did you mean conv2d" "$tenon" ops conv2
+expect 2 "tenon ops lists them all" "$tenon" ops zzzzzzzz
 expect 2 "--markdown is the whole page" "$tenon" ops --markdown conv2d
 
 # Assembly: text to stream to text.
@@ -103,6 +139,9 @@ expect 0 "" "$tenon" fmt --check "$scratch/digits.tn"
 expect 2 "written as .tn or .tnb" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.txt"
 cp tests/models/tiny_digits.onnx "$scratch/wrong.tnb"
 expect 1 "wrong.tnb: error: not a module in the binary form" "$tenon" run "$scratch/wrong.tnb"
+rm "$scratch/digits.npz"
+mkfifo "$scratch/digits.npz"
+expect 1 "digits.npz: error: it is not a regular file" timeout 60 "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.tnb"
 rm "$scratch/digits.npz"
 expect 1 "digits.npz" "$tenon" convert "$scratch/digits.tn" -o "$scratch/digits.tnb"
 
@@ -159,6 +198,10 @@ expect 1 "input 'xs' is List[Tensor[(), f32]]: only tensors and tuples of them c
 expect 0 "" "$tenon" compile "$scratch/list.tn" --cpu -o "$scratch/list.tnx"
 
 # What an executable is made of, and its memory plan.
+for command in "$tenon inspect" "$tenon_run --info" "$tenon_run --info --json"; do
+  # shellcheck disable=SC2016
+  expect 1 "error: the output cannot be written" bash -c '$1 "$2" >/dev/full' - "$command" "$scratch/list.tnx"
+done
 expect 0 "function @main" "$tenon" inspect "$scratch/list.tnx"
 expect 0 "type    List: Cons/2 Nil/0" "$tenon" inspect "$scratch/list.tnx"
 expect 1 "nowhere.tnx" "$tenon" inspect "$scratch/nowhere.tnx"
@@ -229,13 +272,13 @@ expect 0 "7i64" "$tenon" run "$scratch/count.tn" --entry deep --input 7 --interp
 expect 1 "more than 1000 instructions" "$tenon" run "$scratch/count.tn" --input 100000 --max-steps 1000
 expect 1 "stack" "$tenon" run "$scratch/count.tn" --entry deep --input 100000 --max-stack 1000
 expect 1 "more than 50 ms" "$tenon" run "$scratch/count.tn" --input 9000000000000000000 --max-seconds 0.05
-expect 2 "--max-seconds is -1" "$tenon" run "$scratch/count.tn" --input 1 --max-seconds -1
+expect 2 "--max-seconds is '-1', must be a number from 0 to" "$tenon" run "$scratch/count.tn" --input 1 --max-seconds -1
 expect 2 "are limits of compiled code" "$tenon" run "$scratch/count.tn" --input 1 --max-steps 9 --interpret
 expect 2 "--max-memory is" "$tenon" run "$scratch/count.tn" --input 1 --max-memory 9999999999999999
 expect 0 "" "$tenon" compile "$scratch/count.tn" --cpu -o "$scratch/count.tnx"
 expect 0 "" "$tenon_run" "$scratch/count.tnx" --input n=10
 expect 1 "more than 1000 instructions" "$tenon_run" "$scratch/count.tnx" --input n=100000 --max-steps 1000
-expect 2 "--max-seconds is -1" "$tenon_run" "$scratch/count.tnx" --input n=1 --max-seconds=-1
+expect 2 "--max-seconds is '-1', must be a number from 0 to" "$tenon_run" "$scratch/count.tnx" --input n=1 --max-seconds=-1
 
 # Functions of a library, called from a loop function and as a function of the module: interpreted and compiled alike.
 cat >"$scratch/outside.tn" <<'END'
@@ -297,28 +340,30 @@ expect 0 '"tools": [' "$tenon" doctor --json
 expect 0 "missing; for verilator: devices, tenon fuzz accel; get it: apt-get install verilator" \
   env PATH=/nowhere "$tenon" doctor
 cp "$tenon" "$scratch/alone"
-expect 0 "systemc:     this build of Tenon does not include SystemC; apt-get install libsystemc-dev" "$scratch/alone" doctor
+expect 0 "systemc:     there is no tenon-driver-systemc.so in $scratch, $scratch/tenon," "$scratch/alone" doctor
+expect 1 "there is no tenon-driver-remote.so in $scratch" "$scratch/alone" serve
 expect 0 "the library of kernels 'dnnl' is not installed: there is no tenon-kernels-dnnl.so" "$scratch/alone" doctor
-expect 1 "systemc:tiny: error: this build of Tenon does not include SystemC" \
+expect 1 "systemc:tiny: error: there is no tenon-driver-systemc.so in $scratch" \
   "$scratch/alone" run tests/models/resnet8_digits.onnx --data tests/models/resnet8_digits_test.npz:x --device systemc:tiny
 expect 1 "configuration broken is broken" env TENON_CONFIG_PATH="$scratch/configs" "$tenon" doctor
 
 # Benchmarks and fuzzing, without the RTL: its tests are those of fuzz.CONFIG.
 expect 0 "GMAC/s" "$tenon" bench sim --no-rtl --runs 1 --tiles 1 --config tiny
 expect 0 '"gmacs_per_second"' "$tenon" bench sim --no-rtl --runs 1 --tiles 1 --config tiny --json
-expect 2 "--runs and --tiles are at least 1" "$tenon" bench sim --runs 0
+expect 2 "--runs is '0', must be an integer from 1 to" "$tenon" bench sim --runs 0
 expect 0 "seeds 7 to 11, all equal" "$tenon" fuzz accel --device behavioral --config tiny -n 5 --seed 7
 expect 0 "seeds 11 to 15, all equal" "$tenon" fuzz accel --device behavioral --config nano -n 5 --seed 11
 sed 's/"address_bits": 14/"address_bits": 12/' hw/configs/nano.json >"$scratch/little.json"
 expect 1 "need 16384 bytes of memory, of which the configuration addresses 4096" "$tenon" fuzz accel --device behavioral --config "$scratch/little.json" -n 1
-expect 2 "--length is 9..2" "$tenon" fuzz accel --length 9..2
+expect 2 "--length is '9..2'" "$tenon" fuzz accel --length 9..2
+expect 2 "--length is '5', must be LOW..HIGH" "$tenon" fuzz accel --length 5
 expect 3 "install: sudo apt-get install verilator" env PATH=/nowhere TENON_CACHE="$scratch/cache" "$tenon" fuzz accel --config tiny -n 1
 expect 1 "set TENON_CACHE to a directory of your own" env -u HOME -u XDG_CACHE_HOME -u TENON_CACHE "$tenon" fuzz accel --config tiny -n 1
 expect 0 "seeds 5 to 10: all promises hold" "$tenon" fuzz ir -n 6 --seed 5 -o "$scratch"
 expect 0 '"failure": ""' "$tenon" fuzz ir -n 1 --seed 5 --json -o "$scratch"
 expect 0 "all promises hold" "$tenon" fuzz ir -n 5 --seed 5 --pass simplify -o "$scratch"
 expect 2 "there is no pass 'nothing'" "$tenon" fuzz ir --pass nothing
-expect 2 "--count is at least 1" "$tenon" fuzz ir --count 0
+expect 2 "--count is '0', must be an integer of at least 1" "$tenon" fuzz ir --count 0
 expect 0 "def @main" "$tenon" fuzz ir -n 1 --seed 5 --print
 printf '#[version = "1"]\ndef @main[n](%%x: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(relu(%%x)) }\n' >"$scratch/relu.tn"
 expect 0 "holds" "$tenon" fuzz ir --seed 5 --file "$scratch/relu.tn"
@@ -331,9 +376,9 @@ expect 0 '"clock_mhz": 100' "$tenon" xclbin show --json "$scratch/a.xclbin"
 expect 0 "configuration default" "$tenon" xclbin seal "$scratch/a.xclbin" --config default -o "$scratch/b.xclbin"
 expect 1 "not an xclbin file" "$tenon" xclbin show scripts/packages.txt
 expect 1 "tenon xclbin write generates a file" "$tenon" xclbin show "$scratch/nowhere.xclbin"
-expect 2 "--units is 0, must be 1..15" "$tenon" xclbin write --units 0 -o "$scratch/c.xclbin"
-expect 2 "--clock is 0" "$tenon" xclbin write --clock 0 -o "$scratch/c.xclbin"
-expect 2 "--memory is 0" "$tenon" xclbin write --memory 0 -o "$scratch/c.xclbin"
+expect 2 "--units is '0', must be an integer from 1 to 15" "$tenon" xclbin write --units 0 -o "$scratch/c.xclbin"
+expect 2 "--clock is '0'" "$tenon" xclbin write --clock 0 -o "$scratch/c.xclbin"
+expect 2 "--memory is '0'" "$tenon" xclbin write --memory 0 -o "$scratch/c.xclbin"
 expect 1 "none.bit: error: cannot open the file" "$tenon" xclbin write --bitstream "$scratch/none.bit" -o "$scratch/c.xclbin"
 
 # Pictures and recordings.
@@ -346,6 +391,7 @@ expect 1 "none.png: error: it is no picture" "$tenon" prepare "$scratch/none.png
 printf 'P5 1 1 255\nx' >"$scratch/c.pgm"
 expect 1 "--size resizes pictures" "$tenon" prepare "$scratch/a.pgm" "$scratch/c.pgm" -o "$scratch/p.npy"
 expect 2 "--size is '2x'" "$tenon" prepare "$scratch/a.pgm" --size 2x -o "$scratch/p.npy"
+expect 2 "--size is '99999x1'" "$tenon" prepare "$scratch/a.pgm" --size 99999x1 -o "$scratch/p.npy"
 expect 2 "--divide is '1,x'" "$tenon" prepare "$scratch/a.pgm" --divide 1,x -o "$scratch/p.npy"
 expect 2 "a channel is divided by 0" "$tenon" prepare "$scratch/a.pgm" --divide 0 -o "$scratch/p.npy"
 printf 'RIFF\050\0\0\0WAVEfmt \020\0\0\0\001\0\001\0\200\076\0\0\0\175\0\0\002\0\020\0data\004\0\0\0\0\100\0\200' >"$scratch/a.wav"
@@ -357,9 +403,10 @@ expect 1 "it has 16000 samples a second, --rate requires 8000" "$tenon" prepare 
 expect 0 "f32 (1, 8, 6)" "$tenon" prepare "$scratch/a.wav" --length 1000 --mel 8 --window 256 --hop 200 -o "$scratch/w.npy"
 expect 0 "f32 (1, 4, 8)" "$tenon" prepare "$scratch/a.wav" --length 1000 --mel 8 --window 256 --hop 200 --uncentered --frames-first --mel-scale htk --power db --range 20,4000 -o "$scratch/w.npy"
 expect 1 "a.wav: error: it has 2 samples, a spectrogram requires 201" "$tenon" prepare "$scratch/a.wav" --mel 8 -o "$scratch/w.npy"
+expect 2 "--mel is '0', must be an integer from 1 to 65536" "$tenon" prepare "$scratch/a.wav" --mel 0 -o "$scratch/w.npy"
 expect 2 "--range is '1;2'" "$tenon" prepare "$scratch/a.wav" --mel 8 --range '1;2' -o "$scratch/w.npy"
 expect 2 "--range 1,2,3 and --floor 1e-10 must be two numbers and one" "$tenon" prepare "$scratch/a.wav" --mel 8 --range 1,2,3 -o "$scratch/w.npy"
-expect 2 "a window of 1 samples" "$tenon" prepare "$scratch/a.wav" --mel 8 --window 1 -o "$scratch/w.npy"
+expect 2 "--window is '1', must be an integer from 2 to 65536" "$tenon" prepare "$scratch/a.wav" --mel 8 --window 1 -o "$scratch/w.npy"
 expect 2 "--output $scratch/a.wav is an input" "$tenon" prepare "$scratch/a.wav" -o "$scratch/a.wav"
 
 # Sentences.
@@ -395,5 +442,5 @@ expect 1 "there are 2 labels for 3 classes" "$tenon" decode "$scratch/s.npy" --l
 expect 1 "there are 3 expected lines, 1 were found" "$tenon" decode "$scratch/s.npy" --ctc --labels "$scratch/ab.txt" --expect "$scratch/names.txt"
 expect 1 "the model's metadata has no 'character'" "$tenon" decode "$scratch/s.npy" --ctc --labels tests/models/resnet8_digits.onnx
 expect 2 "--ctc requires --labels" "$tenon" decode "$scratch/s.npy" --ctc
-expect 2 "--top is 0" "$tenon" decode "$scratch/s.npy" --top 0
+expect 2 "--top is '0'" "$tenon" decode "$scratch/s.npy" --top 0
 expect 2 "are for --ctc" "$tenon" decode "$scratch/s.npy" --space

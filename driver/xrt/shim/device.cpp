@@ -21,6 +21,7 @@
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
 #include "support/clock.h"
+#include "support/output.h"
 #include "support/pages.h"
 #include "support/try.h"
 
@@ -69,7 +70,7 @@ int lock_on_board(uint32_t unit, bool shared) {
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) {
     const int code = errno;
-    fmt::print(stderr, "TENON_XRT_BOARD: cannot open {}: {}\n", file, std::strerror(code));
+    print_stderr("TENON_XRT_BOARD: cannot open {}: {}\n", file, std::strerror(code));
     return -code;
   }
   if (flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return fd;
@@ -369,7 +370,7 @@ bool Device::run(ert_packet& packet) {
     case ERT_START_CU: return run_unit(packet);
     case ERT_START_COPYBO: return run_copy(packet);
     default:
-      fmt::print(stderr, "the emulated device does not support packet opcode {}\n", uint32_t{packet.opcode});
+      print_stderr("the emulated device does not support packet opcode {}\n", uint32_t{packet.opcode});
       return false;
   }
 }
@@ -414,8 +415,8 @@ bool Device::run_unit(ert_packet& packet) {
   simulator.read_register(reg::kControl);  // clears ap_done
   const uint32_t code = simulator.read_register(reg::kStatus) & 0xff;
   if (code != 0) {
-    fmt::print(stderr, "the emulated unit stopped with code {} at instruction {}: {}\n", code,
-               simulator.read_register(reg::kErrorIndex), simulator.explain());
+    print_stderr("the emulated unit stopped with code {} at instruction {}: {}\n", code,
+                 simulator.read_register(reg::kErrorIndex), simulator.explain());
   }
   return code == 0;
 }

@@ -15,7 +15,7 @@ fail() { echo "$1"; exit 1; }
 
 expect 2 'no board is called "moon"' "$tenon" hw package --board moon -o "$scratch/x"
 expect 2 "--units is 9, must be 1..8 on u250" "$tenon" hw package --board u250 --units 9 -o "$scratch/x"
-expect 2 "--clock is 2000" "$tenon" hw package --board u250 --clock 2000 -o "$scratch/x"
+expect 2 "--clock is '2000'" "$tenon" hw package --board u250 --clock 2000 -o "$scratch/x"
 expect 1 "cannot create the directory" "$tenon" hw package --board u250 -o /proc/nowhere
 
 for case in tiny:u50:2 default:u200:1 default-128:u250:1 wide-8x16:kv260:1; do
