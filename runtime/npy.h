@@ -43,6 +43,7 @@ class Npz {
 
   std::vector<std::string_view> names() const;  // without ".npy", sorted
   bool contains(std::string_view name) const { return entries_.contains(name); }
+  uint64_t unpacked_bytes() const;  // of all members, as their directory has it
   // Of a member, which exists.
   Expected<NpyType> type(std::string_view name) const;
   Expected<Tensor> read(std::string_view name) const;

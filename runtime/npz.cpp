@@ -13,6 +13,7 @@
 
 #include "runtime/npy.h"
 #include "support/file.h"
+#include "support/memory.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -176,9 +177,26 @@ std::string_view member_name(const Entry& entry) {
   return name;
 }
 
+constexpr uint64_t kPrefix = 12 + UINT16_MAX;  // the header of format version 1, and every plausible one of others
+
+Expected<NpyType> member_type(const Archive& archive, const Entry& entry, std::string_view where) {
+  TENON_TRY_ASSIGN(prefix, archive.unpack(entry, kPrefix));
+  return parse_npy_type(*prefix, fmt::format("{}:{}", where, entry.name));
+}
+
+// Gigabytes of zeros may be a small member: its header is compared with its size before all of it is unpacked.
 Expected<Tensor> member(const Archive& archive, const Entry& entry, std::string_view where) {
+  const std::string name = fmt::format("{}:{}", where, entry.name);
+  TENON_TRY_ASSIGN(type, member_type(archive, entry, where));
+  const auto size = static_cast<uint64_t>(checked_bytes(type->dtype, type->shape).value_or(0));
+  if (entry.unpacked < size || entry.unpacked > size + kPrefix) {
+    return error(fmt::format("{} of {} takes {} bytes, the member has {}", to_string(type->shape),
+                             runtime::name(type->dtype), size, entry.unpacked),
+                 name);
+  }
+  TENON_TRY(check_memory(2 * entry.unpacked, "the member", name));  // as bytes, and as a tensor
   TENON_TRY_ASSIGN(data, archive.unpack(entry));
-  return parse_npy(*data, fmt::format("{}:{}", where, entry.name));
+  return parse_npy(*data, name);
 }
 
 // The data itself if it is larger than zlib's limit (4 GiB), or if its beginning does not shrink by an eighth: weights
@@ -217,38 +235,29 @@ Expected<Npz> Npz::open(std::span<const std::byte> bytes, std::string_view where
   return npz;
 }
 
+uint64_t Npz::unpacked_bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [name, entry] : entries_) sum += std::min(entry->unpacked, UINT64_MAX - sum);
+  return sum;
+}
+
 std::vector<std::string_view> Npz::names() const {
   std::vector<std::string_view> names;
   for (const auto& [name, entry] : entries_) names.push_back(name);
   return names;
 }
 
-namespace {
-
-constexpr uint64_t kPrefix = 12 + UINT16_MAX;  // the header of format version 1, and every plausible one of others
-
-}  // namespace
-
 Expected<NpyType> Npz::type(std::string_view name) const {
-  const Entry& entry = *entries_.find(name)->second;
-  TENON_TRY_ASSIGN(prefix, Archive(bytes_, where_).unpack(entry, kPrefix));
-  return parse_npy_type(*prefix, fmt::format("{}:{}", where_, entry.name));
+  return member_type(Archive(bytes_, where_), *entries_.find(name)->second, where_);
 }
 
 Expected<Tensor> Npz::read(std::string_view name) const {
-  const Entry& entry = *entries_.find(name)->second;
-  TENON_TRY_ASSIGN(type, this->type(name));
-  const auto size = static_cast<uint64_t>(checked_bytes(type->dtype, type->shape).value_or(0));
-  if (entry.unpacked > size + kPrefix) {  // gigabytes of zeros may be a small member
-    return error(fmt::format("{} of {} takes {} bytes, the member has {}", to_string(type->shape),
-                             runtime::name(type->dtype), size, entry.unpacked),
-                 fmt::format("{}:{}", where_, entry.name));
-  }
-  return member(Archive(bytes_, where_), entry, where_);
+  return member(Archive(bytes_, where_), *entries_.find(name)->second, where_);
 }
 
 Expected<NamedTensors> parse_npz(std::span<const std::byte> bytes, std::string_view where) {
   TENON_TRY_ASSIGN(npz, Npz::open(bytes, where));
+  TENON_TRY(check_memory(npz->unpacked_bytes(), "its members", std::string(where)));
   NamedTensors tensors;
   for (const std::string_view name : npz->names()) {
     TENON_TRY_ASSIGN(tensor, npz->read(name));

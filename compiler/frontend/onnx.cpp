@@ -4,13 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "compiler/frontend/onnx_check.h"
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/frontend/onnx_node.h"
 #include "compiler/ir/rewrite.h"
+#include "support/number.h"
+#include "support/printable.h"
 
 namespace tenon::compiler {
 namespace {
@@ -191,8 +192,9 @@ class ModelImporter : public OnnxImport {
   }
 
  private:
-  SpanId span(std::string node, std::string op) {
-    return module_.add_span(Span{options_.file, std::move(node), std::move(op), 0, 0});
+  SpanId span(std::string_view node, std::string_view op) {
+    constexpr size_t kLongestNode = 1000;  // of a name that every message, report and executable repeats
+    return module_.add_span(Span{options_.file, printable(node, kLongestNode), printable(op), 0, 0});
   }
 
   void initializers(const OnnxGraph& graph, OnnxScope& scope) {
@@ -293,6 +295,11 @@ class ModelImporter : public OnnxImport {
           fmt::format("input '{}' is not a tensor with a shape", input.name), options_.file,
           fmt::format("--shapes {}.rank=2 makes it a matrix; or run onnx.shape_inference, or export with shapes",
                       input.name));
+    }
+    if (axes->size() > runtime::kMaxRank) {
+      return error(
+          fmt::format("input '{}' has {} axes, at most {} are supported", input.name, axes->size(), runtime::kMaxRank),
+          options_.file, "join or remove axes");
     }
     Dims dims;
     for (size_t i = 0; i < axes->size(); ++i) {
@@ -531,14 +538,14 @@ Expected<std::map<std::string, int64_t>> parse_shapes(std::string_view text) {
     const std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(item.size() + 1, text.size()));
     const size_t equals = item.find('=');
-    int64_t value = 0;
-    const char* end = item.data() + item.size();
-    if (equals == 0 || equals == std::string_view::npos || equals + 1 == item.size() ||
-        std::from_chars(item.data() + equals + 1, end, value).ptr != end || value < 0 || value > INT32_MAX) {
-      return error(fmt::format("'{}' is not a size", item), "--shapes", "write NAME=SIZE, as --shapes N=1,T=64",
-                   Fault::kUsage);
-    }
-    shapes.insert_or_assign(std::string(item.substr(0, equals)), value);
+    constexpr std::string_view kHelp = "write NAME=SIZE, as --shapes N=1,T=64";
+    if (equals == 0 || equals == std::string_view::npos)
+      return error(fmt::format("'{}' is not NAME=SIZE", item), "--shapes", std::string(kHelp), Fault::kUsage);
+    const std::string name(item.substr(0, equals));
+    const auto size = read_number<int64_t>(name, item.substr(equals + 1), {0, INT32_MAX});
+    if (!size) return error(size.error().what, "--shapes", std::string(kHelp), Fault::kUsage);
+    if (!shapes.emplace(name, *size).second)
+      return error(fmt::format("{} is given twice", name), "--shapes", {}, Fault::kUsage);
   }
   return shapes;
 }

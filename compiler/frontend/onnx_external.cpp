@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -38,9 +38,7 @@ Expected<fs::path> find_file(const ExternalData& data, const fs::path& folder) {
 
 Expected<int64_t> number(const ExternalData& data, std::string_view name, const std::string& text, int64_t fallback) {
   if (text.empty()) return fallback;
-  int64_t value = -1;
-  const char* end = text.data() + text.size();
-  if (std::from_chars(text.data(), end, value).ptr == end && value >= 0) return value;
+  if (const auto value = parse_number<int64_t>(text); value && *value >= 0) return *value;
   return error(fmt::format("{} has the {} '{}', must be a number of bytes", data.what, name, text), data.model);
 }
 

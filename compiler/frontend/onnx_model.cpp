@@ -2,6 +2,8 @@
 #include "compiler/frontend/onnx_model.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +13,9 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/frontend/onnx_external.h"
 #include "compiler/frontend/onnx_packed.h"
+#include "support/memory.h"
+#include "support/number.h"
+#include "support/printable.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -23,14 +28,25 @@ constexpr int64_t kMostSparse = int64_t{1} << 26;  // elements of a sparse tenso
 
 constexpr runtime::DTypes kNarrow = runtime::kNarrowFloats | runtime::kNarrowIntegers;
 
+// A name of the file, which later stands in messages, tables, reports and other files: without characters that control
+// a terminal. Equal names remain equal, and so do different ones, but for a name that spells another one's escapes.
+std::string name_of(const std::string& text) { return printable(text, SIZE_MAX); }
+
+std::vector<std::string> names_of(const auto& texts) {
+  std::vector<std::string> names;
+  for (const std::string& text : texts) names.push_back(name_of(text));
+  return names;
+}
+
 class Reader {
  public:
   Reader(const std::string& file, const std::optional<std::filesystem::path>& folder) : file_(file), folder_(folder) {}
 
   Expected<OnnxModel> run(std::span<const std::byte> bytes) {
     onnx::ModelProto model;
-    if (bytes.size() > INT32_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-      return corrupt();
+    if (bytes.size() > INT32_MAX) return corrupt();
+    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+    if (!parse(stream, model)) return corrupt();
     return this->model(std::move(model));
   }
 
@@ -47,9 +63,10 @@ class Reader {
     std::ifstream in(path, std::ios::binary);
     if (!in) return failed("open");
     onnx::ModelProto model;
-    const bool parsed = model.ParseFromIstream(&in);
-    if (in.bad()) return failed("read");
-    if (!parsed) return corrupt();
+    {
+      google::protobuf::io::IstreamInputStream stream(&in);
+      if (!parse(stream, model)) return in.bad() ? failed("read") : corrupt();
+    }
     return model;
   }
 
@@ -69,8 +86,48 @@ class Reader {
   }
 
  private:
+  // A graph inside a graph is three messages deep. The library's limit of 100 would call a deep model corrupt.
+  static bool parse(google::protobuf::io::ZeroCopyInputStream& stream, onnx::ModelProto& model) {
+    constexpr int kDeepest = 2000;
+    google::protobuf::io::CodedInputStream coded(&stream);
+    coded.SetRecursionLimit(kDeepest);
+    return model.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
+  }
+
+  // The bytes of tensors in external files, which may be sparse, and which many tensors may have in common.
+  static uint64_t saturated_sum(uint64_t a, uint64_t b) { return a + std::min(b, UINT64_MAX - a); }
+  static uint64_t external_bytes(const onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return 0;
+    constexpr uint64_t kLargestElement = 8;
+    const auto of_entry = std::ranges::find(tensor.external_data(), "length", &onnx::StringStringEntryProto::key);
+    if (of_entry != tensor.external_data().end()) {
+      if (const auto length = parse_number<uint64_t>(of_entry->value())) return *length;
+    }
+    uint64_t bytes = kLargestElement;
+    for (const int64_t size : tensor.dims()) {
+      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(std::max<int64_t>(size, 0)), &bytes)) return UINT64_MAX;
+    }
+    return bytes;
+  }
+  static uint64_t external_bytes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+    uint64_t sum = 0;
+    for (const auto& node : nodes) {
+      for (const auto& attr : node.attribute()) {
+        if (attr.has_t()) sum = saturated_sum(sum, external_bytes(attr.t()));
+        if (attr.has_g()) sum = saturated_sum(sum, external_bytes(attr.g()));
+        for (const auto& tensor : attr.tensors()) sum = saturated_sum(sum, external_bytes(tensor));
+      }
+    }
+    return sum;
+  }
+  static uint64_t external_bytes(const onnx::GraphProto& graph) {
+    uint64_t sum = external_bytes(graph.node());
+    for (const auto& tensor : graph.initializer()) sum = saturated_sum(sum, external_bytes(tensor));
+    return sum;
+  }
+
   std::unexpected<Diagnostic> corrupt() const {
-    return error("this is not an ONNX model, or it is corrupt or truncated", file_,
+    return error("this is not an ONNX model, or it is corrupt, truncated, or nested too deeply", file_,
                  "compare its size with the original's");
   }
 
@@ -79,6 +136,9 @@ class Reader {
     if (!model.has_graph() || (model.graph().node_size() == 0 && model.graph().output_size() == 0)) {
       return error("the model has no graph", file_, "check that this is an ONNX model");
     }
+    uint64_t external = external_bytes(model.graph());
+    for (const auto& function : model.functions()) external = saturated_sum(external, external_bytes(function.node()));
+    TENON_TRY(check_memory(external, "what the model has in external files", file_));
     OnnxModel result;
     TENON_TRY_ASSIGN(opsets, this->opsets(model.opset_import()));
     result.opsets = std::move(*opsets);
@@ -93,7 +153,8 @@ class Reader {
     result.graph = std::move(*graph);
     const auto add = [&](const auto& values) {
       for (const auto& value : values) {
-        if (auto type = this->type(value.type(), value.name())) result.types.emplace(value.name(), std::move(*type));
+        const std::string name = name_of(value.name());
+        if (auto type = this->type(value.type(), name)) result.types.emplace(name, std::move(*type));
       }
     };
     add(model.graph().value_info());
@@ -104,7 +165,7 @@ class Reader {
   Expected<OnnxOpsets> opsets(const auto& imports) {
     OnnxOpsets opsets;
     for (const auto& import : imports) {
-      const std::string domain = onnx_domain(import.domain());
+      const std::string domain = onnx_domain(name_of(import.domain()));
       if (domain.empty() && (import.version() < kOldestOpset || import.version() > kNewestOpset)) {
         return error(
             fmt::format("opset {} is not supported, {} .. {} are", import.version(), kOldestOpset, kNewestOpset), file_,
@@ -120,25 +181,26 @@ class Reader {
     OnnxGraph result;
     for (auto& message : *graph.mutable_initializer()) {
       const auto initializer = taken(message);
-      TENON_TRY_ASSIGN(tensor, this->tensor(initializer, "initializer '" + initializer.name() + "'"));
-      if (!result.initializers.emplace(initializer.name(), std::move(*tensor)).second) {
-        return error(fmt::format("initializer '{}' is defined twice", initializer.name()), file_);
-      }
+      const std::string name = name_of(initializer.name());
+      TENON_TRY_ASSIGN(tensor, this->tensor(initializer, "initializer '" + name + "'"));
+      if (!result.initializers.emplace(name, std::move(*tensor)).second)
+        return error(fmt::format("initializer '{}' is defined twice", name), file_);
     }
     for (const auto& sparse : graph.sparse_initializer()) {
-      const std::string& name = sparse.values().name();
+      const std::string name = name_of(sparse.values().name());
       TENON_TRY_ASSIGN(tensor, sparse_tensor(sparse, "initializer '" + name + "'"));
       if (!result.initializers.emplace(name, std::move(*tensor)).second)
         return error(fmt::format("initializer '{}' is defined twice", name), file_);
     }
     for (const auto& input : graph.input()) {
-      if (result.initializers.contains(input.name())) continue;
-      result.inputs.push_back({input.name(), {}});
+      const std::string name = name_of(input.name());
+      if (result.initializers.contains(name)) continue;
+      result.inputs.push_back({name, {}});
       if (!main) continue;
-      TENON_TRY_ASSIGN(type, this->type(input.type(), "input '" + input.name() + "'"));
+      TENON_TRY_ASSIGN(type, this->type(input.type(), "input '" + name + "'"));
       result.inputs.back().type = std::move(*type);
     }
-    for (const auto& output : graph.output()) result.outputs.push_back(output.name());
+    for (const auto& output : graph.output()) result.outputs.push_back(name_of(output.name()));
     TENON_TRY_ASSIGN(nodes, this->nodes(*graph.mutable_node()));
     result.nodes = std::move(*nodes);
     return result;
@@ -146,14 +208,15 @@ class Reader {
 
   Expected<OnnxFunction> function(onnx::FunctionProto& proto) {
     OnnxFunction function;
-    function.domain = onnx_domain(proto.domain()), function.name = proto.name(), function.overload = proto.overload();
+    function.domain = onnx_domain(name_of(proto.domain()));
+    function.name = name_of(proto.name()), function.overload = name_of(proto.overload());
     TENON_TRY_ASSIGN(opsets, this->opsets(proto.opset_import()));
     function.opsets = std::move(*opsets);
-    function.inputs.assign(proto.input().begin(), proto.input().end());
-    function.outputs.assign(proto.output().begin(), proto.output().end());
-    function.attributes.assign(proto.attribute().begin(), proto.attribute().end());
+    function.inputs = names_of(proto.input());
+    function.outputs = names_of(proto.output());
+    function.attributes = names_of(proto.attribute());
     TENON_TRY_ASSIGN(defaults,
-                     attributes(*proto.mutable_attribute_proto(), fmt::format("function '{}'", proto.name())));
+                     attributes(*proto.mutable_attribute_proto(), fmt::format("function '{}'", function.name)));
     function.defaults = std::move(*defaults);
     TENON_TRY_ASSIGN(nodes, this->nodes(*proto.mutable_node()));
     function.nodes = std::move(*nodes);
@@ -264,6 +327,10 @@ class Reader {
     using runtime::DType;
     TENON_TRY_ASSIGN(type, dtype(proto.data_type(), what));
     const bool external = proto.data_location() == onnx::TensorProto::EXTERNAL;
+    if (proto.dims_size() > static_cast<int>(runtime::kMaxRank)) {
+      return error(fmt::format("{} has {} axes, at most {} are supported", what, proto.dims_size(), runtime::kMaxRank),
+                   file_);
+    }
     int64_t count = 1;
     runtime::Shape shape;
     for (int64_t size : proto.dims()) {
@@ -391,15 +458,16 @@ class Reader {
       if (dim.has_dim_value() && dim.dim_value() < -1) {
         return error(fmt::format("{} has a negative size {}", what, dim.dim_value()), file_);
       }
-      type.dims->push_back(dim.has_dim_value() ? OnnxDim{dim.dim_value(), ""} : OnnxDim{-1, dim.dim_param()});
+      type.dims->push_back(dim.has_dim_value() ? OnnxDim{dim.dim_value(), ""} : OnnxDim{-1, name_of(dim.dim_param())});
     }
     return type;
   }
 
   Expected<OnnxNode> node(onnx::NodeProto& proto) {
-    OnnxNode node{proto.op_type(), onnx_domain(proto.domain()), proto.name(), {}, {}, {}, proto.overload()};
-    node.inputs.assign(proto.input().begin(), proto.input().end());
-    node.outputs.assign(proto.output().begin(), proto.output().end());
+    OnnxNode node{name_of(proto.op_type()), onnx_domain(name_of(proto.domain())),
+                  name_of(proto.name()),    names_of(proto.input()),
+                  names_of(proto.output()), {},
+                  name_of(proto.overload())};
     if (node.name.empty() && !node.outputs.empty()) node.name = node.outputs[0];
     TENON_TRY_ASSIGN(attrs, attributes(*proto.mutable_attribute(), fmt::format("{} '{}'", node.op, node.name)));
     node.attrs = std::move(*attrs);
@@ -409,14 +477,15 @@ class Reader {
   Expected<OnnxAttrs> attributes(auto& protos, const std::string& of) {
     OnnxAttrs attrs;
     for (auto& proto : protos) {
-      TENON_TRY_ASSIGN(value, attribute(proto, fmt::format("{}: attribute '{}'", of, proto.name())));
-      attrs.insert_or_assign(proto.name(), std::move(*value));
+      const std::string name = name_of(proto.name());
+      TENON_TRY_ASSIGN(value, attribute(proto, fmt::format("{}: attribute '{}'", of, name)));
+      attrs.insert_or_assign(name, std::move(*value));
     }
     return attrs;
   }
 
   Expected<OnnxAttr> attribute(onnx::AttributeProto& attr, const std::string& what) {
-    if (!attr.ref_attr_name().empty()) return OnnxReference{attr.ref_attr_name()};
+    if (!attr.ref_attr_name().empty()) return OnnxReference{name_of(attr.ref_attr_name())};
     switch (attr.type()) {
       case onnx::AttributeProto::INT: return attr.i();
       case onnx::AttributeProto::FLOAT: return static_cast<double>(attr.f());

@@ -38,15 +38,19 @@ Status check_size(Context& context, Type type) {
     return {};
   }
   if (!type.tensor()) return error(fmt::format("the result {} is not a tensor", context.str(type)));
+  if (type.tensor()->rank() > static_cast<int64_t>(runtime::kMaxRank)) {
+    return error(
+        fmt::format("the result has {} axes, at most {} are supported", type.tensor()->rank(), runtime::kMaxRank));
+  }
   int64_t elements = 1;
   for (Dim dim : type.tensor()->dims) {
     if (dim == context.invalid()) return error("a size of the result cannot be computed: it is too large");
     const auto value = dim.constant();
     if (!value) continue;
     if (*value < 0) return error(fmt::format("the result {} has a negative size", context.str(type)));
-    if (*value > kMaxElements || (elements *= std::max<int64_t>(*value, 1)) > kMaxElements) {
+    if (*value > kMaxElements / elements)
       return error(fmt::format("the result {} has more than 2^40 elements", context.str(type)));
-    }
+    elements *= std::max<int64_t>(*value, 1);
   }
   return {};
 }

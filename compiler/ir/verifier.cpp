@@ -38,6 +38,8 @@ Status well_formed(const Context& context, const Scope& scope, Dim dim) {
   return {};
 }
 Status well_formed(const Context& context, const Module&, const Scope& scope, const TensorType& x) {
+  if (x.rank() > static_cast<int64_t>(runtime::kMaxRank))
+    return error(fmt::format("a tensor has {} axes, at most {} are supported", x.rank(), runtime::kMaxRank));
   for (Dim dim : x.dims) TENON_TRY(well_formed(context, scope, dim));
   return {};
 }

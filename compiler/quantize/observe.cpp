@@ -162,6 +162,11 @@ Row row_of(std::span<const float> values) {
   return row;
 }
 
+bool has_nan(const Tensor& constant) {
+  return constant.dtype() == runtime::DType::kF32 &&
+         std::ranges::any_of(constant.data<float>(), [](float value) { return std::isnan(value); });
+}
+
 }  // namespace
 
 void ChannelStatistics::add(const Tensor& tensor) {
@@ -206,7 +211,12 @@ Expected<Distributions> observe(Context& context, const Module& module, Symbol e
     not_finite = fmt::format("a value of %{} is {}", context.name(module.function(name)->info(var).name), *value);
   };
   TENON_TRY(observation->run(samples, "calibrating", widen));
-  if (!not_finite.empty()) return error(not_finite + " during calibration", {}, "check the data and its normalization");
+  if (!not_finite.empty()) {
+    const bool damaged = std::ranges::any_of(module.constants, has_nan);
+    return error(
+        not_finite + " during calibration", {},
+        damaged ? "a constant of the model has NaN: its weights are damaged" : "check the data and its normalization");
+  }
   for (auto& [name, ranges] : found.ranges) {
     for (size_t i = 0; i < ranges.size(); ++i) {
       const ChannelStatistics& channels = found.channels[name][i];

@@ -50,7 +50,9 @@ class Verifier {
         Shape smallest = port.shape;
         std::ranges::replace(smallest, kAnySize, 0);
         if (!checked_bytes(port.dtype, smallest))
-          return fail_in(fmt::format("'{}' has the shape {}", port.name, to_string(port.shape)));
+          return fail_in(
+              fmt::format("'{}' has the shape {}, must have at most {} axes and 2^48 bytes, and no negative size",
+                          port.name, to_string(port.shape), kMaxRank));
         if (!port.symbols.empty() && port.symbols.size() != port.shape.size())
           return fail_in(
               fmt::format("'{}' has {} sizes for {} axes", port.name, port.symbols.size(), port.shape.size()));

@@ -51,7 +51,9 @@ Status verify_program(const AcceleratorProgram& program, std::string_view where)
   for (bool output : {false, true}) {
     for (const TensorSlot& slot : output ? program.outputs : program.inputs) {
       auto size = checked_bytes(slot.dtype, slot.shape);
-      if (!size) return fail(fmt::format("'{}' has the shape {}", slot.name, to_string(slot.shape)));
+      if (!size)
+        return fail(fmt::format("'{}' has the shape {}, must have at most {} axes and 2^48 bytes, and no negative size",
+                                slot.name, to_string(slot.shape), kMaxRank));
       if (next == spec::kBases)
         return fail(fmt::format("more than {} inputs and outputs", spec::kBases - kBaseFirstTensor));
       if (slot.base != next)

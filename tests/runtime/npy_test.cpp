@@ -162,6 +162,20 @@ TEST(Npy, OneMemberIsReadWhateverTheOthersAre) {
   EXPECT_NE(missing.error().help.find("its tensors are flags, half, labels, none"), std::string::npos);
 }
 
+// Nothing is inflated for a member whose header asks for less, nor for members that the memory cannot hold together.
+TEST(Npy, SizesAreComparedBeforeMembersAreUnpacked) {
+  const auto bytes = to_npz({{"a", Tensor(DType::kU8, {200'000})}});
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string shape = "(200000,)";
+  text.replace(text.find(shape), shape.size(), "(2,)     ");
+  const auto changed = std::as_bytes(std::span(text));
+  for (const auto& message :
+       {parse_npz(changed, "x.npz", "a").error().str(), parse_npz(changed, "x.npz").error().str()}) {
+    EXPECT_NE(message.find("x.npz:a.npy: error: (2,) of u8 takes 2 bytes, the member has 200"), std::string::npos)
+        << message;
+  }
+}
+
 TEST(Npy, ADamagedMemberIsFoundByItsChecksum) {
   auto bad = read_file(kData / "stored.npz").value();
   // The last byte of the first member's data: 6 floats follow NumPy's header (128 bytes).

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 
 #include "compiler/ir/text.h"
 #include "support/file.h"
@@ -43,8 +44,13 @@ class Loader {
 
   Expected<Module> load(const std::filesystem::path& path) {
     TENON_TRY_ASSIGN(text, read_file(path));
-    if (path.extension() == ".tnb") return from_binary(context_, *text, path.string());
-    const std::string_view view(reinterpret_cast<const char*>(text->data()), text->size());
+    return load(path, *text);
+  }
+
+ private:
+  Expected<Module> load(const std::filesystem::path& path, std::span<const std::byte> text) {
+    if (path.extension() == ".tnb") return from_binary(context_, text, path.string());
+    const std::string_view view(reinterpret_cast<const char*>(text.data()), text.size());
     const std::string name = side_name(view);
     std::vector<std::byte> side;
     if (!name.empty()) {
@@ -52,14 +58,13 @@ class Loader {
         return error(fmt::format("the side file \"{}\" is in another folder", name), path.string(),
                      "it must be in the folder of the text, and the first line must have its name without a directory");
       }
-      TENON_TRY_ASSIGN(bytes, read_file(path.parent_path() / name));
+      TENON_TRY_ASSIGN(bytes, read_regular_file(path.parent_path() / name));
       side = std::move(*bytes);
     }
     return parse(context_, view, side, path.string(), options_,
                  [&](const std::string& imported) { return import(path.parent_path() / imported); });
   }
 
- private:
   Expected<const Module*> import(const std::filesystem::path& path) {
     std::error_code failure;
     const std::filesystem::path file = std::filesystem::weakly_canonical(path, failure);
@@ -67,7 +72,8 @@ class Loader {
     const auto [found, is_new] = modules_.try_emplace(file);
     if (!is_new && !found->second) return error(fmt::format("{} imports itself, through other modules", path.string()));
     if (is_new) {
-      TENON_TRY_ASSIGN(module, load(path));
+      TENON_TRY_ASSIGN(text, read_regular_file(path));
+      TENON_TRY_ASSIGN(module, load(path, *text));
       found->second = std::make_unique<Module>(std::move(*module));
     }
     return found->second.get();
