@@ -9,6 +9,7 @@
 
 #include "driver/remote/frame.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::driver::remote {
@@ -26,6 +27,15 @@ std::vector<std::pair<std::string, int>> channel_arguments() {
           {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
           {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, static_cast<int>(kPing.count()) / 4},
           {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0}};
+}
+
+Status check_address(const std::string& address, uint64_t least, const std::string& where) {
+  constexpr char kHelp[] = "an address is HOST:PORT, as board:8461";
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return error(fmt::format("\"{}\" is not HOST:PORT", address), where, kHelp, Fault::kUsage);
+  const auto port = read_number<uint64_t>("the port", address.substr(colon + 1), {least, UINT16_MAX});
+  return port ? Status() : error(port.error().what, where, kHelp, Fault::kUsage);
 }
 
 Expected<std::string> read_if_given(const std::string& file) {

@@ -21,6 +21,9 @@ inline constexpr std::chrono::milliseconds kPing{1000}, kPong{3500};
 // The arguments of a channel or a server, by name.
 std::vector<std::pair<std::string, int>> channel_arguments();
 
+// An error of wrong usage unless the address is HOST:PORT, with a port from `least` to 65535.
+Status check_address(const std::string& address, uint64_t least, const std::string& where);
+
 // The contents of a text file without surrounding white space, which must not be empty.
 Expected<std::string> read_token(const std::string& file);
 // The contents of a file, or nothing where the name is empty.

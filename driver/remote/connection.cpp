@@ -32,10 +32,7 @@ Expected<Endpoint> Endpoint::read(std::string address, Options& options) {
   const std::string cert_file = options.text("tls-cert", ""), key_file = options.text("tls-key", "");
   const std::string name = options.text("tls-name", "");
   const bool tls = options.flag("tls", !ca_file.empty() || !cert_file.empty());
-  if (address.find(':') == std::string::npos) {
-    return error(fmt::format("\"{}\" is not HOST:PORT", address), options.uri(), "for example remote:board:8461",
-                 Fault::kUsage);
-  }
+  TENON_TRY(check_address(address, 1, options.uri()));
   if (cert_file.empty() != key_file.empty() || (!tls && !(ca_file + cert_file + name).empty())) {
     return error("a client's certificate requires its key and tls=on", options.uri(), "tls-cert=FILE&tls-key=FILE",
                  Fault::kUsage);

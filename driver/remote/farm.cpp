@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
-#include <optional>
 
 #include "support/file.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::driver::remote {
@@ -35,19 +34,12 @@ std::vector<std::string> entries_of(std::string_view text) {
   return entries;
 }
 
-std::optional<uint64_t> number(std::string_view digits) {
-  uint64_t value = 0;
-  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (fault != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
-
 // Appends what the range "01-03", or the number "7", stands for; the digits keep their count.
 bool expand_range(std::string_view range, std::vector<std::string>& list) {
   const size_t dash = range.find('-');
   const std::string_view first = range.substr(0, dash);
   const std::string_view last = dash == std::string_view::npos ? first : range.substr(dash + 1);
-  const auto from = number(first), to = number(last);
+  const auto from = parse_number<uint64_t>(first), to = parse_number<uint64_t>(last);
   if (!from || !to || *from > *to || *to - *from >= kMostServers) return false;
   for (uint64_t i = *from; i <= *to; ++i) list.push_back(fmt::format("{:0{}}", i, first.size()));
   return true;

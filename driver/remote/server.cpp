@@ -171,10 +171,8 @@ Expected<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const ServeOpt
 
 // A device executes what its client sends, so strangers are not let in.
 Status check_access(const ServeOptions& options) {
+  TENON_TRY(check_address(options.listen, 0, "--listen"));
   const std::string host = options.listen.substr(0, options.listen.rfind(':'));
-  if (options.listen.rfind(':') == std::string::npos) {
-    return error(fmt::format("\"{}\" is not HOST:PORT", options.listen), {}, {}, Fault::kUsage);
-  }
   const bool local = host == "localhost" || host == "[::1]" || host.starts_with("127.");
   if (local || !options.token_file.empty() || !options.tls_client_ca.empty()) return {};
   return error(fmt::format("{} is an address that other machines have, and any client would be served", host), {},
@@ -194,7 +192,8 @@ Expected<std::unique_ptr<Server>> start_server(const ServeOptions& options) {
   std::unique_ptr<Shared> shared(new Shared{.options = options,
                                             .token = *token,
                                             .server_id = uint64_t{random()} << 32 | random(),
-                                            .leases = Leases(devices)});
+                                            .leases = Leases(devices),
+                                            .refusals = {}});
   auto server = std::make_unique<GrpcServer>(options.listen, std::move(shared));
   TENON_TRY(server->start(*credentials));
   return server;

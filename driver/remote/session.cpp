@@ -8,7 +8,9 @@
 
 #include "driver/control.h"
 #include "driver/identity.h"
+#include "driver/remote/channel.h"
 #include "driver/remote/convert.h"
+#include "support/printable.h"
 #include "support/try.h"
 
 namespace tenon::driver::remote {
@@ -29,15 +31,6 @@ wire::Answer done() {
   wire::Answer answer;
   answer.mutable_done();
   return answer;
-}
-
-// A client's name for itself, fit for the terminals of others.
-std::string printable(std::string name) {
-  constexpr size_t kMaxName = 200;
-  name.resize(std::min(name.size(), kMaxName));
-  std::ranges::replace_if(
-      name, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return name;
 }
 
 bool equal(std::string_view a, std::string_view b) {  // in a time that tells nothing about the bytes
@@ -68,14 +61,20 @@ bool Session::gone() { return completions_.wait(Completions::kEnded, 0ns).has_va
 
 grpc::Status Session::check_token() {
   if (shared_.token.empty()) return grpc::Status::OK;
+  const std::string peer = context_.peer();
+  if (shared_.refusals.is_crowded(peer))  // its token is not even looked at
+    return ended(grpc::UNAUTHENTICATED, "too many clients at this address have no right token: try again later");
   const auto& metadata = context_.client_metadata();
-  const auto found = metadata.find("authorization");
-  if (found == metadata.end()) {
-    return ended(grpc::UNAUTHENTICATED, "the server requires a token: ?token-file=FILE");
+  const auto found = metadata.find(kTokenKey);
+  const bool given = found != metadata.end();
+  if (given && equal({found->second.data(), found->second.size()}, kTokenPrefix + shared_.token)) {
+    shared_.refusals.forget(peer);
+    return grpc::Status::OK;
   }
-  const std::string_view value(found->second.data(), found->second.size());
-  if (equal(value, "Bearer " + shared_.token)) return grpc::Status::OK;
-  return ended(grpc::UNAUTHENTICATED, "the token is not the server's");
+  const auto late = shared_.refusals.add(peer, given ? "a wrong token" : "no token");
+  if (late) completions_.wait(Completions::kEnded, late->delay);
+  return ended(grpc::UNAUTHENTICATED,
+               given ? "the token is not the server's" : "the server requires a token: ?token-file=FILE");
 }
 
 grpc::Status Session::serve() {

@@ -9,6 +9,7 @@
 
 #include "driver/accelerator.h"
 #include "driver/remote/leases.h"
+#include "driver/remote/refusals.h"
 #include "driver/remote/remote.pb.h"
 #include "driver/remote/stream.h"
 
@@ -20,6 +21,7 @@ struct Shared {
   std::string token;  // empty: none is required
   uint64_t server_id = 0;
   Leases leases;
+  Refusals refusals;
 };
 
 class Session {

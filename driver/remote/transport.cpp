@@ -24,6 +24,7 @@
 #include "driver/remote/pool.h"
 #include "driver/remote/server.h"
 #include "driver/uri.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::driver {
@@ -61,8 +62,8 @@ class RemoteAccelerator final : public Accelerator, public Launcher {
   void free(const Buffer& buffer) override {
     const auto found = buffers_.find(buffer.address);
     if (found == buffers_.end() || found->second != buffer.size) {
-      fmt::print(stderr, "{}: no live buffer has address {:#x} and {} bytes: freed twice, or never allocated\n",
-                 info_.uri, buffer.address, buffer.size);
+      print_stderr("{}: no live buffer has address {:#x} and {} bytes: freed twice, or never allocated\n", info_.uri,
+                   buffer.address, buffer.size);
       std::abort();
     }
     buffers_.erase(found);

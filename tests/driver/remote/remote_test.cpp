@@ -22,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 std::string failure(const std::string& uri) {
@@ -230,8 +231,8 @@ TEST(RemoteTest, WrongOptionsOfAServerAreErrors) {
   EXPECT_THAT(serve_error({"--device", "nonesuch:x"}), HasSubstr("unknown device scheme \"nonesuch\""));
   EXPECT_THAT(serve_error({"--device", "a=behavioral:", "--device", "a=behavioral:"}),
               HasSubstr("two devices are called \"a\""));
-  EXPECT_THAT(serve_error({"--max-launch", "0"}), HasSubstr("--max-launch is 0, must be positive"));
-  EXPECT_THAT(serve_error({"--max-clients", "0"}), HasSubstr("must be positive"));
+  EXPECT_THAT(serve_error({"--max-launch", "0"}), HasSubstr("--max-launch is '0', must be a number above 0"));
+  EXPECT_THAT(serve_error({"--max-clients", "0"}), HasSubstr("--max-clients is '0'"));
   EXPECT_THAT(serve_error({"--tls-cert", "x"}), HasSubstr("TLS requires both"));
   EXPECT_THAT(serve_error({"--token-file", "/nonexistent"}), HasSubstr("/nonexistent"));
   const Served server({});
@@ -251,6 +252,30 @@ TEST(RemoteTest, OnlyClientsWithTheTokenAreServed) {
   EXPECT_THAT(failure(server.uri("?token-file=" + (scratch.path() / "empty").string())), HasSubstr("has no token"));
   EXPECT_THAT(list_served(server.address()).error().what, HasSubstr("requires a token"));
   EXPECT_EQ(list_served(server.address() + "?token-file=" + good)->size(), 1u);
+}
+
+TEST(RemoteTest, RefusedTokensAreLoggedAndNotShown) {
+  const Scratch scratch;
+  const std::string good = scratch.path() / "good", wrong = scratch.path() / "wrong";
+  std::ofstream(good) << "a-long-token\n";
+  std::ofstream(wrong) << "a-long-tokem\n";
+  Process server({kTenon, "serve", "--listen", "127.0.0.1:0", "--token-file", good}, true);
+  const std::string line = server.line(), address = line.substr(line.rfind(' ') + 1);
+  EXPECT_THAT(failure("remote:" + address + "?token-file=" + wrong), HasSubstr("the token is not the server's"));
+  EXPECT_THAT(failure("remote:" + address), HasSubstr("the server requires a token"));
+  server.signal(SIGTERM);
+  const std::string log = server.text();
+  EXPECT_THAT(log, HasSubstr(": a wrong token (1 from this address)\n"));
+  EXPECT_THAT(log, HasSubstr(": no token (2 from this address)\n"));
+  EXPECT_THAT(log, HasSubstr("refused a client at ipv4:127.0.0.1:"));
+  EXPECT_THAT(log, Not(HasSubstr("a-long")));
+}
+
+TEST(RemoteTest, PortsAreChecked) {
+  EXPECT_THAT(failure("remote:board:99999"), HasSubstr("the port is '99999', must be an integer from 1 to 65535"));
+  EXPECT_THAT(serve_error({"--listen", "127.0.0.1:99999"}),
+              HasSubstr("the port is '99999', must be an integer from 0"));
+  EXPECT_THAT(serve_error({"--listen", "127.0.0.1:x"}), HasSubstr("the port is 'x'"));
 }
 
 // An authority, and two certificates by it.
