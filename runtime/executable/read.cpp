@@ -8,6 +8,7 @@
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
 #include "support/file.h"
+#include "support/printable.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -74,7 +75,9 @@ class Reader {
     return charge(v->size() * bytes);
   }
 
-  std::string text(const fb::String* s) { return charge(s->size()) ? s->str() : std::string(); }
+  std::string exact_text(const fb::String* s) { return charge(s->size()) ? s->str() : std::string(); }
+  // Of names and messages, which are printed: without characters that control a terminal.
+  std::string text(const fb::String* s) { return printable(exact_text(s), SIZE_MAX); }
 
   template <class T>
   std::vector<T> values(const fb::Vector<T>* v) {
@@ -139,7 +142,7 @@ class Reader {
     switch (a.value_type()) {
       case file::AttrValue::Integer: return a.value_as_Integer()->value();
       case file::AttrValue::Real: return a.value_as_Real()->value();
-      case file::AttrValue::Text: return text(a.value_as_Text()->value());
+      case file::AttrValue::Text: return exact_text(a.value_as_Text()->value());
       case file::AttrValue::Integers: return values(a.value_as_Integers()->value());
       case file::AttrValue::Reals: return values(a.value_as_Reals()->value());
       case file::AttrValue::NONE: break;
@@ -293,7 +296,8 @@ class Reader {
   AcceleratorProgram program(const file::Program& p) {
     AcceleratorProgram program;
     program.name = text(p.name());
-    auto config = spec::parse_config(text(p.config()), fmt::format("the configuration of program '{}'", program.name));
+    auto config =
+        spec::parse_config(exact_text(p.config()), fmt::format("the configuration of program '{}'", program.name));
     if (!config) {
       fail(config.error().str());
       return program;

@@ -9,6 +9,7 @@
 #include "runtime/executable/liveness.h"
 #include "runtime/executable/verify_arena.h"
 #include "runtime/executable/verify_program.h"
+#include "support/printable.h"
 #include "support/try.h"
 #include "support/visitor.h"
 
@@ -250,7 +251,7 @@ std::string type_text(const Port& port) {
   return fmt::format("{} ({}{})", name(port.dtype), sizes, port.shape.size() == 1 ? "," : "");
 }
 
-std::string to_string(const Port& port) { return fmt::format("{}: {}", port.name, type_text(port)); }
+std::string to_string(const Port& port) { return fmt::format("{}: {}", printable(port.name), type_text(port)); }
 
 std::string_view name(ScalarOp op) {
   constexpr std::string_view kNames[] = {"add",           "subtract", "multiply",  "divide", "floor_divide", "minimum",
