@@ -20,6 +20,7 @@
 #include "compiler/pipeline/native_runner.h"
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/qdq.h"
+#include "compiler/quantize/range_warnings.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -113,7 +114,9 @@ Expected<MeasuredWay> quantize_model(const Model& model, const CompileOptions& o
   CalibrationOptions calibration = options.calibrate;
   if (options.cpu.native && !calibration.runner) calibration.runner = native_runner(context);
   TENON_TRY_ASSIGN(found, calibrate_by_error(context, layers, model.entry, samples, calibration, quantization));
-  result.notes = report(*found);
+  TENON_TRY_ASSIGN(warnings, range_warnings(context, found->equalized ? *found->equalized : layers, model.entry,
+                                            samples, found->ranges));
+  result.notes = *warnings + report(*found);
   quantization.means = std::move(found->means);
   result.equalized = std::move(found->equalized);
   const Module& source = result.equalized ? *result.equalized : layers;
