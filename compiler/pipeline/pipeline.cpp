@@ -17,6 +17,7 @@
 #include "compiler/pipeline/native_runner.h"
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/qdq.h"
+#include "compiler/quantize/range_warnings.h"
 #include "compiler/targets/targets.h"
 #include "support/try.h"
 
@@ -86,7 +87,9 @@ Expected<MeasuredWay> quantize_model(const Model& model, bool wants_integers, co
   CalibrationOptions calibration = options.calibrate;
   if (options.cpu.native && !calibration.runner) calibration.runner = native_runner(context);
   TENON_TRY_ASSIGN(found, calibrate_by_error(context, layers, model.entry, samples, calibration, quantization));
-  result.notes = report(*found);
+  TENON_TRY_ASSIGN(warnings, range_warnings(context, found->equalized ? *found->equalized : layers, model.entry,
+                                            samples, found->ranges));
+  result.notes = *warnings + report(*found);
   quantization.means = std::move(found->means);
   result.equalized = std::move(found->equalized);
   const Module& source = result.equalized ? *result.equalized : layers;

@@ -9,6 +9,7 @@
 #include "runtime/executable/executable.h"
 #include "runtime/executable/layout.h"
 #include "support/file.h"
+#include "support/printable.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -75,7 +76,9 @@ class Reader {
     return charge(v->size() * bytes);
   }
 
-  std::string text(const fb::String* s) { return charge(s->size()) ? s->str() : std::string(); }
+  std::string exact_text(const fb::String* s) { return charge(s->size()) ? s->str() : std::string(); }
+  // Of names and messages, which are printed: without characters that control a terminal.
+  std::string text(const fb::String* s) { return printable(exact_text(s), SIZE_MAX); }
 
   template <class T>
   std::vector<T> values(const fb::Vector<T>* v) {
@@ -170,7 +173,8 @@ class Reader {
   AcceleratorProgram program(const file::Program& p) {
     AcceleratorProgram program;
     program.name = text(p.name());
-    auto config = spec::parse_config(text(p.config()), fmt::format("the configuration of program '{}'", program.name));
+    auto config =
+        spec::parse_config(exact_text(p.config()), fmt::format("the configuration of program '{}'", program.name));
     if (!config) {
       fail(config.error().str());
       return program;

@@ -8,6 +8,7 @@
 #include "runtime/executable/verify_arena.h"
 #include "runtime/executable/verify_instruction.h"
 #include "runtime/executable/verify_program.h"
+#include "support/printable.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -123,7 +124,7 @@ std::string type_text(const Port& port) {
   return fmt::format("{} ({}{})", name(port.dtype), sizes, port.shape.size() == 1 ? "," : "");
 }
 
-std::string to_string(const Port& port) { return fmt::format("{}: {}", port.name, type_text(port)); }
+std::string to_string(const Port& port) { return fmt::format("{}: {}", printable(port.name), type_text(port)); }
 
 Status verify(const Executable& executable, std::string_view where) { return Verifier(executable, where).run(); }
 

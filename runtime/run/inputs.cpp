@@ -10,6 +10,7 @@
 
 #include "runtime/dtype.h"
 #include "runtime/npy.h"
+#include "support/printable.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -56,7 +57,7 @@ class Assignment {
     std::string help = errors_.help;
     if (help.empty()) {
       std::vector<std::string> inputs;
-      for (const InputSlot& slot : slots_) inputs.push_back(fmt::format("{}: {}", slot.name, slot.type));
+      for (const InputSlot& slot : slots_) inputs.push_back(fmt::format("{}: {}", printable(slot.name), slot.type));
       help = inputs.empty() ? "the model has no inputs" : fmt::format("the inputs are {}", fmt::join(inputs, ", "));
     }
     return error(std::move(what), errors_.where, std::move(help), errors_.fault);
@@ -77,9 +78,9 @@ class Assignment {
   Status assign(const std::string& argument) {
     if (const auto slot = named_slot(argument)) {
       const std::string& name = slots_[*slot].name;
-      if (assigned(*slot)) return fail(fmt::format("input '{}' is given twice", name));
+      if (assigned(*slot)) return fail(fmt::format("input '{}' is given twice", printable(name)));
       sources_[*slot] = argument.substr((argument.starts_with('%') ? 1 : 0) + name.size() + 1);
-      if (sources_[*slot].empty()) return fail(fmt::format("input '{}' is empty", name));
+      if (sources_[*slot].empty()) return fail(fmt::format("input '{}' is empty", printable(name)));
       return {};
     }
     std::error_code ignored;
@@ -98,7 +99,7 @@ class Assignment {
     bool any = false;
     for (size_t i = 0; i < slots_.size(); ++i) {
       if (std::ranges::find(*names, slots_[i].name) == names->end()) continue;
-      if (assigned(i)) return fail(fmt::format("input '{}' is given twice", slots_[i].name));
+      if (assigned(i)) return fail(fmt::format("input '{}' is given twice", printable(slots_[i].name)));
       TENON_TRY_ASSIGN(tensor, load_npz(path, slots_[i].name));
       tensors_[i] = std::move(*tensor);
       any = true;
@@ -114,12 +115,13 @@ class Assignment {
     for (size_t i = 0; i < slots_.size(); ++i) {
       if (assigned(i)) continue;
       if (next == unnamed_.size()) {
-        return fail(fmt::format("input '{}' is missing, the model takes {}", slots_[i].name, slots_[i].type));
+        return fail(
+            fmt::format("input '{}' is missing, the model takes {}", printable(slots_[i].name), slots_[i].type));
       }
       sources_[i] = unnamed_[next++];
     }
     if (next == unnamed_.size()) return {};
-    if (slots_.size() == 1) return fail(fmt::format("input '{}' is given twice", slots_[0].name));
+    if (slots_.size() == 1) return fail(fmt::format("input '{}' is given twice", printable(slots_[0].name)));
     return fail("there are more arguments than inputs");
   }
 

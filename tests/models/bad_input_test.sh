@@ -32,6 +32,7 @@ expect 2 "give one of them" "$tenon" compile "$onnx" --shapes N=1 -o "$scratch/x
 expect 2 "its tensors are calib, x, y" "${run[@]}" --data "$digits"
 expect 2 'no tensor is called "z"' "${run[@]}" --data "$digits:z"
 expect 1 "nowhere.npy" "${run[@]}" --data "$scratch/nowhere.npy"
+expect 1 "$digits:y: error: the data is i64 (" "${run[@]}" --data "$digits:y"
 expect 1 "the model's input is input: f32 (1, 1, 28, 28)" "${run[@]}" --data "$digits:y"
 expect 1 "the model's input is" "$tenon" compile "$onnx" --shapes N=1 --calibrate "$digits:y" -o "$scratch/x.tnx"
 expect 2 "--divide is 0" "$tenon" run "$onnx" --shapes N=1 --cpu --data "$digits:x" --divide 0
@@ -47,7 +48,7 @@ expect 1 "cannot make the directory" "${run[@]}" --data "$digits:x" --output "$o
 expect 1 "a multiple of the input's" "$tenon" run "$onnx" --shapes N=3 --cpu --quiet --data "$digits:x"
 expect 2 "--keep requires --calibrate" "$tenon" compile "$onnx" --shapes N=1 --keep /fc/Gemm -o "$scratch/x.tnx"
 expect 2 "--accuracy requires --calibrate" "$tenon" compile "$onnx" --shapes N=1 --accuracy 0.99 -o "$scratch/x.tnx"
-expect 2 "must be above 0 and at most 1" "$tenon" compile "$onnx" "${quantized[@]}" --accuracy 2 -o "$scratch/x.tnx"
+expect 2 "must be a number above 0 and at most 1" "$tenon" compile "$onnx" "${quantized[@]}" --accuracy 2 -o "$scratch/x.tnx"
 expect 0 "biases corrected" "$tenon" compile "$onnx" "${quantized[@]}" --calibration measured -o "$scratch/x.tnx"
 expect 0 "layers in float" "$tenon" compile "$onnx" "${quantized[@]}" --accuracy 0.9999 -o "$scratch/x.tnx"
 expect 2 "did you mean /fc/Gemm?" "$tenon" compile "$onnx" "${quantized[@]}" --keep /fc/Gem -o "$scratch/x.tnx"

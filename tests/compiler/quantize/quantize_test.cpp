@@ -347,6 +347,18 @@ TEST_F(QuantizeTest, LayersThatAreKeptStayInFloat) {
   EXPECT_NE(far.error().str().find("--explain lists the model's nodes"), std::string::npos) << far.error().str();
 }
 
+TEST_F(QuantizeTest, ANanOfAWeightIsNotBlamedOnTheData) {
+  const Atom x = param({1, 4});
+  Tensor weight(DType::kF32, {1, 4});
+  weight.data<float>()[2] = NAN;
+  builder_.finish(apply("add", {x, builder_.constant(weight)}));
+  module_.globals.emplace(main_, std::move(function_));
+  const auto result = calibrate(context_, module_, main_, {{Tensor(DType::kF32, {1, 4})}});
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().what.find("is nan during calibration"), std::string::npos) << result.error().what;
+  EXPECT_EQ(result.error().help, "a constant of the model has NaN: its weights are damaged");
+}
+
 TEST_F(QuantizeTest, BadCalibrationIsAnError) {
   const Atom x = param({1, 4});
   builder_.finish(apply("relu", {x}));

@@ -53,6 +53,17 @@ TEST(Executable, RoundTripsThroughMemoryAndFile) {
   std::filesystem::remove(path);
 }
 
+TEST(Executable, NamesOfAFileControlNoTerminal) {
+  Executable executable = sample::executable();
+  executable.name = executable.functions[0].params[0].name = "x\x1b[2J\nerror: fake";
+  const auto loaded = deserialize(serialize(executable).value(), "x.tnx");
+  ASSERT_TRUE(loaded) << loaded.error().str();
+  EXPECT_EQ(loaded->name, "x\\x1b[2J\\nerror: fake");
+  EXPECT_EQ(loaded->functions[0].params[0].name, "x\\x1b[2J\\nerror: fake");
+  executable.functions[0].params[0].name = std::string(1'000'000, 'n');
+  EXPECT_LT(to_string(executable.functions[0].params[0]).size(), 1000u);
+}
+
 TEST(Executable, EveryKindOfAttributeRoundTrips) {
   Executable e = sample::executable();
   auto& call = std::get<CallKernel>(e.functions[0].code[5].operation);
