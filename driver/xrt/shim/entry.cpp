@@ -98,7 +98,7 @@ xclDeviceHandle xclOpen(unsigned index, const char*, xclVerbosityLevel) {
   const char* variable = std::getenv("TENON_XRT_MODEL");
   const std::string model = variable == nullptr ? "behavioral" : variable;
   if (model != "behavioral" && model != "rtl") {
-    print_stderr("TENON_XRT_MODEL is \"{}\", must be behavioral or rtl\n", model);
+    tenon::print_stderr("TENON_XRT_MODEL is \"{}\", must be behavioral or rtl\n", model);
     return nullptr;
   }
   auto handle = std::make_unique<Handle>();
@@ -124,7 +124,7 @@ int xclGetDeviceInfo2(xclDeviceHandle, xclDeviceInfo2* info) {
 int xclLoadXclBin(xclDeviceHandle handle, const axlf* xclbin) {
   const std::span file(reinterpret_cast<const std::byte*>(xclbin), xclbin->m_header.m_length);
   if (const auto status = device_of(handle).load(file); !status) {
-    print_stderr("{}\n", status.error().str());
+    tenon::print_stderr("{}\n", status.error().str());
     return -EINVAL;
   }
   xrt_core::get_userpf_device(handle)->register_axlf(xclbin);
