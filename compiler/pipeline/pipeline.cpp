@@ -13,6 +13,7 @@
 #include "compiler/backends/cuda/target.h"
 #include "compiler/backends/dnnl/target.h"
 #include "compiler/frontend/onnx.h"
+#include "compiler/ir/dim_names.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/partition/buckets.h"
@@ -190,7 +191,7 @@ Expected<std::vector<DimValues>> bucket_sizes(Context& context, const Module& mo
   for (const auto& bucket : buckets) {
     TENON_TRY(bind_shapes(context, clone(module), entry, bucket));
     DimValues& values = sizes.emplace_back();
-    for (const auto& [name, size] : bucket) values.emplace(context.symbol(name), size);
+    for (const auto& [name, size] : bucket) values.emplace(*find_dim(context, *module.function(entry), name), size);
   }
   return sizes;
 }
