@@ -9,6 +9,7 @@ std::string Diagnostic::str() const {
   std::string text = where.empty() ? "" : printable(where, kLongestWhere) + ": ";
   text += "error: " + printable_lines(what);
   if (!help.empty()) text += "\n  help: " + printable_lines(help);
+  for (const Diagnostic& other : more) text += "\n" + other.str();
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <expected>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tenon {
 
@@ -22,8 +23,10 @@ struct Diagnostic {
   std::string where;  // file:line:column, operator, or instruction; may be empty
   std::string help;   // what the user can do about it; may be empty
   Fault fault = Fault::kInput;
+  std::vector<Diagnostic> more = {};  // other mistakes that the same run found, as in a text
 
-  // "WHERE: error: WHAT\n  help: HELP", without the empty parts and without a final newline.
+  // "WHERE: error: WHAT\n  help: HELP", without the empty parts and without a final newline; the others follow, each on
+  // lines of its own.
   std::string str() const;
 };
 
@@ -34,7 +37,7 @@ using Status = Expected<void>;
 // The short way to return a Diagnostic: `return error("x is 3, must be even", "config.json", "round it up");`
 inline std::unexpected<Diagnostic> error(std::string what, std::string where = {}, std::string help = {},
                                          Fault fault = Fault::kInput) {
-  return std::unexpected(Diagnostic{std::move(what), std::move(where), std::move(help), fault});
+  return std::unexpected(Diagnostic{std::move(what), std::move(where), std::move(help), fault, {}});
 }
 
 }  // namespace tenon

@@ -9,6 +9,7 @@
 #include "compiler/frontend/onnx_check.h"
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/frontend/onnx_node.h"
+#include "compiler/ir/dim_names.h"
 #include "compiler/ir/rewrite.h"
 #include "support/number.h"
 #include "support/printable.h"
@@ -65,20 +66,6 @@ int64_t first_opset(std::string_view op) {
       {"Xor", 7}};
   const auto found = std::ranges::find(kRedefined, op, &std::pair<std::string_view, int64_t>::first);
   return found == std::end(kRedefined) ? 1 : found->second;
-}
-
-// The name as an identifier of the text form; empty where it has neither letter nor digit, as "?".
-std::string identifier(std::string_view name) {
-  std::string out;
-  bool plain = false;
-  for (const char c : name) {
-    const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    plain |= kept;
-    out += kept ? c : '_';
-  }
-  if (!plain) return "";
-  if (std::isdigit(static_cast<unsigned char>(out[0]))) out = "d" + out;
-  return out;
 }
 
 // The node of a function's body as if it stood where the call is: references to attributes are replaced by the
@@ -213,7 +200,9 @@ class ModelImporter : public OnnxImport {
       scope_.names.emplace(input.name, *value);
     }
     for (const auto& [name, value] : options_.shapes) {
-      if (variables_.contains(name) || stated_.contains(name)) continue;
+      const bool is_text =
+          std::ranges::any_of(variables_, [&](const auto& variable) { return context_.name(variable.second) == name; });
+      if (is_text || variables_.contains(name) || stated_.contains(name)) continue;
       std::vector<std::string> known;
       for (const auto& [variable, symbol] : variables_) known.push_back(variable);
       return error(fmt::format("the model has no unknown size '{}'", name), options_.file,
@@ -310,10 +299,19 @@ class ModelImporter : public OnnxImport {
     return context_.tensor(std::move(dims), input.type.dtype);
   }
 
+  // Whether an input's size has this very name in the file.
+  bool names_a_size(std::string_view name) const {
+    return std::ranges::any_of(model_.graph.inputs, [&](const OnnxValue& input) {
+      return input.type.dims && std::ranges::find(*input.type.dims, name, &OnnxDim::name) != input.type.dims->end();
+    });
+  }
+
   // The variable of a size that is unknown, or the number that it is bound to. Each size without a name has its own.
   Dim unknown_size(const std::string& name, const std::string& otherwise) {
     const std::string named = identifier(name).empty() ? identifier(otherwise) : name;
-    const auto bound = options_.shapes.find(named);
+    auto bound = options_.shapes.find(named);
+    if (bound == options_.shapes.end() && !names_a_size(identifier(named)))
+      bound = options_.shapes.find(identifier(named));
     const auto found = variables_.find(named);
     if (found == variables_.end()) {
       std::string text = identifier(named);

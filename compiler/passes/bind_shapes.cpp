@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "compiler/ir/dim_names.h"
 #include "compiler/passes/passes.h"
 #include "support/try.h"
 
@@ -15,14 +17,15 @@ Expected<Module> bind_shapes(Context& context, Module module, Symbol name,
   if (!function) return error(fmt::format("there is no function @{}", context.name(name)));
   std::map<Symbol, Dim> values;
   for (const auto& [text, size] : shapes) {
-    const Symbol variable = context.symbol(text);
-    if (std::ranges::find(function->dims, variable) == function->dims.end()) {
+    const std::optional<Symbol> found = find_dim(context, *function, text);
+    if (!found) {
       std::vector<std::string_view> variables;
       for (Symbol dim : function->dims) variables.push_back(context.name(dim));
       return error(
           fmt::format("@{} has no unknown size '{}'", context.name(name), text), "",
           variables.empty() ? "all of its sizes are fixed" : fmt::format("it has {}", fmt::join(variables, ", ")));
     }
+    const Symbol variable = *found;
     if (const auto bound = function->bounds.find(variable); bound != function->bounds.end()) {
       if (!bound->second.contains(size)) {
         return error(fmt::format("the size {} of @{} must be in {}, found {}", text, context.name(name),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "compiler/frontend/onnx.h"
+#include "compiler/ir/dim_names.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/partition/buckets.h"
@@ -157,7 +158,7 @@ Expected<std::vector<DimValues>> bucket_sizes(Context& context, const Module& mo
   for (const auto& bucket : buckets) {
     TENON_TRY(bind_shapes(context, clone(module), entry, bucket));
     DimValues& values = sizes.emplace_back();
-    for (const auto& [name, size] : bucket) values.emplace(context.symbol(name), size);
+    for (const auto& [name, size] : bucket) values.emplace(*find_dim(context, *module.function(entry), name), size);
   }
   return sizes;
 }

@@ -6,6 +6,8 @@ foreach(folder support hw sim driver runtime compiler)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon FILES_MATCHING PATTERN "*.h" PATTERN "c_api" EXCLUDE)
 endforeach()
 
+install(FILES "${CMAKE_BINARY_DIR}/compiler/ir/operator_id.h" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tenon/compiler/ir)
+
 set(tenon_package ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)
 install(EXPORT TenonTargets NAMESPACE Tenon:: DESTINATION ${tenon_package})
 configure_package_config_file(scripts/cmake/TenonConfig.cmake.in "${CMAKE_BINARY_DIR}/TenonConfig.cmake"

@@ -80,7 +80,7 @@ expect 0 "dnnl   dnnl.conv2d" "$tenon" compile "${digits[@]}" --explain --target
 expect 2 "there is no target 'onednn'" "$tenon" compile "${digits[@]}" --targets onednn
 # Kernels that are bound to a GPU, compiled for the CPU.
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda:emulated
-expect 2 "the targets are accel, dnnl, cuda, cuda:emulated, cpu" "$tenon" compile "${digits[@]}" --targets gpu
+expect 2 "the targets are accel, cuda, cuda:emulated, dnnl, cpu" "$tenon" compile "${digits[@]}" --targets gpu
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --targets cuda:emulated,cpu
 three=(tests/models/tiny_digits.onnx --shapes N=1 --config tiny --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255
   --explain -o "$scratch/t.tnx")

@@ -25,11 +25,7 @@ constexpr size_t kMaxProblems = 20;  // the limit of reported errors
 // Joins several errors into one Diagnostic, which prints each of them as it would print it alone.
 Diagnostic joined(std::vector<Diagnostic> problems) {
   Diagnostic first = std::move(problems[0]);
-  for (size_t i = 1; i < problems.size(); ++i) {
-    if (!first.help.empty()) first.what += "\n  help: " + first.help;
-    first.what += "\n" + Diagnostic{problems[i].what, problems[i].where, {}, problems[i].fault}.str();
-    first.help = std::move(problems[i].help);
-  }
+  for (size_t i = 1; i < problems.size(); ++i) first.more.push_back(std::move(problems[i]));
   return first;
 }
 

@@ -108,10 +108,10 @@ class Hostile : public testing::Test {
     RecordProperty("refused", refused);
   }
 
-  // Two samples for the model, small enough to be read often.
+  // Four samples for the model, small enough to be read often, and enough not to be warned of.
   std::string data() const {
     if (!fs::exists(path("x.npy"))) {
-      runtime::Tensor tensor(runtime::DType::kF32, {2, 1, 28, 28});
+      runtime::Tensor tensor(runtime::DType::kF32, {4, 1, 28, 28});
       for (size_t i = 0; i < tensor.data<float>().size(); ++i)
         tensor.data<float>()[i] = static_cast<float>(i % 17) / 17;
       write(path("x.npy"), as_text(runtime::to_npy(tensor)));

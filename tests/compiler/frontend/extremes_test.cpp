@@ -73,6 +73,31 @@ TEST(Extremes, NamesThatAreNotAsciiStillJoinNodes) {
   EXPECT_EQ(imported(model), "imported");
 }
 
+// A size "N.0" of the file is N_0 in the module's text; a user may write either.
+TEST(Extremes, SizesHaveTheFilesNamesAndTheModules) {
+  const auto with_sizes = [](const std::vector<std::string>& names) {
+    auto model = relu_of({});
+    for (const std::string& name : names) {
+      auto& type = *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+      type.mutable_shape()->add_dim()->set_dim_param(name);
+    }
+    return model.SerializeAsString();
+  };
+  const auto type_of = [&](const std::vector<std::string>& names, const std::map<std::string, int64_t>& shapes) {
+    const std::string bytes = with_sizes(names);
+    Context context;
+    const auto module = import_onnx(context, std::as_bytes(std::span(bytes)), {.file = "m.onnx", .shapes = shapes});
+    if (!module) return module.error().str();
+    const Function& main = *module->function(context.symbol("main"));
+    return context.str(main.type(main.params[0]));
+  };
+  EXPECT_EQ(type_of({"N.0", "3"}, {}), "Tensor[(N_0, d3), f32]");
+  EXPECT_EQ(type_of({"N.0", "3"}, {{"N.0", 2}, {"3", 5}}), "Tensor[(2, 5), f32]");
+  EXPECT_EQ(type_of({"N.0", "3"}, {{"N_0", 2}, {"d3", 5}}), "Tensor[(2, 5), f32]");
+  EXPECT_EQ(type_of({"N.0", "N_0"}, {{"N_0", 2}}), "Tensor[(N_0, 2), f32]") << "the file's own name comes first";
+  EXPECT_THAT(type_of({"N.0"}, {{"M", 2}}), HasSubstr("the model has no unknown size 'M'\n  help: it has N.0"));
+}
+
 TEST(Extremes, RanksAreLimited) {
   EXPECT_EQ(imported(relu_of(std::vector<int64_t>(32, 1))), "imported");
   EXPECT_THAT(imported(relu_of(std::vector<int64_t>(300, 1))),

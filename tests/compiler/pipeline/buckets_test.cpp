@@ -170,6 +170,16 @@ TEST_F(Buckets, ABucketThatLeavesASizeOpenHasNoProgram) {
   EXPECT_EQ(layers_on_accelerator({1, 3, 1, 8}), 0);
 }
 
+// As the importer writes a size "N.0" of a file.
+TEST_F(Buckets, SizesMayHaveTheirNamesInTheFile) {
+  parse("def @main[N_0 in 1..4](%x: Tensor[(N_0, 3), f32]) -> Tensor[(N_0, 3), f32] { relu(%x) }\n");
+  const auto beyond = try_compile({1, 3}, {{{"N.0", 1}}, {{"N.0", 5}}});
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().what, "the size N.0 of @main must be in 1..4, found 5");
+  const auto within = try_compile({1, 3}, {{{"N.0", 1}}, {{"N_0", 2}}});
+  EXPECT_TRUE(within) << within.error().str();
+}
+
 TEST_F(Buckets, SizesThatTheModelDoesNotHaveAreErrors) {
   load(TENON_SOURCE_DIR "/tests/models/tiny_digits.onnx");
   const auto unknown = try_compile({1, 1, 28, 28}, {{{"N", 1}}, {{"M", 2}}});
