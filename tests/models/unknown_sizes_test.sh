@@ -78,5 +78,5 @@ done
 expect 0 "f32 (2, 3): 2 2 2 2 2 2" "${device[@]}" --data "tests/runtime/data/mixed.npz:x" --shapes N=1 --shapes N=2
 expect 2 "there is no accelerator" \
   "$tenon" compile tests/models/tiny_digits.onnx --cpu --shapes N=1 --shapes N=2 -o "$scratch/none.tnx"
-expect 2 "'N' is not a size" \
+expect 2 "'N' is not NAME=SIZE" \
   "$tenon" compile tests/models/tiny_digits.onnx --config tiny --shapes N=1 --shapes N -o "$scratch/none.tnx"
