@@ -15,7 +15,7 @@ export TENON_DRIVER_PATH=$drivers
 expect 0 "gemm native               good" "$tenon" selftest behavioral:tiny
 expect 0 "simulated cycles per second of wall time" "$tenon" selftest behavioral:tiny
 expect 0 '"name": "memory address in address"' "$tenon" selftest behavioral:tiny --json
-expect 2 "--memory is 0" "$tenon" selftest behavioral:tiny --memory 0
+expect 2 "--memory is '0'" "$tenon" selftest behavioral:tiny --memory 0
 expect 2 "is not a device URI" "$tenon" selftest nothing
 expect 1 "next: this check requires more memory than the device has free" "$tenon" selftest "behavioral:tiny?memory=8K"
 "$tenon" hw show tiny --json | sed '/^ *"base",$/d; s/"name": "tiny"/"name": "native"/' >native.json
