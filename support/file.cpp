@@ -185,8 +185,9 @@ Expected<std::vector<std::byte>> read_regular_file(const fs::path& path) {
   Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!descriptor.valid()) return system_error("open the file", path, errno);
   struct stat info {};
-  if (::fstat(descriptor.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return error("it is not a regular file", path.string());
+  if (::fstat(descriptor.get(), &info) != 0) return system_error("read the file", path, errno);
+  if (S_ISDIR(info.st_mode)) return system_error("read the file", path, EISDIR);
+  if (!S_ISREG(info.st_mode)) return error("it is not a regular file", path.string());
   const File file(::fdopen(descriptor.get(), "rb"));
   if (!file) return system_error("open the file", path, errno);
   descriptor.release();

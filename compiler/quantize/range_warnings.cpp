@@ -71,18 +71,19 @@ class RangeWarnings {
   }
 
   Status values() {
-    size_t observed = 0;
+    size_t observed = 0, zeros = 0;
     for (const auto& [name, ranges] : ranges_) {
       const Function* function = module_.function(name);
       for (size_t i = 0; function && i < ranges.size(); ++i) {
         observed += ranges[i].observed;
+        zeros += ranges[i].observed && ranges[i].lo == 0 && ranges[i].hi == 0;
         if (!ranges[i].observed || ranges[i].lo != ranges[i].hi) continue;
         warnings_.push_back(fmt::format("{} was {} in all samples, whose range is no scale for other values",
                                         describe(*function, static_cast<VarId>(i)), ranges[i].lo));
       }
     }
-    if (observed == 0 || warnings_.size() < observed) return {};
-    return error("each value of the model was one number in all samples, so that there is no range to quantize by",
+    if (zeros < observed || observed == 0) return {};
+    return error("each value of the model was 0 in all samples, so that there is no range to quantize by",
                  "calibration", "give data like the data that the model will see");
   }
 

@@ -48,7 +48,7 @@ TEST_F(RangeWarningsTest, GoodSamplesRaiseNone) {
 TEST_F(RangeWarningsTest, ZerosAreNoRange) {
   for (int i = 0; i < 8; ++i) add_sample({0, 0, 0, 0}, {0, 0, 0, 0});
   EXPECT_EQ(warnings(),
-            "calibration: error: each value of the model was one number in all samples, so that there is no range to "
+            "calibration: error: each value of the model was 0 in all samples, so that there is no range to "
             "quantize by\n  help: give data like the data that the model will see");
 }
 
