@@ -71,8 +71,8 @@ expect 2 "labels are bool, must be integers" "${odd[@]}" --data "$arrays:x" --la
 expect 2 "labels are f64, must be integers" "${odd[@]}" --data "$arrays:x" --labels "$arrays:real"
 expect 1 "2 labels for 1000 samples" "$tenon" run "$onnx" --shapes N=1 --cpu --data "$digits:x" --labels "$arrays:labels"
 
-# Names of results that are no names of files: slashes, dots, a line break, 300 letters, two that a file cannot tell.
-results=$'\n ..\n.._.._x\na_b\na_b.1\n'$(printf 'y%.0s' {1..200})$'\né_"q"'
+# Names of results that are no names of files: slashes, dots, a line break (an escape since the import), 300 letters, two that a file cannot tell.
+results=$'\n ..\n.._.._x\na_b\na_b.1\n'$(printf 'y%.0s' {1..200})$'\né\\n"q"'
 mkdir "$scratch/deep"
 "${odd[@]}" --data "$arrays:x" --output "$scratch/deep/results" --report "$scratch/report.html" >/dev/null
 [ "$(find "$scratch/deep" -name '*_1.npy' -printf '\n%f' | sed 's/_1.npy$//' | LC_ALL=C sort)" = "$results" ]
