@@ -12,7 +12,7 @@ using namespace tenon::compiler;
 
 bool is_two(const Module& module, const Atom& atom) {
   const auto* id = std::get_if<ConstId>(&atom);
-  if (!id || module.constant(*id).dtype() != tenon::DType::kF32 || !module.constant(*id).shape().empty()) return false;
+  if (!id || module.constant(*id).dtype() != DType::kF32 || !module.constant(*id).shape().empty()) return false;
   return module.constant(*id).data<float>()[0] == 2;
 }
 
