@@ -26,7 +26,6 @@ Operator binary(Operator op) {
   op.scheme = with_scalar;
   return op;
 }
-// An operator that may fail for integers.
 
 }  // namespace
 

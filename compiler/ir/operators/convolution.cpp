@@ -85,6 +85,16 @@ bool of_kernel(const SchemeInput& in) {
 }
 
 template <int rank>
+Operator of_maps(Operator op) {
+  op.pattern = OpPattern::kAnchor;
+  op.may_fail = may_have_small_map;
+  op.scheme = of_kernel<rank>;
+  op.samples = SampleArguments::images(rank);
+  op.continuous = true;
+  return op;
+}
+
+template <int rank>
 Operator conv(Operator op) {
   op.documentation = "Cross-correlation of " + op.documentation +
                      " i8 accumulates in wrapping i32; the padding has the value pad_value.";
@@ -95,12 +105,7 @@ Operator conv(Operator op) {
                    {"groups", AttrKind::kInt, int64_t{1}, "number of groups of channels"},
                    {"pad_value", AttrKind::kInt, int64_t{0}, "value of the padding (a zero point)"}};
   op.rule = convolution<rank>;
-  op.pattern = OpPattern::kAnchor;
-  op.may_fail = may_have_small_map;
-  op.scheme = of_kernel<rank>;
-  op.samples = SampleArguments::images(rank);
-  op.continuous = true;
-  return op;
+  return of_maps<rank>(std::move(op));
 }
 
 template <int rank>
@@ -116,12 +121,7 @@ Operator conv_transpose(Operator op) {
       {"output_padding", AttrKind::kInts, std::vector<int64_t>(rank, 0), "elements added at the end of each dim"},
       {"groups", AttrKind::kInt, int64_t{1}, "number of groups of channels"}};
   op.rule = transposed<rank>;
-  op.pattern = OpPattern::kAnchor;
-  op.may_fail = may_have_small_map;
-  op.scheme = of_kernel<rank>;
-  op.samples = SampleArguments::images(rank);
-  op.continuous = true;
-  return op;
+  return of_maps<rank>(std::move(op));
 }
 
 }  // namespace
