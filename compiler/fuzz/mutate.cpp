@@ -132,6 +132,10 @@ class Mutation {
         else if (!call.types.empty()) call.types[0] = self.other(call.types[0]);
         else if (!call.args.empty()) call.args.pop_back();
       }
+      void operator()(Gradient& gradient) const {
+        if (self.random_.chance(50)) (*this)(gradient.call);
+        else gradient.wrt.push_back(static_cast<uint32_t>(self.random_.between(0, 3)));
+      }
       void operator()(Tuple& tuple) const { tuple.fields.push_back(self.atom(function)); }
       void operator()(Project& project) const { project.index += static_cast<uint32_t>(self.random_.between(0, 2)); }
       void operator()(Construct& construct) const {

@@ -435,7 +435,7 @@ class Examination {
 
 void Counts::count(const Module& module) {
   constexpr std::array kKinds{"apply", "call",       "tuple", "project", "construct", "lambda", "if",
-                              "match", "match_cast", "ref",   "read",    "write",     "size"};
+                              "match", "match_cast", "ref",   "read",    "write",     "size",   "gradient"};
   static_assert(kKinds.size() == std::variant_size_v<Value>);
   for_each_function(module, [&](Symbol, const Function& function) {
     for_each_binding(function.body, [&](const Binding& binding) {

@@ -9,7 +9,7 @@ namespace tenon::compiler {
 std::set<Symbol> callees(const Function& function) {
   std::set<Symbol> found;
   for_each_binding(function.body, [&](const Binding& binding) {
-    auto* call = std::get_if<Call>(&binding.value);
+    const Call* call = call_of(binding.value);
     if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) found.insert(*symbol);
   });
   for_each_use(function.body, [&](const Atom& atom) {

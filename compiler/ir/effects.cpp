@@ -110,6 +110,7 @@ Effect Effects::of(const Function& function, const Value& value) const {
       auto* symbol = std::get_if<Symbol>(&call.callee);
       return symbol ? self.of_function(*symbol) : Effect::kState;
     }
+    Effect operator()(const Gradient& gradient) const { return (*this)(gradient.call); }
     Effect operator()(const Tuple&) const { return Effect::kNone; }
     Effect operator()(const DimValue&) const { return Effect::kNone; }
     Effect operator()(const Project&) const { return Effect::kNone; }

@@ -95,8 +95,12 @@ class Comparison {
                self.same(x.computed, y.computed);
       }
       bool operator()(const DimValue& x) const { return x.dim == std::get<DimValue>(right).dim; }
-      bool operator()(const Call& x) const {
-        const auto& y = std::get<Call>(right);
+      bool operator()(const Call& x) const { return same(x, std::get<Call>(right)); }
+      bool operator()(const Gradient& x) const {
+        const auto& y = std::get<Gradient>(right);
+        return x.kind == y.kind && x.wrt == y.wrt && same(x.call, y.call);
+      }
+      bool same(const Call& x, const Call& y) const {
         return self.same(x.callee, y.callee) && x.types == y.types && self.same(x.args, y.args);
       }
       bool operator()(const Tuple& x) const { return self.same(x.fields, std::get<Tuple>(right).fields); }

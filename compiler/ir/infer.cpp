@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/adjoint.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/patterns.h"
 #include "support/try.h"
@@ -165,7 +166,7 @@ Status Rules::pattern(const MatchPattern& pattern, Type subject) {
 }
 
 std::vector<Type> Rules::declared_types(const Value& value) {
-  if (auto* call = std::get_if<Call>(&value)) {
+  if (const Call* call = call_of(value)) {
     if (auto* symbol = std::get_if<Symbol>(&call->callee)) {
       const auto found = module_.globals.find(*symbol);
       return found == module_.globals.end() ? std::vector<Type>() : signature_of(context_, found->second).params;
@@ -298,6 +299,41 @@ struct Rules::Visitor {
     if (!type) return error(fmt::format("only a function can be called, found {}", self.text(*callee)));
     TENON_TRY_ASSIGN(result, self.call("the closure", {{}, {}, {}, type->params, type->result}, call.args, passed));
     return *result;
+  }
+  Result operator()(const Gradient& gradient) const {
+    const Call& call = gradient.call;
+    const std::string_view what = gradient.kind == Gradient::Kind::kPullback ? "pullback" : "gradient";
+    if (gradient.wrt.empty()) return error(fmt::format("{}: no parameter to differentiate by", what));
+    std::vector<Type> adjoints;
+    for (const uint32_t index : gradient.wrt) {
+      if (index >= call.args.size()) {
+        return error(fmt::format("{}: there is no parameter {}: the function has {}", what, index, call.args.size()),
+                     "", "parameters count from 0");
+      }
+      TENON_TRY_ASSIGN(type, self.atom(call.args[index]));
+      if (!self.solver_.is_resolved(*type)) return std::nullopt;
+      if (!has_adjoint(context(), self.module_, *type)) {
+        return error(fmt::format("{}: parameter {} is {}, which has no part of floats", what, index, self.text(*type)), "",
+                     "only values of floats have a derivative: leave the parameter out of wrt");
+      }
+      adjoints.push_back(adjoint_type(context(), self.module_, *type));
+    }
+    TENON_TRY_ASSIGN(result, (*this)(call));
+    if (!*result) return std::nullopt;
+    const Type type = self.solver_.resolve(**result);
+    const Type all = context().tuple(std::move(adjoints));
+    if (!self.solver_.is_resolved(type)) return std::nullopt;
+    if (gradient.kind == Gradient::Kind::kPullback) {
+      if (!has_adjoint(context(), self.module_, type))
+        return error(fmt::format("pullback: the result is {}, which has no part of floats", self.text(type)));
+      return context().tuple({type, context().function({adjoint_type(context(), self.module_, type)}, all)});
+    }
+    const TensorType* scalar = type.tensor();
+    if (!scalar || scalar->rank() != 0 || !runtime::kReals.contains(scalar->dtype)) {
+      return error(fmt::format("gradient: the result must be a scalar of floats, found {}", self.text(type)), "",
+                   "sum or average it, or use pullback, which takes the adjoint of any result");
+    }
+    return context().tuple({type, all});
   }
   Result operator()(const DimValue& value) const {
     if (!value.dim.valid()) return error(fmt::format("the size {} has no value", context().str(value.dim)));

@@ -21,7 +21,7 @@ auto& passed_operand(V& value, const Passed& passed) {
   if (auto* write = std::get_if<WriteReference>(&value)) return write->value;
   if (auto* apply = std::get_if<Apply>(&value)) return apply->args[passed.operand];
   if (auto* construct = std::get_if<Construct>(&value)) return construct->fields[passed.operand];
-  return std::get<Call>(value).args[passed.operand];
+  return call_of(value)->args[passed.operand];
 }
 
 // The typing rules over a solver, to which they may add equations. The types of variables are the types in `function`;

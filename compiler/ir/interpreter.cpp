@@ -262,6 +262,9 @@ class Interpreter {
       if (code.self) self.slot(*code.self).object = closure;
       return std::nullopt;
     }
+    Progress operator()(const Gradient&) const {
+      return error("a gradient has no value before it is expanded", "", "run the pass differentiate first", Fault::kUsage);
+    }
     // Calls a global that has no frame in the interpreter: a loop function or a library function.
     Progress outside(Symbol name, const std::vector<RunValue>& args) const {
       const loop::Function* loops = self.module_.loop_function(name);

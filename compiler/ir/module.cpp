@@ -83,7 +83,7 @@ void for_each_type(Function& function, FunctionRef<void(Type&)> visit) {
   for_each_binding(function.body, [&](Binding& binding) {
     if (auto* lambda = std::get_if<Lambda>(&binding.value)) visit(lambda->result);
     if (auto* cast = std::get_if<Cast>(&binding.value)) visit(cast->type);
-    if (auto* call = std::get_if<Call>(&binding.value)) {
+    if (Call* call = call_of(binding.value)) {
       for (Type& type : call->types) visit(type);
     }
     if (auto* construct = std::get_if<Construct>(&binding.value)) {
@@ -155,6 +155,15 @@ bool first_order(const Module& module, const Function& function) {
     }
   }
   return true;
+}
+
+Call* call_of(Value& value) {
+  if (auto* gradient = std::get_if<Gradient>(&value)) return &gradient->call;
+  return std::get_if<Call>(&value);
+}
+const Call* call_of(const Value& value) {
+  if (auto* gradient = std::get_if<Gradient>(&value)) return &gradient->call;
+  return std::get_if<Call>(&value);
 }
 
 int64_t int_attr(const Attrs& attrs, std::string_view name) { return attr_of<int64_t>(attrs, name); }

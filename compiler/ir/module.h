@@ -64,6 +64,17 @@ struct Call {
   Atoms args;
   std::vector<Type> types = {};
 };
+// The derivative of a call: of the callee by the parameters `wrt`, in ascending order, at the arguments. D is the type of
+// an adjoint (adjoint.h), and R the result of the call.
+struct Gradient {
+  enum class Kind : uint8_t {
+    kGradient,  // (R, (D, ...)): the result, a scalar of floats, and its derivatives by the parameters
+    kPullback,  // (R, fn(D) -> (D, ...)): the result, and the adjoints of the parameters from that of the result
+  };
+  Call call;
+  std::vector<uint32_t> wrt;
+  Kind kind = Kind::kGradient;
+};
 struct Tuple {
   Atoms fields;
 };
@@ -121,7 +132,11 @@ struct WriteReference {
   Atom value;
 };
 using Value = std::variant<Apply, Call, Tuple, Project, Construct, Lambda, If, Case, Cast, MakeReference, ReadReference,
-                           WriteReference, DimValue>;
+                           WriteReference, DimValue, Gradient>;
+
+// The call that the value is, or the derivative of which it is; nullptr where it is neither.
+Call* call_of(Value& value);
+const Call* call_of(const Value& value);
 
 struct Binding {
   VarId var;

@@ -9,7 +9,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// The attribute `name` as integers where all dims are constants, otherwise as a computed one.
+}  // namespace
+
 std::pair<Attrs, ComputedAttrs> sizes_attribute(std::string name, const Dims& dims) {
   Ints sizes;
   for (const Dim dim : dims) {
@@ -18,8 +19,6 @@ std::pair<Attrs, ComputedAttrs> sizes_attribute(std::string name, const Dims& di
   if (sizes.size() == dims.size()) return {{{std::move(name), std::move(sizes)}}, {}};
   return {{}, {{std::move(name), dims}}};
 }
-
-}  // namespace
 
 DType Term::dtype() const {
   const TensorType* type = formula_->ok() ? formula_->builder().tensor_type(atom_) : nullptr;

@@ -84,6 +84,9 @@ class Formula {
   std::optional<Diagnostic> problem_;
 };
 
+// The attribute `name` as integers where all dims are constants, otherwise as a computed one.
+std::pair<Attrs, ComputedAttrs> sizes_attribute(std::string name, const Dims& dims);
+
 // A scalar constant; the value is converted to the dtype.
 Atom scalar_constant(Builder& builder, double value, DType dtype);
 

@@ -26,6 +26,9 @@ void visit_operands(V& value, F visit) {
         } else if constexpr (std::same_as<Node, Call>) {
           if (std::holds_alternative<VarId>(node.callee)) visit(node.callee);
           list(node.args);
+        } else if constexpr (std::same_as<Node, Gradient>) {
+          if (std::holds_alternative<VarId>(node.call.callee)) visit(node.call.callee);
+          list(node.call.args);
         } else if constexpr (std::same_as<Node, Tuple> || std::same_as<Node, Construct>) {
           list(node.fields);
         } else if constexpr (std::same_as<Node, Project>) {
@@ -75,7 +78,8 @@ void visit_blocks(V& value, F visit) {
           static_assert(std::same_as<Node, Apply> || std::same_as<Node, Call> || std::same_as<Node, Tuple> ||
                         std::same_as<Node, Project> || std::same_as<Node, Construct> || std::same_as<Node, Cast> ||
                         std::same_as<Node, MakeReference> || std::same_as<Node, ReadReference> ||
-                        std::same_as<Node, WriteReference> || std::same_as<Node, DimValue>);
+                        std::same_as<Node, WriteReference> || std::same_as<Node, DimValue> ||
+                        std::same_as<Node, Gradient>);
         }
       },
       value);

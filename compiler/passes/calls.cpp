@@ -22,7 +22,7 @@ size_t depth_of(const Block& block) {
 
 void for_each_callee(const Function& function, FunctionRef<void(Symbol)> visit) {
   for_each_binding(function.body, [&](const Binding& binding) {
-    auto* call = std::get_if<Call>(&binding.value);
+    const Call* call = call_of(binding.value);
     if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) visit(*symbol);
   });
   for_each_use(function.body, [&](const Atom& atom) {

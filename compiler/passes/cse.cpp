@@ -146,6 +146,7 @@ class Numbering {
         key.add(construct.fields);
         return key;
       }
+      std::optional<Key> operator()(const Gradient&) const { return std::nullopt; }
       std::optional<Key> operator()(const Lambda&) const { return std::nullopt; }
       std::optional<Key> operator()(const If&) const { return std::nullopt; }
       std::optional<Key> operator()(const Case&) const { return std::nullopt; }

@@ -77,7 +77,7 @@ class Copier {
         name = other;
       }
       replace(cast->type);
-    } else if (auto* call = std::get_if<Call>(&binding.value)) {
+    } else if (Call* call = call_of(binding.value)) {
       for (Type& type : call->types) replace(type);
     } else if (auto* construct = std::get_if<Construct>(&binding.value)) {
       for (Type& type : construct->types) replace(type);

@@ -93,6 +93,10 @@ class TensorRanges {
     VarId var;
 
     Holds operator()(const Apply&) const { return self.make(var); }
+    Holds operator()(const Gradient& gradient) const {
+      self.escape(self.held(gradient.call.args));
+      return self.make(var);
+    }
     // A kernel returns the tensors that it makes; any other function may return its arguments, or keep them.
     Holds operator()(const Call& call) const {
       auto* symbol = std::get_if<Symbol>(&call.callee);

@@ -227,6 +227,8 @@ class Evaluator {
         name = other;
       }
       cast->type = replaced(frame, cast->type);
+    } else if (auto* gradient = std::get_if<Gradient>(&value)) {
+      for (Type& type : gradient->call.types) type = replaced(frame, type);
     } else if (auto* node = std::get_if<Call>(&value)) {
       for (Type& type : node->types) type = replaced(frame, type);
       return call(std::move(*node), frame.source->info(old.var).name, type_of(frame, old.var));

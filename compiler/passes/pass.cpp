@@ -37,8 +37,8 @@ std::vector<Pass> by_name(std::initializer_list<std::string> names) {
 
 const std::vector<Pass>& standard_passes() {
   static const std::vector<Pass> kPasses =
-      by_name({"infer", "inline", "simplify", "fold_constants", "cse", "fold_scales", "fold_scale_axis",
-               "cancel_layouts", "fold_bias", "hoist_rows", "dead_code"});
+      by_name({"differentiate", "infer", "inline", "simplify", "fold_constants", "cse", "fold_scales",
+               "fold_scale_axis", "cancel_layouts", "fold_bias", "hoist_rows", "dead_code"});
   return kPasses;
 }
 

@@ -55,7 +55,7 @@ class Elaborator {
     for (const auto& [binding, from, to] : calls_) {
       at_ = offset_(function_.info(binding->var).span);
       TENON_TRY(rules_.check_determined(from, to, options_.strict_shapes));
-      std::get<Call>(binding->value).types = rules_.explicit_types(from, to);
+      call_of(binding->value)->types = rules_.explicit_types(from, to);
     }
     TENON_TRY(complete());
     for_each_type(function_, [&](Type& type) { type = solver_.resolve(type); });
@@ -192,7 +192,7 @@ class Elaborator {
   void link(const Block& block) {
     for (const Binding& binding : block.bindings) {
       if (auto* construct = std::get_if<Construct>(&binding.value)) link(binding.var, *construct);
-      if (auto* call = std::get_if<Call>(&binding.value)) {
+      if (const Call* call = call_of(binding.value)) {
         const std::vector<Type> params = rules_.declared_types(binding.value);
         for (size_t i = 0; i < std::min(params.size(), call->args.size()); ++i) {
           if (params[i] && !params[i].node->variables) link_result(call->args[i], params[i]);
@@ -260,7 +260,7 @@ class Elaborator {
       }
       ++i;
     };
-    if (auto* call = std::get_if<Call>(&value)) {
+    if (Call* call = call_of(value)) {
       for (Atom& arg : call->args) open_next(arg);
     } else if (auto* construct = std::get_if<Construct>(&value)) {
       for (Atom& field : construct->fields) open_next(field);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/ir/adjoint.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text/constant_reader.h"
 #include "compiler/ir/text/infix.h"
@@ -15,6 +16,11 @@
 #include "support/try.h"
 
 namespace tenon::compiler {
+namespace {
+
+constexpr int64_t kMaxParams = 1 << 20;  // of a function that is differentiated
+
+}  // namespace
 
 Block ExpressionReader::leave(const Visible& outside, Atom result, size_t result_at) {
   hide(outside.names);
@@ -244,6 +250,7 @@ ExpressionReader::Result ExpressionReader::word(std::string_view name, int depth
     if (text == "read") return bind(offset, ReadReference{(*args)[0]}, name);
     return bind(offset, WriteReference{(*args)[0], (*args)[1]}, name);
   }
+  if ((text == "gradient" || text == "pullback") && cursor_.is("(", 1)) return gradient(name, depth);
   if (text == "size" && cursor_.is("(", 1)) {  // of a dim: size(4*n)
     cursor_.skip(2);
     TENON_TRY_ASSIGN(dim, types_.dim(scope_));
@@ -280,6 +287,86 @@ Atom ExpressionReader::global_value(size_t offset, Symbol name) {
   return self;
 }
 
+// gradient(@f, wrt=[0, 2])(%x, ...): without wrt, by all parameters that have a part of floats. Without arguments, of a
+// global, it is the closure that applies it.
+ExpressionReader::Result ExpressionReader::gradient(std::string_view name, int depth) {
+  const size_t offset = cursor_.offset();
+  Gradient value{{}, {}, cursor_.is_name("pullback") ? Gradient::Kind::kPullback : Gradient::Kind::kGradient};
+  cursor_.skip(2);
+  if (cursor_.peek().kind == Tok::kGlobal && (cursor_.is(",", 1) || cursor_.is(")", 1))) {
+    value.call.callee = context_.symbol(cursor_.peek().text);
+    if (!module_.globals.contains(std::get<Symbol>(value.call.callee))) return primary(name, depth);  // the error
+    cursor_.skip();
+  } else {
+    TENON_TRY_ASSIGN(callee, expression("", depth + 1));
+    value.call.callee = *callee;
+  }
+  bool all = true;
+  if (cursor_.accept(",")) {
+    if (!cursor_.accept_name("wrt")) return cursor_.fail("expected wrt=[...]", "the parameters to differentiate by");
+    TENON_TRY(cursor_.expect("="));
+    TENON_TRY(cursor_.expect("["));
+    all = false;
+    TENON_TRY(cursor_.list("]", [&]() -> Status {
+      const size_t at = cursor_.offset();
+      TENON_TRY_ASSIGN(index, cursor_.integer());
+      const bool ascending = value.wrt.empty() || *index > value.wrt.back();
+      if (*index < 0 || *index >= kMaxParams || !ascending) {
+        return cursor_.error_at(at, fmt::format("wrt: the parameter {} is out of order or out of range", *index),
+                                "parameters count from 0, in ascending order");
+      }
+      value.wrt.push_back(static_cast<uint32_t>(*index));
+      return {};
+    }));
+  }
+  TENON_TRY(cursor_.expect(")"));
+  const auto* symbol = std::get_if<Symbol>(&value.call.callee);
+  std::optional<Signature> signature;
+  if (symbol) signature = signature_of(context_, module_.globals.at(*symbol));
+  if (all && !signature) return cursor_.error_at(offset, "gradient: state the parameters of a closure, as wrt=[0]");
+  if (all) {
+    for (uint32_t i = 0; i < signature->params.size(); ++i) {
+      if (has_adjoint(context_, module_, signature->params[i])) value.wrt.push_back(i);
+    }
+  }
+  if (!cursor_.is("(") && !cursor_.is("[")) {
+    if (!signature)
+      return cursor_.fail("expected the arguments, as gradient(%f, wrt=[0])(%x)");
+    return gradient_value(offset, std::move(value), *signature, name);
+  }
+  if (cursor_.accept("[")) {
+    TENON_TRY(cursor_.list("]", [&]() -> Status {
+      TENON_TRY_ASSIGN(type, types_.type(scope_));
+      value.call.types.push_back(*type);
+      return {};
+    }));
+  }
+  TENON_TRY_ASSIGN(args, arguments(nullptr, nullptr, depth));
+  value.call.args = std::move(*args);
+  return bind(offset, std::move(value), name);
+}
+
+// fn(%a, ...) { gradient(@f, wrt=[...])(%a, ...) }
+Atom ExpressionReader::gradient_value(size_t offset, Gradient value, const Signature& signature,
+                                      std::string_view name) {
+  const VarId self = variable(offset, draft_.solver.fresh_type(), name);
+  Lambda lambda;
+  for (const Type param : signature.params) {
+    const bool closed = !param.node->variables;
+    lambda.params.push_back(variable(offset, closed ? param : draft_.solver.fresh_type(), ""));
+    value.call.args.emplace_back(lambda.params.back());
+  }
+  lambda.result = draft_.solver.fresh_type();
+  const VarId result = variable(offset, draft_.solver.fresh_type(), "");
+  Block body;
+  body.bindings.push_back({result, std::move(value)});
+  body.result = result;
+  lambda.body.push_back(std::move(body));
+  open_.back().bindings.push_back({self, std::move(lambda)});
+  draft_.expanded.insert(self);
+  return self;
+}
+
 // -0.5f32 is a literal, -%x an application of an operator.
 ExpressionReader::Result ExpressionReader::negation(std::string_view name, int depth) {
   if (at_scalar(cursor_)) return literal();
@@ -301,7 +388,9 @@ ExpressionReader::Result ExpressionReader::operation(std::string_view name, int 
   const std::string text = cursor_.peek().text;
   const Operator* op = context_.find_operator(text);
   if (!op) {
-    std::vector<std::string_view> candidates = {"ref", "read", "write", "match", "match_cast", "if", "fn"};
+    std::vector<std::string_view> candidates = {"ref",        "read", "write", "match",
+                                                "match_cast", "if",   "fn",    "gradient",
+                                                "pullback"};
     for (const Operator* other : context_.operators()) candidates.push_back(other->name);
     for (const auto& [name, adt] : module_.adts) {
       for (const Constructor& constructor : adt.constructors) candidates.push_back(context_.name(constructor.name));

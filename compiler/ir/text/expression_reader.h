@@ -53,6 +53,8 @@ class ExpressionReader {
   void hide(size_t first);
   // A global as a value: itself, or a closure that calls it where it is polymorphic.
   Atom global_value(size_t offset, Symbol name);
+  Result gradient(std::string_view name, int depth);
+  Atom gradient_value(size_t offset, Gradient value, const Signature& signature, std::string_view name);
   void unname(const Atom& inner, size_t variables);
   Atom bind(size_t offset, Value value, std::string_view name);
 

@@ -228,7 +228,7 @@ bool FunctionPrinter::determines_type(const Value& consumer, size_t operand,
     }
     return std::ranges::includes(determined.symbols, wanted.symbols);
   }
-  if (auto* call = std::get_if<Call>(&consumer)) {
+  if (const Call* call = call_of(consumer)) {
     auto* symbol = std::get_if<Symbol>(&call->callee);
     if (!symbol) return operand > 0;
     if (module_->loop_function(*symbol)) return true;  // its parameters are tensors
@@ -372,6 +372,15 @@ struct FunctionPrinter::Visitor {
     for (Type type : call.types) types.push_back(self.context_.str(type));
     const std::string type_args = types.empty() ? "" : fmt::format("[{}]", fmt::join(types, ", "));
     return whole(fmt::format("{}{}({})", callee, type_args, operands(call.args)));
+  }
+  Text operator()(const Gradient& gradient) {
+    const Call& call = gradient.call;
+    const std::string callee = operand(call.callee, kHighestPrecedence);
+    std::vector<std::string> types;
+    for (Type type : call.types) types.push_back(self.context_.str(type));
+    const std::string type_args = types.empty() ? "" : fmt::format("[{}]", fmt::join(types, ", "));
+    return whole(fmt::format("{}({}, wrt=[{}]){}({})", word(gradient.kind), callee, fmt::join(gradient.wrt, ", "),
+                             type_args, operands(call.args)));
   }
   Text operator()(const Tuple& tuple) {
     return whole(fmt::format("({}{})", operands(tuple.fields), tuple.fields.size() == 1 ? "," : ""));

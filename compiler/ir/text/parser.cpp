@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/adjoint.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/text/constant_reader.h"
 #include "compiler/ir/text/expression_reader.h"
@@ -56,6 +57,9 @@ class Parser {
       for (const auto& [name, offset] : libraries_) {
         report(offset, check(context_, module_, *module_.library(name)));
       }
+    }
+    if (differentiates_ && problems_.empty()) {
+      if (Status status = declare_adjoints(context_, module_); !status) problems_.push_back(std::move(status.error()));
     }
     // An error in a header would cause errors at every use of it.
     if (!problems_.empty()) return std::unexpected(joined(std::move(problems_)));
@@ -135,8 +139,13 @@ class Parser {
     for (; cursor_.peek().kind != Tok::kEnd; cursor_.skip()) {
       if (cursor_.is_name("type") && cursor_.peek(1).kind == Tok::kName)
         defined_.insert(context_.symbol(cursor_.peek(1).text));
+      differentiates_ |= (cursor_.is_name("gradient") || cursor_.is_name("pullback")) && cursor_.is("(", 1);
     }
     cursor_.go(start);
+    // The types of adjoints are declared when all types are known.
+    if (!differentiates_) return;
+    const std::set<Symbol> names = defined_;
+    for (const Symbol name : names) defined_.insert(adjoint_name(context_, name));
   }
 
   // Parses all items; after an error in an item, it continues with the next item.
@@ -431,6 +440,7 @@ class Parser {
   const Source& source_;
   Cursor cursor_;
   std::set<Symbol> defined_;
+  bool differentiates_ = false;  // whether the text has a gradient or a pullback
   TypeReader types_;
   std::span<const std::byte> side_bytes_;
   const Importer* importer_ = nullptr;

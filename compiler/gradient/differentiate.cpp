@@ -1,0 +1,260 @@
+// The derivatives of calls, innermost first, and the functions that they need.
+#include "compiler/gradient/differentiate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/gradient/reverse.h"
+#include "compiler/ir/adjoint.h"
+#include "compiler/ir/dependencies.h"
+#include "compiler/ir/rewrite.h"
+#include "support/try.h"
+
+namespace tenon::compiler::gradient {
+namespace {
+
+bool has_gradient(const Function& function) {
+  bool found = false;
+  for_each_binding(function.body,
+                   [&](const Binding& binding) { found |= std::holds_alternative<Gradient>(binding.value); });
+  return found;
+}
+
+class Differentiation : public PassesOfCallees {
+ public:
+  Differentiation(Context& context, Module& module) : context_(context), module_(module), tables_(context, module) {}
+
+  Status run() {
+    std::vector<Symbol> names;
+    for_each_function(module_, [&](Symbol name, const Function&) { names.push_back(name); });
+    for (const Symbol name : names) TENON_TRY(expand(name));
+    return {};
+  }
+
+  Expected<Passes> passes(Symbol function, const std::vector<bool>& active) override {
+    const auto [known, is_new] = passes_.try_emplace({function, active});
+    if (!is_new) return known->second;
+    const Function& from = *module_.function(function);
+    std::vector<Type> adjoints;
+    for (size_t i = 0; i < active.size(); ++i) {
+      if (!active[i]) continue;
+      const Type type = from.type(from.params[i]);
+      TENON_TRY(declare_adjoints_of(type));
+      adjoints.push_back(erased(context_, adjoint_type(context_, module_, type)));
+    }
+    TENON_TRY(declare_adjoints_of(from.result));
+    Passes& passes = known->second;
+    passes.tape = declare_tape(context_, module_, context_.name(function), 1);
+    passes.forward = unused_name(function, "forward", active);
+    Function forward;
+    forward.dims = from.dims;
+    forward.bounds = from.bounds;
+    for (const VarId param : from.params) {
+      forward.params.push_back(static_cast<VarId>(forward.vars.size()));
+      forward.vars.push_back(from.info(param));
+    }
+    forward.result = context_.tuple({from.result, passes.tape.type});
+    module_.globals.emplace(passes.forward, std::move(forward));
+
+    passes.backward = unused_name(function, "backward", active);
+    Function backward;
+    const Type cotangent = context_.map_sizes(adjoint_type(context_, module_, from.result), [&](Dim dim) {
+      if (dim.constant()) return dim;
+      backward.dims.push_back(tables_.dims.fresh(context_));
+      return context_.dim(backward.dims.back());
+    });
+    backward.vars = {{passes.tape.type, context_.symbol("tape"), {}}, {cotangent, context_.symbol("cotangent"), {}}};
+    backward.params = {VarId{0}, VarId{1}};
+    backward.result = context_.tuple(std::move(adjoints));
+    module_.globals.emplace(passes.backward, std::move(backward));
+    waiting_.push_back({function, active});
+    return passes;
+  }
+
+ private:
+  using Key = std::pair<Symbol, std::vector<bool>>;
+
+  Status declare_adjoints_of(Type type) {
+    Status status;
+    for_each_part(type, [&](Type part) {
+      if (status && part.adt()) status = declare_adjoint(context_, module_, part.adt()->name);
+    });
+    return status;
+  }
+
+  Symbol unused_name(Symbol function, std::string_view what, const std::vector<bool>& active) const {
+    const Function& from = *module_.function(function);
+    std::string name = fmt::format("{}.{}", context_.name(function), what);
+    bool all = true;
+    std::string wrt;
+    for (size_t i = 0; i < active.size(); ++i) {
+      all &= active[i] || !has_adjoint(context_, module_, from.type(from.params[i]));
+      if (active[i]) wrt += fmt::format("{}{}", wrt.empty() ? "" : "_", i);
+    }
+    if (!all) name += fmt::format(".{}", wrt);
+    for (size_t i = 0;; ++i) {
+      const Symbol symbol = context_.symbol(i == 0 ? name : fmt::format("{}.{}", name, i));
+      if (!module_.globals.contains(symbol)) return symbol;
+    }
+  }
+
+  // Expands the derivatives in the function, after those in all functions that it differentiates.
+  Status expand(Symbol name) {
+    const auto [state, is_new] = states_.try_emplace(name, State::kOpen);
+    if (!is_new) return {};
+    if (const Function& function = *module_.function(name); has_gradient(function)) {
+      std::vector<Symbol> inner;
+      for_each_binding(function.body, [&](const Binding& binding) {
+        auto* gradient = std::get_if<Gradient>(&binding.value);
+        auto* callee = gradient ? std::get_if<Symbol>(&gradient->call.callee) : nullptr;
+        if (callee) inner.push_back(*callee);
+      });
+      for (const Symbol callee : inner) {
+        for (const Symbol next : reachable_globals(module_, callee)) {
+          if (!module_.function(next)) continue;
+          TENON_TRY(expand(next));
+          if (states_.at(next) == State::kOpen) {
+            return error(fmt::format("@{} is differentiated, but its own code needs this derivative",
+                                     context_.name(callee)),
+                         fmt::format("@{}", context_.name(name)), "the order of a derivative must be finite");
+          }
+        }
+      }
+      const RewriteStep step = [this](Builder& builder, Binding& binding) { return expanded(builder, binding); };
+      const Function before = function;
+      TENON_TRY_ASSIGN(after, rewrite(context_, module_, before, step));
+      *module_.function(name) = std::move(*after);
+      TENON_TRY(finish());
+    }
+    states_.at(name) = State::kDone;
+    return {};
+  }
+
+  Expected<std::optional<Atom>> expanded(Builder& builder, Binding& binding) {
+    auto* gradient = std::get_if<Gradient>(&binding.value);
+    if (!gradient) return std::nullopt;
+    auto* callee = std::get_if<Symbol>(&gradient->call.callee);
+    const Function* function = callee ? module_.function(*callee) : nullptr;
+    const std::string where = module_.span(builder.span()).str();
+    if (!callee) return error("the derivative of a closure whose code is not known", where);
+    if (!function) return error(fmt::format("@{} has no derivative: it is not a function of the language", context_.name(*callee)), where);
+    std::vector<bool> active(gradient->call.args.size(), false);
+    for (const uint32_t index : gradient->wrt) active[index] = true;
+    if (gradient->kind == Gradient::Kind::kGradient) {
+      TENON_TRY_ASSIGN(name, gradient_of(*callee, active));
+      TENON_TRY_ASSIGN(atom, builder.call(*name, gradient->call.args));
+      return *atom;
+    }
+    TENON_TRY_ASSIGN(passes, this->passes(*callee, active));
+    std::vector<Type> adjoints;
+    for (const uint32_t index : gradient->wrt) {
+      TENON_TRY_ASSIGN(type, builder.type_of(gradient->call.args[index]));
+      adjoints.push_back(adjoint_type(context_, module_, *type));
+    }
+    TENON_TRY_ASSIGN(pair, builder.call(passes->forward, gradient->call.args));
+    TENON_TRY_ASSIGN(result, builder.project(*pair, 0));
+    TENON_TRY_ASSIGN(tape, builder.project(*pair, 1));
+    TENON_TRY_ASSIGN(result_type, builder.type_of(*result));
+    const Type cotangent = adjoint_type(context_, module_, *result_type);
+    const Type all = context_.tuple(adjoints);
+    Lambda lambda{{}, all, {}};
+    const VarId self = builder.declare(context_.function({cotangent}, all), "");
+    lambda.params.push_back(builder.declare(cotangent, "cotangent"));
+    builder.open();
+    TENON_TRY_ASSIGN(found, builder.call(passes->backward, {*tape, lambda.params[0]}));
+    Atoms values;
+    for (uint32_t i = 0; i < adjoints.size(); ++i) {
+      TENON_TRY_ASSIGN(value, builder.project(*found, i));
+      AdjointBuilder checked(builder, tables_.adders, tables_.dims);
+      TENON_TRY_ASSIGN(cast, checked.cast(*value, adjoints[i]));
+      values.push_back(*cast);
+    }
+    TENON_TRY_ASSIGN(tuple, builder.tuple(std::move(values)));
+    lambda.body.push_back(builder.close(*tuple));
+    TENON_TRY_ASSIGN(closure, builder.bind_to(self, std::move(lambda)));
+    TENON_TRY_ASSIGN(both, builder.tuple({*result, *closure}));
+    return *both;
+  }
+
+  // The function with the forward and the backward code of `function` in one block.
+  Expected<Symbol> gradient_of(Symbol function, const std::vector<bool>& active) {
+    const auto [known, is_new] = gradients_.try_emplace({function, active});
+    if (!is_new) return known->second;
+    const Function& from = *module_.function(function);
+    for (size_t i = 0; i < active.size(); ++i) {
+      if (active[i]) TENON_TRY(declare_adjoints_of(from.type(from.params[i])));
+    }
+    Reverse reverse(context_, module_, tables_, *this, function, active);
+    TENON_TRY_ASSIGN(made, reverse.gradient());
+    TENON_TRY(report());
+    known->second = unused_name(function, "gradient", active);
+    TENON_TRY(store(known->second, *made));
+    return known->second;
+  }
+
+  // Writes the bodies of the functions that were named, and of those that these need.
+  Status finish() {
+    while (!waiting_.empty()) {
+      const auto [function, active] = waiting_.back();
+      waiting_.pop_back();
+      const Passes passes = passes_.at({function, active});
+      Reverse reverse(context_, module_, tables_, *this, function, active);
+      Function forward, backward;
+      TENON_TRY(reverse.passes(passes, forward, backward));
+      TENON_TRY(report());
+      *module_.function(passes.forward) = std::move(forward);
+      *module_.function(passes.backward) = std::move(backward);
+      made_.push_back(passes.forward);
+      made_.push_back(passes.backward);
+    }
+    // The variables get new numbers: each function has a part of those of both.
+    for (const Symbol name : std::exchange(made_, {})) {
+      const Function function = *module_.function(name);
+      TENON_TRY(store(name, function));
+      states_[name] = State::kDone;
+    }
+    return {};
+  }
+
+  Status store(Symbol name, const Function& function) {
+    TENON_TRY_ASSIGN(dense,
+                     rewrite(context_, module_, function, [](Builder&, Binding&) { return std::nullopt; }));
+    module_.globals.insert_or_assign(name, std::move(*dense));
+    states_[name] = State::kDone;
+    return {};
+  }
+
+  // The findings of a function so far, as one error.
+  Status report() {
+    if (tables_.problems.empty()) return {};
+    Diagnostic first = std::move(tables_.problems.front());
+    for (size_t i = 1; i < tables_.problems.size(); ++i) first.more.push_back(std::move(tables_.problems[i]));
+    return std::unexpected(std::move(first));
+  }
+
+  Context& context_;
+  Module& module_;
+  Tables tables_;
+  enum class State : uint8_t { kOpen, kDone };
+  std::map<Symbol, State> states_;
+  std::map<Key, Passes> passes_;
+  std::map<Key, Symbol> gradients_;
+  std::vector<Key> waiting_;
+  std::vector<Symbol> made_;
+};
+
+}  // namespace
+}  // namespace tenon::compiler::gradient
+
+namespace tenon::compiler {
+
+Expected<Module> differentiate(Context& context, Module module) {
+  bool any = false;
+  for_each_function(module, [&](Symbol, const Function& function) { any |= gradient::has_gradient(function); });
+  if (!any) return module;
+  TENON_TRY(gradient::Differentiation(context, module).run());
+  return module;
+}
+
+}  // namespace tenon::compiler
