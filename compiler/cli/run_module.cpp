@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <span>
 
+#include "compiler/gradient/differentiate.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/values.h"
@@ -118,6 +119,8 @@ Expected<LoadedModel> read(const ModelOptions& options) {
   TENON_TRY_ASSIGN(model,
                    compiler::read_model(options.model, {}, {.strict_shapes = options.strict_shapes}, options.entry));
   TENON_TRY(compiler::check_entry(*model, options.model));
+  TENON_TRY_ASSIGN(module, compiler::differentiate(*model->context, std::move(model->module)));
+  model->module = std::move(*module);
   return LoadedModel{std::move(*model), {}};
 }
 

@@ -328,7 +328,8 @@ Status Reverse::passes(const Passes& passes, Function& forward_pass, Function& b
   backward_pass.result = stub.result;
 
   std::ranges::copy(saved->forward.bindings, std::back_inserter(out_.body.bindings));
-  TENON_TRY_ASSIGN(tape_value, builder_.bind(Construct{passes.tape.constructors[0], {}, saved->forward.fields}, Symbol{}));
+  TENON_TRY_ASSIGN(tape_value,
+                   builder_.bind(Construct{passes.tape.constructors[0], {}, saved->forward.fields}, Symbol{}));
   TENON_TRY_ASSIGN(pair, builder_.tuple({renamed(from_.body.result), *tape_value}));
   builder_.finish(*pair);
   out_.result = context_.tuple({from_.result, passes.tape.type});

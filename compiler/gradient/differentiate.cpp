@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "compiler/gradient/functions_as_data.h"
 #include "compiler/gradient/reverse.h"
+#include "compiler/gradient/specialize.h"
 #include "compiler/ir/adjoint.h"
 #include "compiler/ir/dependencies.h"
 #include "compiler/ir/rewrite.h"
@@ -23,9 +25,12 @@ bool has_gradient(const Function& function) {
 
 class Differentiation : public PassesOfCallees {
  public:
-  Differentiation(Context& context, Module& module) : context_(context), module_(module), tables_(context, module) {}
+  Differentiation(Context& context, Module& module) : context_(context), module_(module) {
+    tables_.emplace(context, module);
+  }
 
   Status run() {
+    TENON_TRY(simplify());
     std::vector<Symbol> names;
     for_each_function(module_, [&](Symbol name, const Function&) { names.push_back(name); });
     for (const Symbol name : names) TENON_TRY(expand(name));
@@ -61,7 +66,7 @@ class Differentiation : public PassesOfCallees {
     Function backward;
     const Type cotangent = context_.map_sizes(adjoint_type(context_, module_, from.result), [&](Dim dim) {
       if (dim.constant()) return dim;
-      backward.dims.push_back(tables_.dims.fresh(context_));
+      backward.dims.push_back(tables_->dims.fresh(context_));
       return context_.dim(backward.dims.back());
     });
     backward.vars = {{passes.tape.type, context_.symbol("tape"), {}}, {cotangent, context_.symbol("cotangent"), {}}};
@@ -99,6 +104,49 @@ class Differentiation : public PassesOfCallees {
     }
   }
 
+  // Brings the code that is differentiated into a form without type variables and closures.
+  Status simplify() {
+    bool polymorphic = false, closures = false;
+    for (const Symbol name : differentiated()) {
+      const Function* function = module_.function(name);
+      polymorphic |= function && !function->types.empty();
+    }
+    if (polymorphic) {
+      TENON_TRY_ASSIGN(module, specialize(context_, std::move(module_)));
+      module_ = std::move(*module);
+    }
+    for_each_function(module_, [&](Symbol, const Function& function) {
+      for_each_binding(function.body, [&](const Binding& binding) {
+        auto* gradient = std::get_if<Gradient>(&binding.value);
+        closures |= gradient && std::holds_alternative<VarId>(gradient->call.callee);
+      });
+    });
+    for (const Symbol name : differentiated()) {
+      const Function* function = module_.function(name);
+      closures |= function && uses_closures(*function);
+    }
+    if (closures) {
+      TENON_TRY_ASSIGN(module, functions_as_data(context_, std::move(module_)));
+      module_ = std::move(*module);
+    }
+    if (polymorphic || closures) tables_.emplace(context_, module_);
+    return {};
+  }
+
+  // The globals that a derivative reaches.
+  std::set<Symbol> differentiated() const {
+    std::set<Symbol> found;
+    for_each_function(module_, [&](Symbol, const Function& function) {
+      for_each_binding(function.body, [&](const Binding& binding) {
+        auto* gradient = std::get_if<Gradient>(&binding.value);
+        auto* callee = gradient ? std::get_if<Symbol>(&gradient->call.callee) : nullptr;
+        if (!callee) return;
+        for (const Symbol next : reachable_globals(module_, *callee)) found.insert(next);
+      });
+    });
+    return found;
+  }
+
   // Expands the derivatives in the function, after those in all functions that it differentiates.
   Status expand(Symbol name) {
     const auto [state, is_new] = states_.try_emplace(name, State::kOpen);
@@ -115,19 +163,36 @@ class Differentiation : public PassesOfCallees {
           if (!module_.function(next)) continue;
           TENON_TRY(expand(next));
           if (states_.at(next) == State::kOpen) {
-            return error(fmt::format("@{} is differentiated, but its own code needs this derivative",
-                                     context_.name(callee)),
-                         fmt::format("@{}", context_.name(name)), "the order of a derivative must be finite");
+            return error(
+                fmt::format("@{} is differentiated, but its own code needs this derivative", context_.name(callee)),
+                fmt::format("@{}", context_.name(name)), "the order of a derivative must be finite");
           }
         }
       }
+      TENON_TRY(inner_closures(inner));
       const RewriteStep step = [this](Builder& builder, Binding& binding) { return expanded(builder, binding); };
-      const Function before = function;
+      const Function before = *module_.function(name);
       TENON_TRY_ASSIGN(after, rewrite(context_, module_, before, step));
       *module_.function(name) = std::move(*after);
       TENON_TRY(finish());
     }
     states_.at(name) = State::kDone;
+    return {};
+  }
+
+  // The pullbacks that inner derivatives made are closures, too.
+  Status inner_closures(const std::vector<Symbol>& callees) {
+    bool closures = false;
+    for (const Symbol callee : callees) {
+      for (const Symbol next : reachable_globals(module_, callee)) {
+        const Function* function = module_.function(next);
+        closures |= function && uses_closures(*function);
+      }
+    }
+    if (!closures) return {};
+    TENON_TRY_ASSIGN(module, functions_as_data(context_, std::move(module_)));
+    module_ = std::move(*module);
+    tables_.emplace(context_, module_);
     return {};
   }
 
@@ -138,7 +203,9 @@ class Differentiation : public PassesOfCallees {
     const Function* function = callee ? module_.function(*callee) : nullptr;
     const std::string where = module_.span(builder.span()).str();
     if (!callee) return error("the derivative of a closure whose code is not known", where);
-    if (!function) return error(fmt::format("@{} has no derivative: it is not a function of the language", context_.name(*callee)), where);
+    if (!function)
+      return error(fmt::format("@{} has no derivative: it is not a function of the language", context_.name(*callee)),
+                   where);
     std::vector<bool> active(gradient->call.args.size(), false);
     for (const uint32_t index : gradient->wrt) active[index] = true;
     if (gradient->kind == Gradient::Kind::kGradient) {
@@ -166,7 +233,7 @@ class Differentiation : public PassesOfCallees {
     Atoms values;
     for (uint32_t i = 0; i < adjoints.size(); ++i) {
       TENON_TRY_ASSIGN(value, builder.project(*found, i));
-      AdjointBuilder checked(builder, tables_.adders, tables_.dims);
+      AdjointBuilder checked(builder, tables_->adders, tables_->dims);
       TENON_TRY_ASSIGN(cast, checked.cast(*value, adjoints[i]));
       values.push_back(*cast);
     }
@@ -185,7 +252,7 @@ class Differentiation : public PassesOfCallees {
     for (size_t i = 0; i < active.size(); ++i) {
       if (active[i]) TENON_TRY(declare_adjoints_of(from.type(from.params[i])));
     }
-    Reverse reverse(context_, module_, tables_, *this, function, active);
+    Reverse reverse(context_, module_, *tables_, *this, function, active);
     TENON_TRY_ASSIGN(made, reverse.gradient());
     TENON_TRY(report());
     known->second = unused_name(function, "gradient", active);
@@ -199,7 +266,7 @@ class Differentiation : public PassesOfCallees {
       const auto [function, active] = waiting_.back();
       waiting_.pop_back();
       const Passes passes = passes_.at({function, active});
-      Reverse reverse(context_, module_, tables_, *this, function, active);
+      Reverse reverse(context_, module_, *tables_, *this, function, active);
       Function forward, backward;
       TENON_TRY(reverse.passes(passes, forward, backward));
       TENON_TRY(report());
@@ -218,8 +285,7 @@ class Differentiation : public PassesOfCallees {
   }
 
   Status store(Symbol name, const Function& function) {
-    TENON_TRY_ASSIGN(dense,
-                     rewrite(context_, module_, function, [](Builder&, Binding&) { return std::nullopt; }));
+    TENON_TRY_ASSIGN(dense, rewrite(context_, module_, function, [](Builder&, Binding&) { return std::nullopt; }));
     module_.globals.insert_or_assign(name, std::move(*dense));
     states_[name] = State::kDone;
     return {};
@@ -227,15 +293,15 @@ class Differentiation : public PassesOfCallees {
 
   // The findings of a function so far, as one error.
   Status report() {
-    if (tables_.problems.empty()) return {};
-    Diagnostic first = std::move(tables_.problems.front());
-    for (size_t i = 1; i < tables_.problems.size(); ++i) first.more.push_back(std::move(tables_.problems[i]));
+    if (tables_->problems.empty()) return {};
+    Diagnostic first = std::move(tables_->problems.front());
+    for (size_t i = 1; i < tables_->problems.size(); ++i) first.more.push_back(std::move(tables_->problems[i]));
     return std::unexpected(std::move(first));
   }
 
   Context& context_;
   Module& module_;
-  Tables tables_;
+  std::optional<Tables> tables_;
   enum class State : uint8_t { kOpen, kDone };
   std::map<Symbol, State> states_;
   std::map<Key, Passes> passes_;

@@ -108,11 +108,12 @@ Expected<Saved> save(Builder& builder, Block& block, const SavedScope& scope) {
     std::set<Symbol> inside;
     collect_dims(type, inside);
     if (!inside.empty() && !problem) {
-      problem = error(fmt::format("%{} is needed by the backward pass, but its type {} has the size {} inside of another "
-                                  "type, which a tape cannot store",
-                                  context.name(info.name), context.str(info.type), context.name(*inside.begin())),
-                      builder.module().span(info.span).str(), "give the size a constant value")
-                    .error();
+      problem =
+          error(fmt::format("%{} is needed by the backward pass, but its type {} has the size {} inside of another "
+                            "type, which a tape cannot store",
+                            context.name(info.name), context.str(info.type), context.name(*inside.begin())),
+                builder.module().span(info.span).str(), "give the size a constant value")
+              .error();
     }
     fields.push_back(builder.declare(type, context.name(info.name)));
     field_types.push_back(type);

@@ -69,8 +69,7 @@ Symbol zero_name(Context& context, Symbol adt) {
 }
 
 Type adjoint_type(Context& context, const Module& module, Type type) {
-  if (const TensorType* tensor = type.tensor())
-    return runtime::kReals.contains(tensor->dtype) ? type : context.unit();
+  if (const TensorType* tensor = type.tensor()) return runtime::kReals.contains(tensor->dtype) ? type : context.unit();
   if (type.variable()) return type;
   if (const TupleType* tuple = type.tuple()) {
     std::vector<Type> fields;

@@ -313,8 +313,8 @@ struct Rules::Visitor {
       TENON_TRY_ASSIGN(type, self.atom(call.args[index]));
       if (!self.solver_.is_resolved(*type)) return std::nullopt;
       if (!has_adjoint(context(), self.module_, *type)) {
-        return error(fmt::format("{}: parameter {} is {}, which has no part of floats", what, index, self.text(*type)), "",
-                     "only values of floats have a derivative: leave the parameter out of wrt");
+        return error(fmt::format("{}: parameter {} is {}, which has no part of floats", what, index, self.text(*type)),
+                     "", "only values of floats have a derivative: leave the parameter out of wrt");
       }
       adjoints.push_back(adjoint_type(context(), self.module_, *type));
     }

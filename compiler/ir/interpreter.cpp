@@ -263,7 +263,8 @@ class Interpreter {
       return std::nullopt;
     }
     Progress operator()(const Gradient&) const {
-      return error("a gradient has no value before it is expanded", "", "run the pass differentiate first", Fault::kUsage);
+      return error("a gradient has no value before it is expanded", "", "run the pass differentiate first",
+                   Fault::kUsage);
     }
     // Calls a global that has no frame in the interpreter: a loop function or a library function.
     Progress outside(Symbol name, const std::vector<RunValue>& args) const {

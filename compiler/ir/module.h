@@ -64,8 +64,8 @@ struct Call {
   Atoms args;
   std::vector<Type> types = {};
 };
-// The derivative of a call: of the callee by the parameters `wrt`, in ascending order, at the arguments. D is the type of
-// an adjoint (adjoint.h), and R the result of the call.
+// The derivative of a call: of the callee by the parameters `wrt`, in ascending order, at the arguments. D is the type
+// of an adjoint (adjoint.h), and R the result of the call.
 struct Gradient {
   enum class Kind : uint8_t {
     kGradient,  // (R, (D, ...)): the result, a scalar of floats, and its derivatives by the parameters

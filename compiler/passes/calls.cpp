@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/ir/infer.h"
-
 namespace tenon::compiler {
 
 size_t count_bindings(const Block& block) {
@@ -68,43 +66,6 @@ CallOrder call_order(const Module& module) {
   result.recursive = remaining;
   result.order.insert(result.order.end(), remaining.begin(), remaining.end());
   result.order.insert(result.order.end(), above.rbegin(), above.rend());
-  return result;
-}
-
-std::optional<Instantiation> instantiate(Context& context, const Module& module, const Function& caller,
-                                         const Function& callee, const Call& call) {
-  if (callee.dims.empty() && callee.types.empty()) return Instantiation{};
-  Solver solver(context, caller.bounds);
-  Instantiation unknown, result;
-  for (const Symbol name : callee.dims) unknown.dims.emplace(name, solver.fresh_dim());
-  const std::vector<Symbol> given = explicit_type_params(signature_of(context, callee));
-  for (size_t i = 0; i < given.size(); ++i) unknown.types.emplace(given[i], call.types[i]);
-  for (const Symbol name : callee.types) unknown.types.try_emplace(name, solver.fresh_type());
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    auto* var = std::get_if<VarId>(&call.args[i]);
-    const Expected<Type> found =
-        var ? Expected<Type>(caller.type(*var)) : infer_atom(context, module, caller, call.args[i]);
-    if (!found) return std::nullopt;
-    const Type wanted = context.substitute(callee.type(callee.params[i]), unknown.dims, unknown.types);
-    if (!solver.unify(wanted, *found)) return std::nullopt;
-  }
-  if (!solver.retry() || solver.pending() > 0) return std::nullopt;
-  for (const auto& [name, dim] : unknown.dims) {
-    const Dim resolved = solver.resolve(dim);
-    if (!solver.is_resolved(resolved)) return std::nullopt;
-    if (auto bound = callee.bounds.find(name); bound != callee.bounds.end()) {  // a call would check them
-      const DimRange& range = bound->second;
-      const DimProver& prover = solver.prover();
-      if (range.lo && prover.less_equal(context.dim(*range.lo), resolved) != Answer::kYes) return std::nullopt;
-      if (range.hi && prover.less_equal(resolved, context.dim(*range.hi)) != Answer::kYes) return std::nullopt;
-    }
-    result.dims.emplace(name, resolved);
-  }
-  for (const auto& [name, type] : unknown.types) {
-    const Type resolved = solver.resolve(type);
-    if (!solver.is_resolved(resolved)) return std::nullopt;
-    result.types.emplace(name, resolved);
-  }
   return result;
 }
 

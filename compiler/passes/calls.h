@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
 
 #include "compiler/ir/module.h"
@@ -27,15 +26,5 @@ struct CallOrder {
   std::set<Symbol> recursive;      // on a cycle of calls, or between two
 };
 CallOrder call_order(const Module& module);
-
-// The sizes and types of the caller that the callee's dims and type variables stand for.
-struct Instantiation {
-  std::map<Symbol, Dim> dims;
-  std::map<Symbol, Type> types;
-};
-// Infers them from the types of the arguments; std::nullopt where they are not determined, or where the call would
-// check the callee's bounds of a dim at run time.
-std::optional<Instantiation> instantiate(Context& context, const Module& module, const Function& caller,
-                                         const Function& callee, const Call& call);
 
 }  // namespace tenon::compiler

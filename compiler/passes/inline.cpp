@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "compiler/ir/instantiate.h"
 #include "compiler/ir/result_names.h"
 #include "compiler/passes/calls.h"
 #include "compiler/passes/passes.h"

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/effects.h"
+#include "compiler/ir/instantiate.h"
 #include "compiler/ir/result_names.h"
 #include "compiler/ir/solver.h"
 #include "compiler/passes/calls.h"

@@ -1,0 +1,385 @@
+#include "compiler/gradient/functions_as_data.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "compiler/gradient/tape.h"
+#include "compiler/ir/rewrite.h"
+#include "support/try.h"
+
+namespace tenon::compiler::gradient {
+namespace {
+
+bool has_function(Type type) {
+  bool found = false;
+  for_each_part(type, [&](Type part) { found |= part.function() != nullptr; });
+  return found;
+}
+
+class Defunctionalization {
+ public:
+  Defunctionalization(Context& context, Module& module) : context_(context), module_(module), dims_(module) {}
+
+  Status run() {
+    for (auto& [name, adt] : module_.adts) {
+      for (Constructor& constructor : adt.constructors) {
+        for (Type& field : constructor.fields) {
+          if (!has_function(field)) continue;
+          if (!adt.params.empty()) {
+            return error(fmt::format("the type {} has a function in its field {}, and type parameters",
+                                     context_.name(name), context_.str(field)),
+                         "", "a derivative needs a type without parameters here");
+          }
+          pending_fields_.push_back(&field);
+        }
+      }
+    }
+    std::vector<Symbol> names;
+    for_each_function(module_, [&](Symbol name, const Function& function) {
+      if (function.types.empty()) names.push_back(name);
+    });
+    for (Type* field : pending_fields_) *field = data(*field);
+    // The signatures first, which calls read.
+    for (const Symbol name : names) {
+      Function& function = *module_.function(name);
+      for_each_type(function, [&](Type& type) { type = data(type); });
+    }
+    for (const Symbol name : names) TENON_TRY(convert(name));
+    return dispatchers();
+  }
+
+ private:
+  // The closures of one type of functions.
+  struct Family {
+    Type type;  // of the closures as data
+    Symbol name{}, apply{};
+    FunctionType function;                           // with data in place of closures, and `?` for each size
+    std::vector<std::pair<Symbol, Symbol>> members;  // constructors, and the functions with the code
+  };
+
+  // The type with data in place of functions.
+  Type data(Type type) {
+    if (!has_function(type)) return type;
+    if (const auto known = types_.find(type.node); known != types_.end()) return known->second;
+    Type result = type;
+    if (const TupleType* tuple = type.tuple()) {
+      std::vector<Type> fields;
+      for (const Type field : tuple->fields) fields.push_back(data(field));
+      result = context_.tuple(std::move(fields));
+    } else if (const ReferenceType* reference = type.reference()) {
+      result = context_.reference(data(reference->value));
+    } else if (const AdtType* adt = type.adt()) {
+      std::vector<Type> args;
+      for (const Type arg : adt->args) args.push_back(data(arg));
+      result = context_.adt(adt->name, std::move(args));
+    } else if (const FunctionType* function = type.function()) {
+      result = family(*function).type;
+    }
+    types_.emplace(type.node, result);
+    return result;
+  }
+
+  Family& family(const FunctionType& type) {
+    std::vector<Type> params;
+    const auto plain = [&](Type part) {
+      return context_.map_type(
+          data(part), [](Type leaf) { return leaf; },
+          [&](Dim dim) { return dim.constant() ? dim : context_.erased(); });
+    };
+    for (const Type param : type.params) params.push_back(plain(param));
+    const Type key = context_.function(params, plain(type.result));
+    if (const auto known = families_.find(key); known != families_.end()) return known->second;
+    Family& made = families_[key];
+    for (size_t i = families_.size();; ++i) {
+      made.name = context_.symbol(fmt::format("Function{}", i));
+      made.apply = context_.symbol(fmt::format("apply.{}", i));
+      if (!module_.adts.contains(made.name) && !module_.globals.contains(made.apply)) break;
+    }
+    made.type = context_.adt(made.name, {});
+    made.function = *key.function();
+    module_.adts.emplace(made.name, Adt{});
+    // The signature; the body is written when all members are known.
+    Function stub;
+    stub.params.push_back(VarId{0});
+    stub.vars.push_back({made.type, context_.symbol("f"), {}});
+    for (const Type param : made.function.params) add_param(stub, param);
+    stub.result = made.function.result;
+    module_.globals.emplace(made.apply, std::move(stub));
+    return made;
+  }
+
+  void add_param(Function& function, Type type) {
+    const Type opened = context_.map_sizes(type, [&](Dim dim) {
+      if (!dim.erased()) return dim;
+      function.dims.push_back(dims_.fresh(context_));
+      return context_.dim(function.dims.back());
+    });
+    function.params.push_back(static_cast<VarId>(function.vars.size()));
+    function.vars.push_back({opened, Symbol{}, {}});
+  }
+
+  Symbol member(Family& family, Symbol code) {
+    for (const auto& [constructor, known] : family.members) {
+      if (known == code) return constructor;
+    }
+    const Symbol name = context_.symbol(fmt::format("{}Case{}", context_.name(family.name), family.members.size()));
+    family.members.emplace_back(name, code);
+    return name;
+  }
+  void declare(Family& family, Symbol constructor, std::vector<Type> fields) {
+    module_.adts.at(family.name).constructors.push_back({constructor, std::move(fields)});
+  }
+
+  Status convert(Symbol name) {
+    function_ = *module_.function(name);
+    name_ = name;
+    // All dims that a match_cast of the function names; each is in scope where it is used.
+    all_fresh_.clear();
+    for_each_binding(function_.body, [&](const Binding& binding) {
+      if (auto* cast = std::get_if<Cast>(&binding.value)) all_fresh_.insert(cast->fresh.begin(), cast->fresh.end());
+    });
+    Builder builder(context_, module_, function_);
+    TENON_TRY(block(builder, function_.body));
+    TENON_TRY_ASSIGN(dense, rewrite(context_, module_, function_, [](Builder&, Binding&) { return std::nullopt; }));
+    *module_.function(name) = std::move(*dense);
+    return {};
+  }
+
+  Status block(Builder& builder, Block& block) {
+    std::vector<Binding> bindings;
+    for (Binding& binding : block.bindings) {
+      Status status;
+      for_each_block(binding.value, [&](Block& inner) {
+        if (status) status = this->block(builder, inner);
+      });
+      TENON_TRY(status);
+      builder.at(function_.info(binding.var).span);
+      TENON_TRY(globals_as_data(builder, binding.value, bindings));
+      if (auto* lambda = std::get_if<Lambda>(&binding.value)) {
+        TENON_TRY(closure(builder, binding.var, *lambda, bindings));
+        continue;
+      }
+      Call* call = call_of(binding.value);
+      auto* callee = call ? std::get_if<VarId>(&call->callee) : nullptr;
+      if (!callee) {
+        bindings.push_back(std::move(binding));
+        continue;
+      }
+      const AdtType* type = function_.type(*callee).adt();
+      Family* found = nullptr;
+      for (auto& [key, next] : families_) {
+        if (type && next.name == type->name) found = &next;
+      }
+      if (!found) return error("a call of an unknown closure", "", "", Fault::kInternal);
+      call->args.insert(call->args.begin(), Atom(*callee));
+      call->callee = found->apply;
+      if (auto* gradient = std::get_if<Gradient>(&binding.value)) {
+        for (uint32_t& index : gradient->wrt) ++index;
+        bindings.push_back(std::move(binding));
+        continue;
+      }
+      const Type wanted = function_.type(binding.var), result = found->function.result;
+      if (wanted == result) {
+        bindings.push_back(std::move(binding));
+        continue;
+      }
+      const VarId loose = builder.declare(result, "");
+      bindings.push_back({loose, std::move(binding.value)});
+      bindings.push_back({binding.var, Cast{loose, wanted, {}}});
+    }
+    block.bindings = std::move(bindings);
+    return global_as_data(builder, block.result, block.bindings);
+  }
+
+  // Binds constructors to functions that are used as values.
+  Status globals_as_data(Builder& builder, Value& value, std::vector<Binding>& out) {
+    Status status;
+    for_each_operand(value, [&](Atom& atom) {
+      if (status) status = global_as_data(builder, atom, out);
+    });
+    return status;
+  }
+  Status global_as_data(Builder& builder, Atom& atom, std::vector<Binding>& out) {
+    auto* symbol = std::get_if<Symbol>(&atom);
+    if (!symbol) return {};
+    const Signature signature = signature_of(context_, module_.globals.at(*symbol));
+    Family& family = this->family(FunctionType{signature.params, signature.result});
+    const bool is_new =
+        std::ranges::find(family.members, *symbol, &std::pair<Symbol, Symbol>::second) == family.members.end();
+    const Symbol constructor = member(family, *symbol);
+    if (is_new) declare(family, constructor, {});
+    const VarId made = builder.declare(family.type, "");
+    out.push_back({made, Construct{constructor, {}, {}}});
+    atom = made;
+    return {};
+  }
+
+  // Makes the closure's code a function of its captures and its arguments, and the closure a value of its captures.
+  Status closure(Builder& builder, VarId self, Lambda& lambda, std::vector<Binding>& out) {
+    const Type type = function_type(lambda);
+    Family& family = this->family(*type.function());
+    const Symbol code = unused_name();
+    const Symbol constructor = member(family, code);
+    const TapeType captures = declare_tape(context_, module_, fmt::format("{} captures", context_.name(code)), 1);
+    declare(family, constructor, {captures.type});
+
+    Block body = std::move(lambda.body[0]);
+    std::set<VarId> inside{self}, vars;
+    inside.insert(lambda.params.begin(), lambda.params.end());
+    std::set<Symbol> dims(function_.dims.begin(), function_.dims.end());
+    dims.insert(all_fresh_.begin(), all_fresh_.end());
+    for_each_binding(body, [&](const Binding& binding) {
+      inside.insert(binding.var);
+      if (auto* match = std::get_if<Case>(&binding.value)) {
+        for (const Arm& arm : match->arms) for_each_variable(arm.pattern, [&](VarId var) { inside.insert(var); });
+      }
+      if (auto* cast = std::get_if<Cast>(&binding.value)) {
+        for (const Symbol fresh : cast->fresh) dims.erase(fresh);
+      }
+    });
+    for_each_use(body, [&](const Atom& atom) {
+      auto* var = std::get_if<VarId>(&atom);
+      if (var && !inside.contains(*var)) vars.insert(*var);
+    });
+
+    Function made;
+    const VarId environment = builder.declare(captures.type, "captures");
+    made.params.push_back(environment);
+    const Function& stub = *module_.function(family.apply);
+    std::map<Symbol, Dim> renamed;
+    for (const Symbol dim : stub.dims) {
+      made.dims.push_back(dims_.fresh(context_));
+      renamed.emplace(dim, context_.dim(made.dims.back()));
+    }
+    std::vector<Received> received;
+    for (size_t i = 0; i < lambda.params.size(); ++i) {
+      const Type passed_type = context_.substitute(stub.type(stub.params[i + 1]), renamed);
+      const VarId passed = builder.declare(passed_type, context_.name(function_.info(lambda.params[i]).name));
+      made.params.push_back(passed);
+      received.push_back({lambda.params[i], passed});
+    }
+    if (uses(body, self))
+      body.bindings.insert(body.bindings.begin(), {self, Construct{constructor, {}, {environment}}});
+    TENON_TRY_ASSIGN(found, builder.type_of(body.result));
+    if (*found != family.function.result) {
+      const VarId loose = builder.declare(family.function.result, "");
+      body.bindings.push_back({loose, Cast{body.result, family.function.result, {}}});
+      body.result = loose;
+    }
+    TENON_TRY_ASSIGN(saved, save(builder, body, {vars, dims, captures.constructors[0], std::move(received)}));
+    Case match{environment, {}};
+    match.arms.push_back({std::move(saved->pattern), std::move(body)});
+    const VarId result = builder.declare(family.function.result, "");
+    made.body.bindings.push_back({result, std::move(match)});
+    made.body.result = result;
+    made.result = family.function.result;
+    made.vars = function_.vars;
+    module_.globals.emplace(code, made);
+    TENON_TRY_ASSIGN(dense, rewrite(context_, module_, made, [](Builder&, Binding&) { return std::nullopt; }));
+    module_.globals.insert_or_assign(code, std::move(*dense));
+
+    std::ranges::move(saved->forward.bindings, std::back_inserter(out));
+    const VarId captured = builder.declare(captures.type, "");
+    out.push_back({captured, Construct{captures.constructors[0], {}, saved->forward.fields}});
+    out.push_back({self, Construct{constructor, {}, {captured}}});
+    return {};
+  }
+
+  static bool uses(const Block& block, VarId var) {
+    bool found = false;
+    for_each_use(block, [&](const Atom& atom) { found |= atom == Atom(var); });
+    return found;
+  }
+
+  // The type of a closure as a function, with data in place of other closures.
+  Type function_type(const Lambda& lambda) {
+    std::vector<Type> params;
+    for (const VarId param : lambda.params) params.push_back(function_.type(param));
+    return context_.function(std::move(params), lambda.result);
+  }
+
+  Symbol unused_name() {
+    for (;; ++lambdas_) {
+      const Symbol name = context_.symbol(fmt::format("{}.fn{}", context_.name(name_), lambdas_));
+      if (!module_.globals.contains(name)) return name;
+    }
+  }
+
+  // apply(f, args): match f { Case0(captures) => @code0(captures, args), ... }
+  Status dispatchers() {
+    for (auto& [key, family] : families_) {
+      if (family.members.empty()) {  // a type that no closure has: the calls cannot be reached
+        declare(family, context_.symbol(fmt::format("{}Case0", context_.name(family.name))), {family.type});
+      }
+      Function function = *module_.function(family.apply);
+      Builder builder(context_, module_, function);
+      const Adt decl = module_.adts.at(family.name);
+      Case match{function.params[0], {}};
+      if (family.members.empty()) {
+        const VarId inner = builder.declare(family.type, "inner");
+        builder.open();
+        Atoms args{inner};
+        for (size_t i = 1; i < function.params.size(); ++i) args.emplace_back(function.params[i]);
+        TENON_TRY_ASSIGN(value, builder.call(family.apply, std::move(args)));
+        match.arms.push_back(
+            {MatchPattern{ConstructPattern{decl.constructors[0].name, {{BindPattern{inner}}}}}, builder.close(*value)});
+      }
+      for (size_t i = 0; i < family.members.size(); ++i) {
+        ConstructPattern pattern{family.members[i].first, {}};
+        builder.open();
+        Atoms args;
+        for (const Type field : decl.constructors[i].fields) {
+          const VarId captures = builder.declare(field, "captures");
+          pattern.fields.push_back({BindPattern{captures}});
+          args.emplace_back(captures);
+        }
+        for (size_t k = 1; k < function.params.size(); ++k) args.emplace_back(function.params[k]);
+        TENON_TRY_ASSIGN(value, builder.call(family.members[i].second, std::move(args)));
+        TENON_TRY_ASSIGN(type, builder.type_of(*value));
+        Atom result = *value;
+        if (*type != function.result) {
+          TENON_TRY_ASSIGN(loose, builder.bind(Cast{result, function.result, {}}, Symbol{}));
+          result = *loose;
+        }
+        match.arms.push_back({MatchPattern{std::move(pattern)}, builder.close(result)});
+      }
+      TENON_TRY_ASSIGN(result, builder.bind(std::move(match), Symbol{}));
+      const Type declared = function.result;
+      builder.finish(*result);
+      function.result = declared;
+      *module_.function(family.apply) = std::move(function);
+    }
+    return {};
+  }
+
+  Context& context_;
+  Module& module_;
+  DimNames dims_;
+  TypeMap<Type> types_;
+  std::map<Type, Family> families_;
+  std::vector<Type*> pending_fields_;
+  Function function_;
+  Symbol name_{};
+  size_t lambdas_ = 0;
+  std::set<Symbol> all_fresh_;  // of the current function
+};
+
+}  // namespace
+
+bool uses_closures(const Function& function) {
+  for (const VarInfo& info : function.vars) {
+    if (info.type && has_function(info.type)) return true;
+  }
+  bool found = false;
+  for_each_use(function.body, [&](const Atom& atom) { found |= std::holds_alternative<Symbol>(atom); });
+  return found;
+}
+
+Expected<Module> functions_as_data(Context& context, Module module) {
+  TENON_TRY(Defunctionalization(context, module).run());
+  return module;
+}
+
+}  // namespace tenon::compiler::gradient

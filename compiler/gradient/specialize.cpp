@@ -1,0 +1,135 @@
+#include "compiler/gradient/specialize.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "compiler/gradient/adjoints.h"
+#include "compiler/ir/instantiate.h"
+#include "support/try.h"
+
+namespace tenon::compiler::gradient {
+namespace {
+
+class Specialization {
+ public:
+  Specialization(Context& context, Module& module) : context_(context), module_(module), dims_(module) {}
+
+  Status run() {
+    std::vector<Symbol> waiting;
+    for_each_function(module_, [&](Symbol name, const Function& function) {
+      if (function.types.empty()) waiting.push_back(name);
+    });
+    while (!waiting.empty()) {
+      const Symbol name = waiting.back();
+      waiting.pop_back();
+      TENON_TRY(calls(name, waiting));
+    }
+    return {};
+  }
+
+ private:
+  static constexpr size_t kMaxCopies = 64;  // of one function
+
+  Status calls(Symbol name, std::vector<Symbol>& made) {
+    Function function = *module_.function(name);
+    Status status;
+    bool changed = false;
+    for_each_binding(function.body, [&](Binding& binding) {
+      Call* call = call_of(binding.value);
+      auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+      const Function* polymorphic = callee ? module_.function(*callee) : nullptr;
+      if (!status || !polymorphic || polymorphic->types.empty()) return;
+      auto copy = copy_for(function, *callee, *polymorphic, *call, made);
+      if (copy) {
+        call->callee = *copy;
+        call->types.clear();
+        changed = true;
+        return;
+      }
+      status = std::unexpected(std::move(copy.error()));
+      if (status.error().where.empty()) status.error().where = module_.span(function.info(binding.var).span).str();
+    });
+    TENON_TRY(status);
+    if (changed) *module_.function(name) = std::move(function);
+    return {};
+  }
+
+  Expected<Symbol> copy_for(const Function& caller, Symbol name, const Function& callee, const Call& call,
+                            std::vector<Symbol>& made) {
+    const auto found = instantiate(context_, module_, caller, callee, call);
+    if (!found) return error(fmt::format("the types of this call of @{} are not determined", context_.name(name)));
+    // The dims of the caller that the types mention become dims of the copy.
+    std::map<Symbol, Dim> renamed;
+    std::vector<Symbol> added;
+    std::vector<Type> key;
+    std::map<Symbol, Type> types;
+    for (const Symbol variable : callee.types) {
+      for_each_part(found->types.at(variable), [&](Type part) {
+        if (!part.tensor()) return;
+        for (const Dim dim : part.tensor()->dims) {
+          for_each_variable(dim, [&](Symbol dim_name) {
+            if (renamed.contains(dim_name)) return;
+            const std::string plain = fmt::format("t{}", renamed.size());
+            renamed.emplace(dim_name, context_.dim(context_.symbol(plain)));
+            added.push_back(context_.symbol(plain));
+          });
+        }
+      });
+      types.emplace(variable, context_.substitute(found->types.at(variable), renamed));
+      key.push_back(types.at(variable));
+    }
+    auto& copies = copies_[name];
+    if (const auto known = copies.find(key); known != copies.end()) return known->second;
+    if (copies.size() >= kMaxCopies) {
+      return error(
+          fmt::format("@{} is called with more than {} combinations of types", context_.name(name), kMaxCopies), "",
+          "a function that calls itself with a larger type each time has no derivative");
+    }
+    Function copy = callee;
+    std::map<Symbol, Dim> own;  // whose names the added dims may have
+    for (const Symbol dim : callee.dims) {
+      if (std::ranges::find(added, dim) != added.end()) own.emplace(dim, context_.dim(dims_.fresh(context_)));
+    }
+    for_each_binding(copy.body, [&](Binding& binding) {
+      auto* cast = std::get_if<Cast>(&binding.value);
+      for (size_t i = 0; cast && i < cast->fresh.size(); ++i) {
+        if (std::ranges::find(added, cast->fresh[i]) == added.end()) continue;
+        const Symbol fresh = dims_.fresh(context_);
+        own.emplace(cast->fresh[i], context_.dim(fresh));
+        cast->fresh[i] = fresh;
+      }
+    });
+    substitute(context_, copy, own, types);
+    for (Symbol& dim : copy.dims) {
+      if (const auto other = own.find(dim); other != own.end())
+        for_each_variable(other->second, [&](Symbol fresh) { dim = fresh; });
+    }
+    copy.dims.insert(copy.dims.end(), added.begin(), added.end());
+    copy.types.clear();
+    Symbol symbol;
+    for (size_t i = copies.size();; ++i) {
+      symbol = context_.symbol(fmt::format("{}.of{}", context_.name(name), i));
+      if (!module_.globals.contains(symbol)) break;
+    }
+    copies.emplace(std::move(key), symbol);
+    module_.globals.emplace(symbol, std::move(copy));
+    made.push_back(symbol);
+    return symbol;
+  }
+
+  Context& context_;
+  Module& module_;
+  DimNames dims_;
+  std::map<Symbol, std::map<std::vector<Type>, Symbol>> copies_;
+};
+
+}  // namespace
+
+Expected<Module> specialize(Context& context, Module module) {
+  TENON_TRY(Specialization(context, module).run());
+  return module;
+}
+
+}  // namespace tenon::compiler::gradient
