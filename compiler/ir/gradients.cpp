@@ -35,6 +35,28 @@ constexpr GradientRow kGradients[] = {
 
 }  // namespace
 
+GradientBuilder::GradientBuilder(Builder& builder, const Apply& apply, Atom result,
+                                 std::vector<std::optional<Atom>> cotangents, std::vector<bool> wanted)
+    : Formula(builder),
+      apply_(apply),
+      result_(result),
+      cotangents_(std::move(cotangents)),
+      wanted_(std::move(wanted)),
+      adjoints_(apply.args.size()) {
+  assert(wanted_.size() == apply.args.size());
+  assert(std::ranges::any_of(cotangents_, [](const auto& cotangent) { return cotangent.has_value(); }));
+}
+
+Term GradientBuilder::cotangent() {
+  assert(cotangents_.size() == 1);
+  return {*this, *cotangents_[0]};
+}
+
+std::optional<Term> GradientBuilder::cotangent(size_t k) {
+  if (!cotangents_[k]) return std::nullopt;
+  return Term(*this, *cotangents_[k]);
+}
+
 void GradientBuilder::add(size_t i, const Term& term) {
   assert(wanted_[i]);
   const Term sum = term.sum_to(arg(i).dims());

@@ -14,21 +14,22 @@ namespace tenon::compiler {
 // the result is what a forward pass saves.
 class GradientBuilder : public Formula {
  public:
-  // Appends to the builder. `result` is the value of the application, and `cotangent` its adjoint, of the same type.
-  // `wanted`: the arguments whose adjoints are computed.
-  GradientBuilder(Builder& builder, const Apply& apply, Atom result, Atom cotangent, std::vector<bool> wanted)
-      : Formula(builder),
-        apply_(apply),
-        result_(result),
-        cotangent_(cotangent),
-        wanted_(std::move(wanted)),
-        adjoints_(apply.args.size()) {}
+  // Appends to the builder. `result` is the value of the application, and `cotangents` has the adjoint of each tensor
+  // of it: one, or one a field where the result is a tuple. An absent adjoint is zero; at least one is present, and
+  // those of fields that are not floats are absent. `wanted`: the arguments whose adjoints are computed. `apply` must
+  // outlive the builder.
+  GradientBuilder(Builder& builder, const Apply& apply, Atom result, std::vector<std::optional<Atom>> cotangents,
+                  std::vector<bool> wanted);
 
   const Attrs& attrs() const { return apply_.attrs; }
   size_t num_args() const { return apply_.args.size(); }
   Term arg(size_t i) { return {*this, apply_.args[i]}; }
+  // The result and its adjoint, where it is one tensor.
   Term result() { return {*this, result_}; }
-  Term cotangent() { return {*this, cotangent_}; }
+  Term cotangent();
+  // Field k of a tuple, and its adjoint: nothing where it is zero, for which no rule builds zeros.
+  Term result(uint32_t k) { return field(result(), k); }
+  std::optional<Term> cotangent(size_t k);
   bool wants(size_t i) const { return wanted_[i]; }
 
   // Adds a term to the adjoint of argument i, which must be wanted. A term of the shape to which the argument was
@@ -40,7 +41,8 @@ class GradientBuilder : public Formula {
 
  private:
   const Apply& apply_;
-  Atom result_, cotangent_;
+  Atom result_;
+  std::vector<std::optional<Atom>> cotangents_;
   std::vector<bool> wanted_;
   std::vector<std::optional<Term>> adjoints_;
 };

@@ -132,7 +132,7 @@ TEST(GradientRules, AgreeWithCentralDifferences) {
       const auto result = builder.apply(c.op, operands);
       if (!result) return result;
       const Apply apply = *builder.application(*result);
-      GradientBuilder gradient(builder, apply, *result, atoms.back(), std::vector<bool>(operands.size(), true));
+      GradientBuilder gradient(builder, apply, *result, {atoms.back()}, std::vector<bool>(operands.size(), true));
       if (const Status status = apply.op->gradient(gradient); !status) return std::unexpected(status.error());
       Atoms adjoints;
       for (size_t i = 0; i < operands.size(); ++i) adjoints.push_back(gradient.adjoint(i)->atom());
@@ -166,7 +166,7 @@ TEST(GradientRules, ComputeOnlyTheAdjointsThatAreWanted) {
   const auto result = builder.apply(ops::kMultiply, args);
   ASSERT_TRUE(result);
   const Apply apply = *builder.application(*result);
-  GradientBuilder gradient(builder, apply, *result, dy, {false, true});
+  GradientBuilder gradient(builder, apply, *result, {dy}, {false, true});
   ASSERT_TRUE(apply.op->gradient(gradient));
   EXPECT_FALSE(gradient.adjoint(0));
   EXPECT_TRUE(gradient.adjoint(1));
