@@ -95,8 +95,19 @@ Status Reverse::apply(const Record& record, const Adjoint& adjoint, Adjoints& ad
   std::vector<bool> wanted;
   for (const Atom& arg : old.args) wanted.push_back(active(arg));
   const Type result = type(record.binding->var);
-  TENON_TRY_ASSIGN(cotangent, adjoints_.materialize(adjoint, result, record.value));
-  GradientBuilder rule(builder_, apply, record.value, *cotangent, wanted);
+  std::vector<std::optional<Atom>> cotangents;
+  const TupleType* tuple = result.tuple();
+  for (uint32_t i = 0; tuple && i < tuple->fields.size(); ++i) {
+    cotangents.emplace_back();
+    if (adjoint.fields[i].zero()) continue;
+    TENON_TRY_ASSIGN(field, adjoints_.materialize(adjoint.fields[i], tuple->fields[i], std::nullopt));
+    cotangents.back() = *field;
+  }
+  if (!tuple) {
+    TENON_TRY_ASSIGN(cotangent, adjoints_.materialize(adjoint, result, record.value));
+    cotangents.emplace_back(*cotangent);
+  }
+  GradientBuilder rule(builder_, apply, record.value, std::move(cotangents), wanted);
   TENON_TRY(old.op->gradient(rule));
   TENON_TRY(rule.status());
   for (size_t i = 0; i < old.args.size(); ++i) {
