@@ -69,7 +69,6 @@ Status AdjointBuilder::add(Adjoint& to, const Adjoint& term) {
   return {};
 }
 
-// The tensor with a name for each erased size.
 Expected<Atom> AdjointBuilder::opened(const Atom& atom) {
   TENON_TRY_ASSIGN(type, builder_.type_of(atom));
   if (!has_erased(*type)) return atom;

@@ -55,11 +55,12 @@ class AdjointBuilder {
   Expected<Atom> materialize(const Adjoint& adjoint, Type type, const std::optional<Atom>& primal);
   // The value with its sizes checked to be those of `type`.
   Expected<Atom> cast(const Atom& atom, Type type);
+  // The value with a name for each visible size that is `?`.
+  Expected<Atom> opened(const Atom& atom);
 
  private:
   Expected<Atom> zero(Type type, const std::optional<Atom>& primal);
   Expected<Atom> sum(const Atom& a, const Atom& b);
-  Expected<Atom> opened(const Atom& atom);
 
   Builder& builder_;
   AdjointAdders& adders_;

@@ -34,6 +34,7 @@ class Differentiation : public PassesOfCallees {
     std::vector<Symbol> names;
     for_each_function(module_, [&](Symbol name, const Function&) { names.push_back(name); });
     for (const Symbol name : names) TENON_TRY(expand(name));
+    while (!waiting_.empty()) TENON_TRY(write(waiting_.begin()->first));
     return {};
   }
 
@@ -73,7 +74,8 @@ class Differentiation : public PassesOfCallees {
     backward.params = {VarId{0}, VarId{1}};
     backward.result = context_.tuple(std::move(adjoints));
     module_.globals.emplace(passes.backward, std::move(backward));
-    waiting_.push_back({function, active});
+    waiting_.emplace(passes.forward, Key{function, active});
+    waiting_.emplace(passes.backward, Key{function, active});
     return passes;
   }
 
@@ -110,10 +112,7 @@ class Differentiation : public PassesOfCallees {
     for (const Symbol name : differentiated()) {
       const Function* function = module_.function(name);
       polymorphic |= function && !function->types.empty();
-    }
-    if (polymorphic) {
-      TENON_TRY_ASSIGN(module, specialize(context_, std::move(module_)));
-      module_ = std::move(*module);
+      closures |= function && uses_closures(*function);
     }
     for_each_function(module_, [&](Symbol, const Function& function) {
       for_each_binding(function.body, [&](const Binding& binding) {
@@ -121,15 +120,15 @@ class Differentiation : public PassesOfCallees {
         closures |= gradient && std::holds_alternative<VarId>(gradient->call.callee);
       });
     });
-    for (const Symbol name : differentiated()) {
-      const Function* function = module_.function(name);
-      closures |= function && uses_closures(*function);
+    if (polymorphic || closures) {
+      TENON_TRY_ASSIGN(module, specialize(context_, std::move(module_)));
+      module_ = std::move(*module);
+      tables_.emplace(context_, module_);
     }
     if (closures) {
-      TENON_TRY_ASSIGN(module, functions_as_data(context_, std::move(module_)));
-      module_ = std::move(*module);
+      TENON_TRY(functions_as_data(context_, module_, *this));
+      tables_.emplace(context_, module_);
     }
-    if (polymorphic || closures) tables_.emplace(context_, module_);
     return {};
   }
 
@@ -158,41 +157,28 @@ class Differentiation : public PassesOfCallees {
         auto* callee = gradient ? std::get_if<Symbol>(&gradient->call.callee) : nullptr;
         if (callee) inner.push_back(*callee);
       });
-      for (const Symbol callee : inner) {
-        for (const Symbol next : reachable_globals(module_, callee)) {
-          if (!module_.function(next)) continue;
-          TENON_TRY(expand(next));
-          if (states_.at(next) == State::kOpen) {
-            return error(
-                fmt::format("@{} is differentiated, but its own code needs this derivative", context_.name(callee)),
-                fmt::format("@{}", context_.name(name)), "the order of a derivative must be finite");
-          }
-        }
-      }
-      TENON_TRY(inner_closures(inner));
+      for (const Symbol callee : inner) TENON_TRY(complete(callee));
       const RewriteStep step = [this](Builder& builder, Binding& binding) { return expanded(builder, binding); };
       const Function before = *module_.function(name);
       TENON_TRY_ASSIGN(after, rewrite(context_, module_, before, step));
       *module_.function(name) = std::move(*after);
-      TENON_TRY(finish());
     }
     states_.at(name) = State::kDone;
     return {};
   }
 
-  // The pullbacks that inner derivatives made are closures, too.
-  Status inner_closures(const std::vector<Symbol>& callees) {
-    bool closures = false;
-    for (const Symbol callee : callees) {
-      for (const Symbol next : reachable_globals(module_, callee)) {
-        const Function* function = module_.function(next);
-        closures |= function && uses_closures(*function);
+  // Expands and writes what the function reaches, so that it can be differentiated.
+  Status complete(Symbol function) {
+    for (const Symbol next : reachable_globals(module_, function)) {
+      if (!module_.function(next)) continue;
+      if (waiting_.contains(next)) TENON_TRY(write(next));
+      TENON_TRY(expand(next));
+      if (states_.at(next) == State::kOpen) {
+        return error(
+            fmt::format("@{} is differentiated, but its own code needs this derivative", context_.name(function)), "",
+            "the order of a derivative must be finite");
       }
     }
-    if (!closures) return {};
-    TENON_TRY_ASSIGN(module, functions_as_data(context_, std::move(module_)));
-    module_ = std::move(*module);
-    tables_.emplace(context_, module_);
     return {};
   }
 
@@ -260,30 +246,23 @@ class Differentiation : public PassesOfCallees {
     return known->second;
   }
 
-  // Writes the bodies of the functions that were named, and of those that these need.
-  Status finish() {
-    while (!waiting_.empty()) {
-      const auto [function, active] = waiting_.back();
-      waiting_.pop_back();
-      const Passes passes = passes_.at({function, active});
-      Reverse reverse(context_, module_, *tables_, *this, function, active);
-      Function forward, backward;
-      TENON_TRY(reverse.passes(passes, forward, backward));
-      TENON_TRY(report());
-      *module_.function(passes.forward) = std::move(forward);
-      *module_.function(passes.backward) = std::move(backward);
-      made_.push_back(passes.forward);
-      made_.push_back(passes.backward);
-    }
-    // The variables get new numbers: each function has a part of those of both.
-    for (const Symbol name : std::exchange(made_, {})) {
-      const Function function = *module_.function(name);
-      TENON_TRY(store(name, function));
-      states_[name] = State::kDone;
-    }
-    return {};
+  // Writes the forward and the backward pass of which `name` is one.
+  Status write(Symbol name) {
+    const Key key = waiting_.at(name);
+    const Passes passes = passes_.at(key);
+    states_[passes.forward] = states_[passes.backward] = State::kOpen;
+    waiting_.erase(passes.forward);
+    waiting_.erase(passes.backward);
+    TENON_TRY(complete(key.first));
+    Reverse reverse(context_, module_, *tables_, *this, key.first, key.second);
+    Function forward, backward;
+    TENON_TRY(reverse.passes(passes, forward, backward));
+    TENON_TRY(report());
+    TENON_TRY(store(passes.forward, forward));
+    return store(passes.backward, backward);
   }
 
+  // The variables get new numbers: a forward and a backward pass have a part each of those of both.
   Status store(Symbol name, const Function& function) {
     TENON_TRY_ASSIGN(dense, rewrite(context_, module_, function, [](Builder&, Binding&) { return std::nullopt; }));
     module_.globals.insert_or_assign(name, std::move(*dense));
@@ -306,8 +285,7 @@ class Differentiation : public PassesOfCallees {
   std::map<Symbol, State> states_;
   std::map<Key, Passes> passes_;
   std::map<Key, Symbol> gradients_;
-  std::vector<Key> waiting_;
-  std::vector<Symbol> made_;
+  std::map<Symbol, Key> waiting_;  // by the names of both passes
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/gradient/tape.h"
+#include "compiler/ir/adjoint.h"
 #include "compiler/ir/rewrite.h"
 #include "support/try.h"
 
@@ -20,9 +21,11 @@ bool has_function(Type type) {
 
 class Defunctionalization {
  public:
-  Defunctionalization(Context& context, Module& module) : context_(context), module_(module), dims_(module) {}
+  Defunctionalization(Context& context, Module& module, PassesOfCallees& passes)
+      : context_(context), module_(module), passes_(passes), dims_(module) {}
 
   Status run() {
+    TENON_TRY(check_interfaces());
     for (auto& [name, adt] : module_.adts) {
       for (Constructor& constructor : adt.constructors) {
         for (Type& field : constructor.fields) {
@@ -37,9 +40,7 @@ class Defunctionalization {
       }
     }
     std::vector<Symbol> names;
-    for_each_function(module_, [&](Symbol name, const Function& function) {
-      if (function.types.empty()) names.push_back(name);
-    });
+    for_each_function(module_, [&](Symbol name, const Function&) { names.push_back(name); });
     for (Type* field : pending_fields_) *field = data(*field);
     // The signatures first, which calls read.
     for (const Symbol name : names) {
@@ -58,6 +59,22 @@ class Defunctionalization {
     FunctionType function;                           // with data in place of closures, and `?` for each size
     std::vector<std::pair<Symbol, Symbol>> members;  // constructors, and the functions with the code
   };
+
+  // What others call keeps its types.
+  Status check_interfaces() const {
+    for (const auto& [name, global] : module_.globals) {
+      if (module_.function(name) && context_.name(name) != "main") continue;
+      const Signature signature = signature_of(context_, global);
+      bool found = has_function(signature.result);
+      for (const Type param : signature.params) found |= has_function(param);
+      if (!found) continue;
+      return error(fmt::format("@{} has a function as an argument or result, and the module has a derivative of code "
+                               "with closures, for which functions become data",
+                               context_.name(name)),
+                   "", "pass the values that the function computes from and call it inside of the module");
+    }
+    return {};
+  }
 
   // The type with data in place of functions.
   Type data(Type type) {
@@ -104,20 +121,13 @@ class Defunctionalization {
     Function stub;
     stub.params.push_back(VarId{0});
     stub.vars.push_back({made.type, context_.symbol("f"), {}});
-    for (const Type param : made.function.params) add_param(stub, param);
+    for (const Type param : made.function.params) {
+      stub.params.push_back(static_cast<VarId>(stub.vars.size()));
+      stub.vars.push_back({param, Symbol{}, {}});
+    }
     stub.result = made.function.result;
     module_.globals.emplace(made.apply, std::move(stub));
     return made;
-  }
-
-  void add_param(Function& function, Type type) {
-    const Type opened = context_.map_sizes(type, [&](Dim dim) {
-      if (!dim.erased()) return dim;
-      function.dims.push_back(dims_.fresh(context_));
-      return context_.dim(function.dims.back());
-    });
-    function.params.push_back(static_cast<VarId>(function.vars.size()));
-    function.vars.push_back({opened, Symbol{}, {}});
   }
 
   Symbol member(Family& family, Symbol code) {
@@ -161,36 +171,105 @@ class Defunctionalization {
         TENON_TRY(closure(builder, binding.var, *lambda, bindings));
         continue;
       }
-      Call* call = call_of(binding.value);
-      auto* callee = call ? std::get_if<VarId>(&call->callee) : nullptr;
-      if (!callee) {
-        bindings.push_back(std::move(binding));
-        continue;
-      }
-      const AdtType* type = function_.type(*callee).adt();
-      Family* found = nullptr;
-      for (auto& [key, next] : families_) {
-        if (type && next.name == type->name) found = &next;
-      }
-      if (!found) return error("a call of an unknown closure", "", "", Fault::kInternal);
-      call->args.insert(call->args.begin(), Atom(*callee));
-      call->callee = found->apply;
-      if (auto* gradient = std::get_if<Gradient>(&binding.value)) {
-        for (uint32_t& index : gradient->wrt) ++index;
-        bindings.push_back(std::move(binding));
-        continue;
-      }
-      const Type wanted = function_.type(binding.var), result = found->function.result;
-      if (wanted == result) {
-        bindings.push_back(std::move(binding));
-        continue;
-      }
-      const VarId loose = builder.declare(result, "");
-      bindings.push_back({loose, std::move(binding.value)});
-      bindings.push_back({binding.var, Cast{loose, wanted, {}}});
+      TENON_TRY(call(builder, binding, bindings));
     }
     block.bindings = std::move(bindings);
     return global_as_data(builder, block.result, block.bindings);
+  }
+
+  // A call of a closure becomes one of the function that tells closures apart, and a pullback a closure as data.
+  Status call(Builder& builder, Binding& binding, std::vector<Binding>& out) {
+    Call* call = call_of(binding.value);
+    auto* gradient = std::get_if<Gradient>(&binding.value);
+    bool loose = false;  // whether the result has `?` for its sizes
+    if (auto* callee = call ? std::get_if<VarId>(&call->callee) : nullptr) {
+      const Family* family = family_of(function_.type(*callee));
+      if (!family) return error("a call of an unknown closure", "", "", Fault::kInternal);
+      for (size_t i = 0; i < call->args.size(); ++i) {
+        TENON_TRY_ASSIGN(arg, cast(builder, call->args[i], family->function.params[i], out));
+        call->args[i] = *arg;
+      }
+      call->args.insert(call->args.begin(), Atom(*callee));
+      call->callee = family->apply;
+      if (gradient) {
+        for (uint32_t& index : gradient->wrt) ++index;
+      }
+      loose = true;
+    }
+    if (gradient && gradient->kind == Gradient::Kind::kPullback)
+      return pullback(builder, *gradient, binding.var, out);
+    if (!loose) {
+      out.push_back(std::move(binding));
+      return {};
+    }
+    const Type wanted = function_.type(binding.var);
+    Type result = wanted;
+    if (!gradient) {
+      result = module_.function(std::get<Symbol>(call->callee))->result;
+    } else {
+      std::vector<Type> adjoints;
+      const Function& apply = *module_.function(std::get<Symbol>(call->callee));
+      for (const uint32_t index : gradient->wrt)
+        adjoints.push_back(adjoint_type(context_, module_, apply.type(apply.params[index])));
+      result = context_.tuple({apply.result, context_.tuple(std::move(adjoints))});
+    }
+    const VarId made = wanted == result ? binding.var : builder.declare(result, "");
+    out.push_back({made, std::move(binding.value)});
+    if (made != binding.var) out.push_back({binding.var, Cast{made, wanted, {}}});
+    return {};
+  }
+
+  // (result, closure of the tape), whose code is the backward pass.
+  Status pullback(Builder& builder, const Gradient& gradient, VarId var, std::vector<Binding>& out) {
+    const Symbol callee = std::get<Symbol>(gradient.call.callee);
+    std::vector<bool> active(gradient.call.args.size(), false);
+    for (const uint32_t index : gradient.wrt) active[index] = true;
+    TENON_TRY_ASSIGN(passes, passes_.passes(callee, active));
+    const std::vector<Type> wanted = function_.type(var).tuple()->fields;
+    Family& family = *family_of(wanted[1]);
+    const Symbol code = unused_name();
+    const Symbol constructor = member(family, code);
+    declare(family, constructor, {passes->tape.type});
+
+    Function made;
+    Builder inner(context_, module_, made);
+    const Atom tape = inner.param(passes->tape.type, "tape");
+    const Atom cotangent = inner.param(family.function.params[0], "cotangent");
+    AdjointAdders adders;
+    AdjointBuilder adjoints(inner, adders, dims_);
+    TENON_TRY_ASSIGN(open, adjoints.opened(cotangent));
+    TENON_TRY_ASSIGN(all, inner.call(passes->backward, {tape, *open}));
+    TENON_TRY_ASSIGN(fitting, adjoints.cast(*all, family.function.result));
+    inner.finish(*fitting);
+    module_.globals.emplace(code, std::move(made));
+
+    builder.open();
+    TENON_TRY_ASSIGN(pair, builder.call(passes->forward, gradient.call.args));
+    TENON_TRY_ASSIGN(loose, builder.project(*pair, 0));
+    TENON_TRY_ASSIGN(saved, builder.project(*pair, 1));
+    AdjointBuilder casts(builder, adders, dims_);
+    TENON_TRY_ASSIGN(result, casts.cast(*loose, wanted[0]));
+    TENON_TRY_ASSIGN(closure, builder.bind(Construct{constructor, {}, {*saved}}, Symbol{}));
+    TENON_TRY(builder.bind_to(var, Tuple{{*result, *closure}}));
+    std::ranges::move(builder.close(Atom{}).bindings, std::back_inserter(out));
+    return {};
+  }
+
+  Family* family_of(Type type) {
+    const AdtType* adt = type.adt();
+    for (auto& [key, family] : families_) {
+      if (adt && family.name == adt->name) return &family;
+    }
+    return nullptr;
+  }
+
+  // The value with the type.
+  Expected<Atom> cast(Builder& builder, const Atom& atom, Type type, std::vector<Binding>& out) {
+    TENON_TRY_ASSIGN(found, builder.type_of(atom));
+    if (*found == type) return atom;
+    const VarId made = builder.declare(type, "");
+    out.push_back({made, Cast{atom, type, {}}});
+    return made;
   }
 
   // Binds constructors to functions that are used as values.
@@ -248,14 +327,9 @@ class Defunctionalization {
     const VarId environment = builder.declare(captures.type, "captures");
     made.params.push_back(environment);
     const Function& stub = *module_.function(family.apply);
-    std::map<Symbol, Dim> renamed;
-    for (const Symbol dim : stub.dims) {
-      made.dims.push_back(dims_.fresh(context_));
-      renamed.emplace(dim, context_.dim(made.dims.back()));
-    }
     std::vector<Received> received;
     for (size_t i = 0; i < lambda.params.size(); ++i) {
-      const Type passed_type = context_.substitute(stub.type(stub.params[i + 1]), renamed);
+      const Type passed_type = stub.type(stub.params[i + 1]);
       const VarId passed = builder.declare(passed_type, context_.name(function_.info(lambda.params[i]).name));
       made.params.push_back(passed);
       received.push_back({lambda.params[i], passed});
@@ -336,7 +410,9 @@ class Defunctionalization {
           args.emplace_back(captures);
         }
         for (size_t k = 1; k < function.params.size(); ++k) args.emplace_back(function.params[k]);
-        TENON_TRY_ASSIGN(value, builder.call(family.members[i].second, std::move(args)));
+        const Symbol code = family.members[i].second;
+        TENON_TRY(fit(builder, *module_.function(code), args));
+        TENON_TRY_ASSIGN(value, builder.call(code, std::move(args)));
         TENON_TRY_ASSIGN(type, builder.type_of(*value));
         Atom result = *value;
         if (*type != function.result) {
@@ -354,8 +430,23 @@ class Defunctionalization {
     return {};
   }
 
+  // Casts the arguments to the types of the function's parameters, where these are other sizes of `?`.
+  Status fit(Builder& builder, const Function& function, Atoms& args) {
+    AdjointAdders adders;
+    AdjointBuilder adjoints(builder, adders, dims_);
+    for (size_t i = 0; i < args.size(); ++i) {
+      const Type wanted = function.type(function.params[i]);
+      TENON_TRY_ASSIGN(type, builder.type_of(args[i]));
+      if (*type == wanted || !has_erased(*type)) continue;
+      TENON_TRY_ASSIGN(open, adjoints.opened(args[i]));
+      args[i] = *open;
+    }
+    return {};
+  }
+
   Context& context_;
   Module& module_;
+  PassesOfCallees& passes_;
   DimNames dims_;
   TypeMap<Type> types_;
   std::map<Type, Family> families_;
@@ -377,9 +468,8 @@ bool uses_closures(const Function& function) {
   return found;
 }
 
-Expected<Module> functions_as_data(Context& context, Module module) {
-  TENON_TRY(Defunctionalization(context, module).run());
-  return module;
+Status functions_as_data(Context& context, Module& module, PassesOfCallees& passes) {
+  return Defunctionalization(context, module, passes).run();
 }
 
 }  // namespace tenon::compiler::gradient

@@ -26,6 +26,10 @@ class Specialization {
       waiting.pop_back();
       TENON_TRY(calls(name, waiting));
     }
+    std::erase_if(module_.globals, [&](const auto& entry) {
+      const Function* function = module_.function(entry.first);
+      return function && !function->types.empty();
+    });
     return {};
   }
 

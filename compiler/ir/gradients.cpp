@@ -14,6 +14,18 @@ struct GradientRow {
 
 // Each row reads as the chain rule: the result's adjoint dy times the derivative by an argument.
 constexpr GradientRow kGradients[] = {
+    {ops::kAdd,
+     [](GradientBuilder& g) {
+       if (g.wants(0)) g.add(0, g.cotangent());
+       if (g.wants(1)) g.add(1, g.cotangent());
+       return g.status();
+     }},
+    {ops::kSubtract,
+     [](GradientBuilder& g) {
+       if (g.wants(0)) g.add(0, g.cotangent());
+       if (g.wants(1)) g.add(1, -g.cotangent());
+       return g.status();
+     }},
     {ops::kDense,  // y = x w^T
      [](GradientBuilder& g) {
        if (g.wants(0)) g.add(0, einsum("nm,mk->nk", g.cotangent(), g.arg(1)));
@@ -24,6 +36,21 @@ constexpr GradientRow kGradients[] = {
      [](GradientBuilder& g) {
        if (g.wants(0)) g.add(0, g.cotangent() * g.arg(1));
        if (g.wants(1)) g.add(1, g.cotangent() * g.arg(0));
+       return g.status();
+     }},
+    {ops::kSum,
+     [](GradientBuilder& g) {
+       const Dims dims = g.arg(0).dims();
+       Dims kept = dims;
+       const std::vector<int64_t> axes = ints_attr(g.attrs(), "axes");
+       for (size_t i = 0; i < dims.size(); ++i) {
+         const int64_t axis = static_cast<int64_t>(i), rank = static_cast<int64_t>(dims.size());
+         if (axes.empty() || std::ranges::find(axes, axis) != axes.end() ||
+             std::ranges::find(axes, axis - rank) != axes.end())
+           kept[i] = g.builder().context().dim(1);
+       }
+       auto [attrs, computed] = sizes_attribute("shape", dims);
+       g.add(0, g.apply(ops::kBroadcastTo, {g.cotangent().reshape_to(kept)}, std::move(attrs), std::move(computed)));
        return g.status();
      }},
     {ops::kTanh,
