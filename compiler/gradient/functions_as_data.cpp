@@ -121,13 +121,21 @@ class Defunctionalization {
     Function stub;
     stub.params.push_back(VarId{0});
     stub.vars.push_back({made.type, context_.symbol("f"), {}});
-    for (const Type param : made.function.params) {
-      stub.params.push_back(static_cast<VarId>(stub.vars.size()));
-      stub.vars.push_back({param, Symbol{}, {}});
-    }
+    for (const Type param : made.function.params) add_param(stub, param, Symbol{});
     stub.result = made.function.result;
     module_.globals.emplace(made.apply, std::move(stub));
     return made;
+  }
+
+  // A parameter, with dims of the function where the type has `?`.
+  void add_param(Function& function, Type type, Symbol name) {
+    const Type named = context_.map_sizes(type, [&](Dim dim) {
+      if (!dim.erased()) return dim;
+      function.dims.push_back(dims_.fresh(context_));
+      return context_.dim(function.dims.back());
+    });
+    function.params.push_back(static_cast<VarId>(function.vars.size()));
+    function.vars.push_back({named, name, {}});
   }
 
   Symbol member(Family& family, Symbol code) {
@@ -185,10 +193,14 @@ class Defunctionalization {
     if (auto* callee = call ? std::get_if<VarId>(&call->callee) : nullptr) {
       const Family* family = family_of(function_.type(*callee));
       if (!family) return error("a call of an unknown closure", "", "", Fault::kInternal);
-      for (size_t i = 0; i < call->args.size(); ++i) {
-        TENON_TRY_ASSIGN(arg, cast(builder, call->args[i], family->function.params[i], out));
-        call->args[i] = *arg;
+      builder.open();
+      AdjointAdders adders;
+      AdjointBuilder adjoints(builder, adders, dims_);
+      for (Atom& arg : call->args) {
+        TENON_TRY_ASSIGN(open, adjoints.opened(arg));
+        arg = *open;
       }
+      std::ranges::move(builder.close(Atom{}).bindings, std::back_inserter(out));
       call->args.insert(call->args.begin(), Atom(*callee));
       call->callee = family->apply;
       if (gradient) {
@@ -208,10 +220,12 @@ class Defunctionalization {
       result = module_.function(std::get<Symbol>(call->callee))->result;
     } else {
       std::vector<Type> adjoints;
-      const Function& apply = *module_.function(std::get<Symbol>(call->callee));
-      for (const uint32_t index : gradient->wrt)
-        adjoints.push_back(adjoint_type(context_, module_, apply.type(apply.params[index])));
-      result = context_.tuple({apply.result, context_.tuple(std::move(adjoints))});
+      for (const uint32_t index : gradient->wrt) {
+        TENON_TRY_ASSIGN(type, builder.type_of(call->args[index]));
+        adjoints.push_back(adjoint_type(context_, module_, *type));
+      }
+      const Type value = module_.function(std::get<Symbol>(call->callee))->result;
+      result = context_.tuple({value, context_.tuple(std::move(adjoints))});
     }
     const VarId made = wanted == result ? binding.var : builder.declare(result, "");
     out.push_back({made, std::move(binding.value)});
@@ -232,13 +246,12 @@ class Defunctionalization {
     declare(family, constructor, {passes->tape.type});
 
     Function made;
+    add_param(made, passes->tape.type, context_.symbol("tape"));
+    add_param(made, family.function.params[0], context_.symbol("cotangent"));
     Builder inner(context_, module_, made);
-    const Atom tape = inner.param(passes->tape.type, "tape");
-    const Atom cotangent = inner.param(family.function.params[0], "cotangent");
     AdjointAdders adders;
     AdjointBuilder adjoints(inner, adders, dims_);
-    TENON_TRY_ASSIGN(open, adjoints.opened(cotangent));
-    TENON_TRY_ASSIGN(all, inner.call(passes->backward, {tape, *open}));
+    TENON_TRY_ASSIGN(all, inner.call(passes->backward, {made.params[0], made.params[1]}));
     TENON_TRY_ASSIGN(fitting, adjoints.cast(*all, family.function.result));
     inner.finish(*fitting);
     module_.globals.emplace(code, std::move(made));
@@ -261,15 +274,6 @@ class Defunctionalization {
       if (adt && family.name == adt->name) return &family;
     }
     return nullptr;
-  }
-
-  // The value with the type.
-  Expected<Atom> cast(Builder& builder, const Atom& atom, Type type, std::vector<Binding>& out) {
-    TENON_TRY_ASSIGN(found, builder.type_of(atom));
-    if (*found == type) return atom;
-    const VarId made = builder.declare(type, "");
-    out.push_back({made, Cast{atom, type, {}}});
-    return made;
   }
 
   // Binds constructors to functions that are used as values.
@@ -327,9 +331,14 @@ class Defunctionalization {
     const VarId environment = builder.declare(captures.type, "captures");
     made.params.push_back(environment);
     const Function& stub = *module_.function(family.apply);
+    std::map<Symbol, Dim> renamed;
+    for (const Symbol dim : stub.dims) {
+      made.dims.push_back(dims_.fresh(context_));
+      renamed.emplace(dim, context_.dim(made.dims.back()));
+    }
     std::vector<Received> received;
     for (size_t i = 0; i < lambda.params.size(); ++i) {
-      const Type passed_type = stub.type(stub.params[i + 1]);
+      const Type passed_type = context_.substitute(stub.type(stub.params[i + 1]), renamed);
       const VarId passed = builder.declare(passed_type, context_.name(function_.info(lambda.params[i]).name));
       made.params.push_back(passed);
       received.push_back({lambda.params[i], passed});
@@ -410,9 +419,7 @@ class Defunctionalization {
           args.emplace_back(captures);
         }
         for (size_t k = 1; k < function.params.size(); ++k) args.emplace_back(function.params[k]);
-        const Symbol code = family.members[i].second;
-        TENON_TRY(fit(builder, *module_.function(code), args));
-        TENON_TRY_ASSIGN(value, builder.call(code, std::move(args)));
+        TENON_TRY_ASSIGN(value, builder.call(family.members[i].second, std::move(args)));
         TENON_TRY_ASSIGN(type, builder.type_of(*value));
         Atom result = *value;
         if (*type != function.result) {
@@ -426,20 +433,6 @@ class Defunctionalization {
       builder.finish(*result);
       function.result = declared;
       *module_.function(family.apply) = std::move(function);
-    }
-    return {};
-  }
-
-  // Casts the arguments to the types of the function's parameters, where these are other sizes of `?`.
-  Status fit(Builder& builder, const Function& function, Atoms& args) {
-    AdjointAdders adders;
-    AdjointBuilder adjoints(builder, adders, dims_);
-    for (size_t i = 0; i < args.size(); ++i) {
-      const Type wanted = function.type(function.params[i]);
-      TENON_TRY_ASSIGN(type, builder.type_of(args[i]));
-      if (*type == wanted || !has_erased(*type)) continue;
-      TENON_TRY_ASSIGN(open, adjoints.opened(args[i]));
-      args[i] = *open;
     }
     return {};
   }
