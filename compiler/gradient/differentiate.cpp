@@ -132,7 +132,7 @@ class Differentiation : public PassesOfCallees {
     return {};
   }
 
-  // The globals that a derivative reaches.
+  // The globals that are reachable from what is differentiated.
   std::set<Symbol> differentiated() const {
     std::set<Symbol> found;
     for_each_function(module_, [&](Symbol, const Function& function) {
@@ -167,10 +167,14 @@ class Differentiation : public PassesOfCallees {
     return {};
   }
 
-  // Expands and writes what the function reaches, so that it can be differentiated.
+  // Expands and writes what is reachable from the function, so that it can be differentiated.
   Status complete(Symbol function) {
-    for (const Symbol next : reachable_globals(module_, function)) {
-      if (!module_.function(next)) continue;
+    std::set<Symbol> seen;
+    std::vector<Symbol> open{function};
+    while (!open.empty()) {
+      const Symbol next = open.back();
+      open.pop_back();
+      if (!module_.function(next) || complete_.contains(next) || !seen.insert(next).second) continue;
       if (waiting_.contains(next)) TENON_TRY(write(next));
       TENON_TRY(expand(next));
       if (states_.at(next) == State::kOpen) {
@@ -178,7 +182,9 @@ class Differentiation : public PassesOfCallees {
             fmt::format("@{} is differentiated, but its own code needs this derivative", context_.name(function)), "",
             "the order of a derivative must be finite");
       }
+      for (const Symbol callee : callees(*module_.function(next))) open.push_back(callee);
     }
+    complete_.merge(seen);
     return {};
   }
 
@@ -215,11 +221,12 @@ class Differentiation : public PassesOfCallees {
     const VarId self = builder.declare(context_.function({cotangent}, all), "");
     lambda.params.push_back(builder.declare(cotangent, "cotangent"));
     builder.open();
-    TENON_TRY_ASSIGN(found, builder.call(passes->backward, {*tape, lambda.params[0]}));
+    AdjointBuilder checked(builder, tables_->adders, tables_->dims);
+    TENON_TRY_ASSIGN(open, checked.opened(lambda.params[0]));
+    TENON_TRY_ASSIGN(found, builder.call(passes->backward, {*tape, *open}));
     Atoms values;
     for (uint32_t i = 0; i < adjoints.size(); ++i) {
       TENON_TRY_ASSIGN(value, builder.project(*found, i));
-      AdjointBuilder checked(builder, tables_->adders, tables_->dims);
       TENON_TRY_ASSIGN(cast, checked.cast(*value, adjoints[i]));
       values.push_back(*cast);
     }
@@ -283,6 +290,7 @@ class Differentiation : public PassesOfCallees {
   std::optional<Tables> tables_;
   enum class State : uint8_t { kOpen, kDone };
   std::map<Symbol, State> states_;
+  std::set<Symbol> complete_;  // functions that are final, with all that they depend on
   std::map<Key, Passes> passes_;
   std::map<Key, Symbol> gradients_;
   std::map<Symbol, Key> waiting_;  // by the names of both passes

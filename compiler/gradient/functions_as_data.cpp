@@ -185,7 +185,7 @@ class Defunctionalization {
     return global_as_data(builder, block.result, block.bindings);
   }
 
-  // A call of a closure becomes one of the function that tells closures apart, and a pullback a closure as data.
+  // A call of a closure becomes one of the function that branches on closures, and a pullback a closure as data.
   Status call(Builder& builder, Binding& binding, std::vector<Binding>& out) {
     Call* call = call_of(binding.value);
     auto* gradient = std::get_if<Gradient>(&binding.value);
@@ -208,8 +208,7 @@ class Defunctionalization {
       }
       loose = true;
     }
-    if (gradient && gradient->kind == Gradient::Kind::kPullback)
-      return pullback(builder, *gradient, binding.var, out);
+    if (gradient && gradient->kind == Gradient::Kind::kPullback) return pullback(builder, *gradient, binding.var, out);
     if (!loose) {
       out.push_back(std::move(binding));
       return {};

@@ -5,8 +5,8 @@
 
 namespace tenon::compiler::gradient {
 
-// The module without functions that have type variables: each call of one is of a copy for its types. An error where a function calls itself
-// with ever larger types. (As monomorphization in MLton.)
+// The module without functions that have type variables: each call of one is of a copy for its types. An error where a
+// function calls itself with ever larger types. (As monomorphization in MLton.)
 Expected<Module> specialize(Context& context, Module module);
 
 }  // namespace tenon::compiler::gradient

@@ -72,8 +72,7 @@ void unify_parameters(Context& context, kernels::KernelFunction& kernel, std::ve
 // The text of the function with numbers as the names of its buffers, which may come from the names of a model's layers:
 // functions that are equal but for these have equal texts.
 std::string without_names(Context& context, loop::Function function) {
-  for (size_t i = 0; i < function.buffers.size(); ++i)
-    function.buffers[i].name = context.symbol(fmt::format("b{}", i));
+  for (size_t i = 0; i < function.buffers.size(); ++i) function.buffers[i].name = context.symbol(fmt::format("b{}", i));
   return loop::print(context, function);
 }
 
