@@ -87,7 +87,9 @@ Status Reverse::backward(const std::vector<Record>& records, Adjoints& adjoints)
 Status Reverse::apply(const Record& record, const Adjoint& adjoint, Adjoints& adjoints) {
   const auto& old = std::get<Apply>(record.binding->value);
   if (!old.op->gradient) {
-    unsupported(record.binding->var, fmt::format("{} has no gradient rule", old.op->name), "");
+    const std::string_view reason = old.op->gradient_note;
+    unsupported(record.binding->var,
+                fmt::format("{} has no gradient{}{}", old.op->name, reason.empty() ? "" : ": ", reason), "");
     return {};
   }
   Apply apply = old;

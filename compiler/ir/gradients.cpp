@@ -1,66 +1,14 @@
 #include "compiler/ir/gradients.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
-#include <iterator>
+#include <set>
+
+#include "compiler/ir/gradients/rules.h"
 
 namespace tenon::compiler {
-namespace {
-
-struct GradientRow {
-  OperatorId op;
-  GradientRule rule;
-};
-
-// Each row reads as the chain rule: the result's adjoint dy times the derivative by an argument.
-constexpr GradientRow kGradients[] = {
-    {ops::kAdd,
-     [](GradientBuilder& g) {
-       if (g.wants(0)) g.add(0, g.cotangent());
-       if (g.wants(1)) g.add(1, g.cotangent());
-       return g.status();
-     }},
-    {ops::kSubtract,
-     [](GradientBuilder& g) {
-       if (g.wants(0)) g.add(0, g.cotangent());
-       if (g.wants(1)) g.add(1, -g.cotangent());
-       return g.status();
-     }},
-    {ops::kDense,  // y = x w^T
-     [](GradientBuilder& g) {
-       if (g.wants(0)) g.add(0, einsum("nm,mk->nk", g.cotangent(), g.arg(1)));
-       if (g.wants(1)) g.add(1, einsum("nm,nk->mk", g.cotangent(), g.arg(0)));
-       return g.status();
-     }},
-    {ops::kMultiply,
-     [](GradientBuilder& g) {
-       if (g.wants(0)) g.add(0, g.cotangent() * g.arg(1));
-       if (g.wants(1)) g.add(1, g.cotangent() * g.arg(0));
-       return g.status();
-     }},
-    {ops::kSum,
-     [](GradientBuilder& g) {
-       const Dims dims = g.arg(0).dims();
-       Dims kept = dims;
-       const std::vector<int64_t> axes = ints_attr(g.attrs(), "axes");
-       for (size_t i = 0; i < dims.size(); ++i) {
-         const int64_t axis = static_cast<int64_t>(i), rank = static_cast<int64_t>(dims.size());
-         if (axes.empty() || std::ranges::find(axes, axis) != axes.end() ||
-             std::ranges::find(axes, axis - rank) != axes.end())
-           kept[i] = g.builder().context().dim(1);
-       }
-       auto [attrs, computed] = sizes_attribute("shape", dims);
-       g.add(0, g.apply(ops::kBroadcastTo, {g.cotangent().reshape_to(kept)}, std::move(attrs), std::move(computed)));
-       return g.status();
-     }},
-    {ops::kTanh,
-     [](GradientBuilder& g) {
-       if (g.wants(0)) g.add(0, g.cotangent() * (1 - g.result() * g.result()));
-       return g.status();
-     }},
-};
-
-}  // namespace
 
 GradientBuilder::GradientBuilder(Builder& builder, const Apply& apply, Atom result,
                                  std::vector<std::optional<Atom>> cotangents, std::vector<bool> wanted)
@@ -76,12 +24,54 @@ GradientBuilder::GradientBuilder(Builder& builder, const Apply& apply, Atom resu
 
 Term GradientBuilder::cotangent() {
   assert(cotangents_.size() == 1);
-  return {*this, *cotangents_[0]};
+  return *cotangent(0);
 }
 
 std::optional<Term> GradientBuilder::cotangent(size_t k) {
   if (!cotangents_[k]) return std::nullopt;
-  return Term(*this, *cotangents_[k]);
+  const Term value = named(Term(*this, *cotangents_[k]));
+  cotangents_[k] = value.atom();
+  return value;
+}
+
+Term GradientBuilder::result() {
+  if (ok() && builder().tensor_type(result_)) result_ = named(Term(*this, result_)).atom();
+  return {*this, result_};
+}
+
+Term GradientBuilder::result(uint32_t k) { return named(field({*this, result_}, k)); }
+
+// A name that no size in the function has.
+Symbol GradientBuilder::fresh_dim() const {
+  std::set<Symbol> used(builder().function().dims.begin(), builder().function().dims.end());
+  for (const VarInfo& info : builder().function().vars) {
+    if (!info.type || !info.type.node->variables) continue;
+    for_each_part(info.type, [&](Type part) {
+      if (!part.tensor()) return;
+      for (const Dim dim : part.tensor()->dims) for_each_variable(dim, [&](Symbol name) { used.insert(name); });
+    });
+  }
+  for (size_t i = 0;; ++i) {
+    const Symbol name = builder().context().symbol(fmt::format("g{}", i));
+    if (!used.contains(name)) return name;
+  }
+}
+
+Term GradientBuilder::named(const Term& term) {
+  const Dims dims = term.dims();
+  if (std::ranges::none_of(dims, &Dim::erased)) return term;
+  Cast cast{term.atom(), {}, {}};
+  Dims opened;
+  for (const Dim dim : dims) {
+    opened.push_back(dim);
+    if (!dim.erased()) continue;
+    cast.fresh.push_back(fresh_dim());
+    while (std::ranges::count(cast.fresh, cast.fresh.back()) > 1)
+      cast.fresh.back() = builder().context().symbol(std::string(builder().context().name(cast.fresh.back())) + "_");
+    opened.back() = builder().context().dim(cast.fresh.back());
+  }
+  cast.type = builder().context().tensor(std::move(opened), term.dtype());
+  return this->term(builder().bind(std::move(cast), Symbol{}));
 }
 
 void GradientBuilder::add(size_t i, const Term& term) {
@@ -90,9 +80,11 @@ void GradientBuilder::add(size_t i, const Term& term) {
   adjoints_[i] = adjoints_[i] ? *adjoints_[i] + sum : sum;
 }
 
-GradientRule find_gradient(OperatorId op) {
-  const auto* row = std::ranges::find(kGradients, op, &GradientRow::op);
-  return row == std::end(kGradients) ? nullptr : row->rule;
+const GradientRow* find_gradient(OperatorId op) {
+  for (const std::span<const GradientRow> family : gradients::gradient_families()) {
+    if (const auto row = std::ranges::find(family, op, &GradientRow::op); row != family.end()) return &*row;
+  }
+  return nullptr;
 }
 
 }  // namespace tenon::compiler

@@ -82,6 +82,12 @@ Term Term::broadcast(Ints shape) const {
   return formula_->apply(ops::kBroadcastTo, {*this}, {{"shape", std::move(shape)}});
 }
 
+Term Term::broadcast_to(const Dims& wanted) const {
+  if (dims() == wanted) return *this;
+  auto [attrs, computed] = sizes_attribute("shape", wanted);
+  return formula_->apply(ops::kBroadcastTo, {*this}, std::move(attrs), std::move(computed));
+}
+
 Term Term::reduce(OperatorId op, Ints axes, bool keep) const {
   return formula_->apply(op, {*this}, {{"axes", std::move(axes)}, {"keep", int64_t{keep}}});
 }
@@ -191,9 +197,22 @@ Term operator-(double a, const Term& b) { return number(b, a) - b; }
 Term operator*(const Term& a, double b) { return a * number(a, b); }
 Term operator/(const Term& a, double b) { return a / number(a, b); }
 
+Term abs(const Term& x) { return unary(ops::kAbs, x); }
+Term cos(const Term& x) { return unary(ops::kCos, x); }
+Term exp(const Term& x) { return unary(ops::kExp, x); }
+Term log(const Term& x) { return unary(ops::kLog, x); }
 Term sigmoid(const Term& x) { return unary(ops::kSigmoid, x); }
-Term tanh(const Term& x) { return unary(ops::kTanh, x); }
+Term sign(const Term& x) { return unary(ops::kSign, x); }
+Term sin(const Term& x) { return unary(ops::kSin, x); }
 Term sqrt(const Term& x) { return unary(ops::kSqrt, x); }
+Term tanh(const Term& x) { return unary(ops::kTanh, x); }
+Term equal(const Term& a, const Term& b) { return binary(ops::kEqual, a, b); }
+Term equal(const Term& a, double b) { return equal(a, number(a, b)); }
+Term less(const Term& a, const Term& b) { return binary(ops::kLess, a, b); }
+Term less(const Term& a, double b) { return less(a, number(a, b)); }
+Term less_equal(const Term& a, const Term& b) { return binary(ops::kLessEqual, a, b); }
+Term less_equal(const Term& a, double b) { return less_equal(a, number(a, b)); }
+Term both(const Term& a, const Term& b) { return binary(ops::kLogicalAnd, a, b); }
 Term softmax(const Term& x, int64_t axis) { return x.formula().apply(ops::kSoftmax, {x}, {{"axis", axis}}); }
 Term matmul(const Term& a, const Term& b) { return binary(ops::kMatmul, a, b); }
 Term einsum(std::string equation, const Term& a, const Term& b) {

@@ -39,7 +39,8 @@ class Term {
   Term squeeze(std::vector<int64_t> axes) const;
   Term slice(int64_t axis, int64_t begin, int64_t end, int64_t step = 1) const;
   Term pad(int64_t axis, int64_t before, int64_t after, double value = 0) const;
-  Term broadcast(std::vector<int64_t> shape) const;                                // -1 keeps a size
+  Term broadcast(std::vector<int64_t> shape) const;  // -1 keeps a size
+  Term broadcast_to(const Dims& dims) const;
   Term reduce(OperatorId op, std::vector<int64_t> axes, bool keep = false) const;  // no axes: all
   // The adjoint of a broadcast from `dims`: sums over the axes that the broadcast added or repeated.
   Term sum_to(const Dims& dims) const;
@@ -102,9 +103,23 @@ Term operator-(double a, const Term& b);
 Term operator*(const Term& a, double b);
 Term operator/(const Term& a, double b);
 
+Term abs(const Term& x);
+Term cos(const Term& x);
+Term exp(const Term& x);
+Term log(const Term& x);
 Term sigmoid(const Term& x);
-Term tanh(const Term& x);
+Term sign(const Term& x);
+Term sin(const Term& x);
 Term sqrt(const Term& x);
+Term tanh(const Term& x);
+// Comparisons, tensors of bools.
+Term equal(const Term& a, const Term& b);
+Term equal(const Term& a, double b);
+Term less(const Term& a, const Term& b);
+Term less(const Term& a, double b);
+Term less_equal(const Term& a, const Term& b);
+Term less_equal(const Term& a, double b);
+Term both(const Term& a, const Term& b);  // logical and
 Term softmax(const Term& x, int64_t axis = -1);
 Term matmul(const Term& a, const Term& b);
 // The sums of products of a and b by an equation, as "nk,nm->km".
