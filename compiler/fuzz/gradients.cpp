@@ -193,9 +193,10 @@ Expected<std::optional<Module>> expand_gradients(Context& context, const Module&
   if (!is_gradient_of_loss(context, module)) return std::nullopt;
   auto expanded = differentiate(context, clone(module));
   if (expanded) return std::move(*expanded);
-  constexpr std::array kReasons{"has no gradient rule",       "has no derivative",       "read from a reference",
-                                "a tape cannot store",        "and type parameters",     "combinations of types",
-                                "types of this call are not", "as an argument or result", "ever larger arguments"};
+  constexpr std::array kReasons{"has no gradient rule",       "has no derivative",        "read from a reference",
+                                "a tape cannot store",        "and type parameters",      "combinations of types",
+                                "types of this call are not", "as an argument or result", "ever larger arguments",
+                                "inside of another type"};
   for (const char* reason : kReasons) {
     if (expanded.error().what.find(reason) == std::string::npos) continue;
     ++counts.underivable[reason];
@@ -215,12 +216,14 @@ std::optional<std::string> disagreement(Context& context, const Module& expanded
       largest = std::max(largest, std::fabs(element));
     }
   };
-  const auto derivative = interpret(context, expanded, context.symbol("main"), inputs, observer, {}, {.steps = steps, .bytes = 1 << 22});
+  const auto derivative =
+      interpret(context, expanded, context.symbol("main"), inputs, observer, {}, {.steps = steps, .bytes = 1 << 22});
   const auto loss = [&](double step) -> std::optional<double> {
     Random direction(seed);
     std::vector<RunValue> at;
     for (const RunValue& input : inputs) at.push_back(moved(input, step, direction));
-    const auto value = interpret(context, expanded, context.symbol("loss"), at, {}, {}, {.steps = steps, .bytes = 1 << 22});
+    const auto value =
+        interpret(context, expanded, context.symbol("loss"), at, {}, {}, {.steps = steps, .bytes = 1 << 22});
     if (!value) return std::nullopt;
     return value->tensor().data<double>()[0];
   };

@@ -41,6 +41,7 @@ class Defunctionalization {
     }
     std::vector<Symbol> names;
     for_each_function(module_, [&](Symbol name, const Function&) { names.push_back(name); });
+    TENON_TRY(collect());
     for (Type* field : pending_fields_) *field = data(*field);
     // The signatures first, which calls read.
     for (const Symbol name : names) {
@@ -91,23 +92,95 @@ class Defunctionalization {
       std::vector<Type> args;
       for (const Type arg : adt->args) args.push_back(data(arg));
       result = context_.adt(adt->name, std::move(args));
-    } else if (const FunctionType* function = type.function()) {
-      result = family(*function).type;
+    } else if (type.function()) {
+      result = family(type).type;
     }
     types_.emplace(type.node, result);
     return result;
   }
 
-  Family& family(const FunctionType& type) {
-    std::vector<Type> params;
-    const auto plain = [&](Type part) {
-      return context_.map_type(
-          data(part), [](Type leaf) { return leaf; },
-          [&](Dim dim) { return dim.constant() ? dim : context_.erased(); });
+  // Finds the types of all functions, and the sizes that those have in common which differ in nothing else.
+  Status collect() {
+    std::vector<Type> found;
+    const auto add = [&](Type type) {
+      if (!type || !has_function(type)) return;
+      for_each_part(type, [&](Type part) {
+        if (!part.function()) return;
+        const Type plain = sizes_as(part, [&](Dim dim) { return dim.constant() ? dim : context_.erased(); });
+        const auto [known, is_new] = common_.try_emplace(sizeless(part), plain);
+        if (!is_new) known->second = join(known->second, plain);
+        found.push_back(part);
+      });
     };
-    for (const Type param : type.params) params.push_back(plain(param));
-    const Type key = context_.function(params, plain(type.result));
+    for (Type* field : pending_fields_) add(*field);
+    for_each_function(module_, [&](Symbol, Function& function) {
+      for_each_type(function, [&](Type& type) { add(type); });
+      for_each_use(std::as_const(function.body), [&](const Atom& atom) {
+        auto* symbol = std::get_if<Symbol>(&atom);
+        if (!symbol) return;
+        const Signature signature = signature_of(context_, module_.globals.at(*symbol));
+        globals_.emplace(*symbol, context_.function(signature.params, signature.result));
+        add(globals_.at(*symbol));
+      });
+    });
+    // What is stored under another type must have the sizes in common.
+    const auto inner = [&](Type type) {
+      return context_.map_sizes(data(type), [&](Dim) { return context_.erased(); });
+    };
+    for (const Type type : found) {
+      const FunctionType& function = *type.function();
+      const FunctionType& common = *common_.at(sizeless(type)).function();
+      bool fits = inner(function.result) == inner(common.result);
+      for (size_t i = 0; i < function.params.size(); ++i)
+        fits = fits && inner(function.params[i]) == inner(common.params[i]);
+      if (fits) continue;
+      return error(fmt::format("a closure has the type {}, with a size inside of another type that is not the same in "
+                               "all closures of such types",
+                               context_.str(type)),
+                   "", "give the size a constant value");
+    }
+    return {};
+  }
+
+  Type sizes_as(Type type, FunctionRef<Dim(Dim)> size) {
+    return context_.map_type(
+        type, [](Type leaf) { return leaf; }, size);
+  }
+  Type sizeless(Type type) {
+    return sizes_as(type, [&](Dim) { return context_.erased(); });
+  }
+
+  // Two types that differ in sizes, with `?` for those.
+  Type join(Type a, Type b) {
+    if (a == b) return a;
+    const auto all = [&](const std::vector<Type>& x, const std::vector<Type>& y) {
+      std::vector<Type> types;
+      for (size_t i = 0; i < x.size(); ++i) types.push_back(join(x[i], y[i]));
+      return types;
+    };
+    if (const TensorType* tensor = a.tensor()) {
+      Dims dims = tensor->dims;
+      for (size_t i = 0; i < dims.size(); ++i) {
+        if (dims[i] != b.tensor()->dims[i]) dims[i] = context_.erased();
+      }
+      return context_.tensor(std::move(dims), tensor->dtype);
+    }
+    if (const TupleType* tuple = a.tuple()) return context_.tuple(all(tuple->fields, b.tuple()->fields));
+    if (const ReferenceType* reference = a.reference())
+      return context_.reference(join(reference->value, b.reference()->value));
+    if (const AdtType* adt = a.adt()) return context_.adt(adt->name, all(adt->args, b.adt()->args));
+    const FunctionType& x = *a.function();
+    const FunctionType& y = *b.function();
+    return context_.function(all(x.params, y.params), join(x.result, y.result));
+  }
+
+  Family& family(Type type) {
+    const Type key = sizeless(type);
     if (const auto known = families_.find(key); known != families_.end()) return known->second;
+    const FunctionType& common = *common_.at(key).function();
+    std::vector<Type> params;
+    for (const Type param : common.params) params.push_back(data(param));
+    const Type result = data(common.result);
     Family& made = families_[key];
     for (size_t i = families_.size();; ++i) {
       made.name = context_.symbol(fmt::format("Function{}", i));
@@ -115,7 +188,7 @@ class Defunctionalization {
       if (!module_.adts.contains(made.name) && !module_.globals.contains(made.apply)) break;
     }
     made.type = context_.adt(made.name, {});
-    made.function = *key.function();
+    made.function = {std::move(params), result};
     module_.adts.emplace(made.name, Adt{});
     // The signature; the body is written when all members are known.
     Function stub;
@@ -286,8 +359,7 @@ class Defunctionalization {
   Status global_as_data(Builder& builder, Atom& atom, std::vector<Binding>& out) {
     auto* symbol = std::get_if<Symbol>(&atom);
     if (!symbol) return {};
-    const Signature signature = signature_of(context_, module_.globals.at(*symbol));
-    Family& family = this->family(FunctionType{signature.params, signature.result});
+    Family& family = this->family(globals_.at(*symbol));
     const bool is_new =
         std::ranges::find(family.members, *symbol, &std::pair<Symbol, Symbol>::second) == family.members.end();
     const Symbol constructor = member(family, *symbol);
@@ -300,8 +372,7 @@ class Defunctionalization {
 
   // Makes the closure's code a function of its captures and its arguments, and the closure a value of its captures.
   Status closure(Builder& builder, VarId self, Lambda& lambda, std::vector<Binding>& out) {
-    const Type type = function_type(lambda);
-    Family& family = this->family(*type.function());
+    Family& family = *family_of(function_.type(self));
     const Symbol code = unused_name();
     const Symbol constructor = member(family, code);
     const TapeType captures = declare_tape(context_, module_, fmt::format("{} captures", context_.name(code)), 1);
@@ -375,13 +446,6 @@ class Defunctionalization {
     return found;
   }
 
-  // The type of a closure as a function, with data in place of other closures.
-  Type function_type(const Lambda& lambda) {
-    std::vector<Type> params;
-    for (const VarId param : lambda.params) params.push_back(function_.type(param));
-    return context_.function(std::move(params), lambda.result);
-  }
-
   Symbol unused_name() {
     for (;; ++lambdas_) {
       const Symbol name = context_.symbol(fmt::format("{}.fn{}", context_.name(name_), lambdas_));
@@ -441,6 +505,8 @@ class Defunctionalization {
   PassesOfCallees& passes_;
   DimNames dims_;
   TypeMap<Type> types_;
+  std::map<Type, Type> common_;     // the types of functions, by these types with `?` for each size
+  std::map<Symbol, Type> globals_;  // the types of functions that are values
   std::map<Type, Family> families_;
   std::vector<Type*> pending_fields_;
   Function function_;
