@@ -196,7 +196,7 @@ Expected<std::optional<Module>> expand_gradients(Context& context, const Module&
   constexpr std::array kReasons{"has no gradient rule",       "has no derivative",        "read from a reference",
                                 "a tape cannot store",        "and type parameters",      "combinations of types",
                                 "types of this call are not", "as an argument or result", "ever larger arguments",
-                                "inside of another type"};
+                                "inside of another type",     "inside of other types"};
   for (const char* reason : kReasons) {
     if (expanded.error().what.find(reason) == std::string::npos) continue;
     ++counts.underivable[reason];

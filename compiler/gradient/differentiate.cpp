@@ -48,8 +48,10 @@ class Differentiation : public PassesOfCallees {
       const Type type = from.type(from.params[i]);
       TENON_TRY(declare_adjoints_of(type));
       adjoints.push_back(erased(context_, adjoint_type(context_, module_, type)));
+      TENON_TRY(check_sizes(function, adjoints.back()));
     }
     TENON_TRY(declare_adjoints_of(from.result));
+    TENON_TRY(check_sizes(function, erased(context_, adjoint_type(context_, module_, from.result))));
     Passes& passes = known->second;
     passes.tape = declare_tape(context_, module_, context_.name(function), 1);
     passes.forward = unused_name(function, "forward", active);
@@ -88,6 +90,20 @@ class Differentiation : public PassesOfCallees {
       if (status && part.adt()) status = declare_adjoint(context_, module_, part.adt()->name);
     });
     return status;
+  }
+
+  // Only visible sizes pass from a forward to a backward pass.
+  Status check_sizes(Symbol function, Type adjoint) const {
+    std::optional<Symbol> inner;
+    for_each_part(adjoint, [&](Type part) {
+      if (!part.tensor()) return;
+      for (const Dim dim : part.tensor()->dims) for_each_variable(dim, [&](Symbol name) { inner = name; });
+    });
+    if (!inner) return {};
+    return error(fmt::format("@{} is differentiated, but an adjoint of its arguments or its result is {}, with the "
+                             "size {} inside of another type",
+                             context_.name(function), context_.str(adjoint), context_.name(*inner)),
+                 "", "give the size a constant value, or inline the function");
   }
 
   Symbol unused_name(Symbol function, std::string_view what, const std::vector<bool>& active) const {
