@@ -112,9 +112,10 @@ Expected<Atom> AdjointBuilder::zero(Type type, const std::optional<Atom>& primal
       TENON_TRY_ASSIGN(value, zero(*found, std::nullopt));
       return cast(*value, wanted);
     }
-    auto [attrs, computed] = sizes_attribute("shape", tensor->dims);
-    attrs.emplace("dtype", std::string(runtime::name(tensor->dtype)));
-    return builder_.apply(ops::kFull, {}, std::move(attrs), {}, std::move(computed));
+    Formula formula(builder_);
+    const Term zeros = formula.full(tensor->dims, 0, tensor->dtype);
+    TENON_TRY(formula.status());
+    return zeros.atom();
   }
   if (const AdtType* adt = wanted.adt())
     return builder_.bind(Construct{zero_name(context, adt->name), adt->args, {}}, Symbol{});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <functional>
 #include <set>
 
 #include "compiler/ir/gradients/rules.h"
@@ -41,9 +42,10 @@ Term GradientBuilder::result() {
 
 Term GradientBuilder::result(uint32_t k) { return named(field({*this, result_}, k)); }
 
-// A name that no size in the function has.
-Symbol GradientBuilder::fresh_dim() const {
+// A name that no size in the function has, nor one of `others`.
+Symbol GradientBuilder::fresh_dim(const std::vector<Symbol>& others) const {
   std::set<Symbol> used(builder().function().dims.begin(), builder().function().dims.end());
+  used.insert(others.begin(), others.end());
   for (const VarInfo& info : builder().function().vars) {
     if (!info.type || !info.type.node->variables) continue;
     for_each_part(info.type, [&](Type part) {
@@ -57,21 +59,30 @@ Symbol GradientBuilder::fresh_dim() const {
   }
 }
 
-Term GradientBuilder::named(const Term& term) {
-  const Dims dims = term.dims();
-  if (std::ranges::none_of(dims, &Dim::erased)) return term;
+Term GradientBuilder::renamed(const Term& term, const std::vector<bool>& sizes) {
+  if (!ok() || std::ranges::none_of(sizes, std::identity())) return term;
   Cast cast{term.atom(), {}, {}};
-  Dims opened;
-  for (const Dim dim : dims) {
-    opened.push_back(dim);
-    if (!dim.erased()) continue;
-    cast.fresh.push_back(fresh_dim());
-    while (std::ranges::count(cast.fresh, cast.fresh.back()) > 1)
-      cast.fresh.back() = builder().context().symbol(std::string(builder().context().name(cast.fresh.back())) + "_");
-    opened.back() = builder().context().dim(cast.fresh.back());
+  Dims dims = term.dims();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!sizes[i]) continue;
+    cast.fresh.push_back(fresh_dim(cast.fresh));
+    dims[i] = builder().context().dim(cast.fresh.back());
   }
-  cast.type = builder().context().tensor(std::move(opened), term.dtype());
+  cast.type = builder().context().tensor(std::move(dims), term.dtype());
   return this->term(builder().bind(std::move(cast), Symbol{}));
+}
+
+Term GradientBuilder::named(const Term& term) {
+  std::vector<bool> sizes;
+  for (const Dim dim : term.dims()) sizes.push_back(dim.erased());
+  return renamed(term, sizes);
+}
+
+Term GradientBuilder::with_sizes(const Term& term) {
+  const Dims dims = term.dims(), proved = proved_sizes(dims);
+  std::vector<bool> sizes;
+  for (size_t i = 0; i < dims.size(); ++i) sizes.push_back(dims[i].erased() || dims[i] != proved[i]);
+  return renamed(term, sizes);
 }
 
 void GradientBuilder::add(size_t i, const Term& term) {

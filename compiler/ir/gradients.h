@@ -43,6 +43,8 @@ class GradientBuilder : public Formula {
   Term apply_to(const std::vector<Term>& args) { return apply(op().id, args, attrs(), computed()); }
   // The tensor with a name for each of its sizes that only the run tells (`?`), so that operators accept it.
   Term named(const Term& term);
+  // The same with a name for each size that is not proved to be one, as n - 2.
+  Term with_sizes(const Term& term);
 
   // Adds a term to the adjoint of argument i, which must be wanted. A term of the shape to which the argument was
   // broadcast is summed to the argument's shape.
@@ -52,7 +54,8 @@ class GradientBuilder : public Formula {
   const std::optional<Term>& adjoint(size_t i) const { return adjoints_[i]; }
 
  private:
-  Symbol fresh_dim() const;
+  Symbol fresh_dim(const std::vector<Symbol>& others) const;
+  Term renamed(const Term& term, const std::vector<bool>& sizes);
 
   const Apply& apply_;
   Atom result_;

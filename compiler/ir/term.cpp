@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -83,9 +85,9 @@ Term Term::broadcast(Ints shape) const {
 }
 
 Term Term::broadcast_to(const Dims& wanted) const {
-  if (dims() == wanted) return *this;
-  auto [attrs, computed] = sizes_attribute("shape", wanted);
-  return formula_->apply(ops::kBroadcastTo, {*this}, std::move(attrs), std::move(computed));
+  if (!formula_->ok() || dims() == wanted) return *this;
+  auto [attrs, computed] = sizes_attribute("shape", formula_->proved_sizes(wanted));
+  return formula_->checked(formula_->apply(ops::kBroadcastTo, {*this}, std::move(attrs), std::move(computed)), wanted);
 }
 
 Term Term::reduce(OperatorId op, Ints axes, bool keep) const {
@@ -98,10 +100,18 @@ Dims Term::dims() const {
 }
 
 Term Term::reshape_to(const Dims& wanted) const {
-  if (dims() == wanted) return *this;
-  auto [attrs, computed] = sizes_attribute("shape", wanted);
+  if (!formula_->ok() || dims() == wanted) return *this;
+  // A single size that is not proved to be one is inferred from the others.
+  const Dims proved = formula_->proved_sizes(wanted), from = dims();
+  Dims shape = wanted;
+  std::vector<size_t> open;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (proved[i] != wanted[i] && std::ranges::find(from, wanted[i]) == from.end()) open.push_back(i);
+  }
+  if (open.size() == 1) shape[open[0]] = formula_->builder().context().dim(-1);
+  auto [attrs, computed] = sizes_attribute("shape", shape);
   attrs.emplace("zero", int64_t{1});
-  return formula_->apply(ops::kReshape, {*this}, std::move(attrs), std::move(computed));
+  return formula_->checked(formula_->apply(ops::kReshape, {*this}, std::move(attrs), std::move(computed)), wanted);
 }
 
 Term Term::sum_to(const Dims& wanted) const {
@@ -148,6 +158,30 @@ Term Formula::real_constant(runtime::Shape shape, const std::vector<double>& val
 }
 
 Term Formula::scalar(double value, DType dtype) { return {*this, scalar_constant(builder_, value, dtype)}; }
+
+Dims Formula::proved_sizes(const Dims& dims) const {
+  Context& context = builder_.context();
+  const DimProver prover(context, builder_.function().bounds);
+  Dims sizes;
+  for (const Dim dim : dims) {
+    const bool proved = dim.erased() || prover.less_equal(context.dim(0), dim) == Answer::kYes;
+    sizes.push_back(proved ? dim : context.maximum({dim, context.dim(0)}));
+  }
+  return sizes;
+}
+
+Term Formula::checked(const Term& term, const Dims& dims) {
+  if (!ok() || term.dims() == dims) return term;
+  return this->term(builder_.bind(Cast{term.atom(), builder_.context().tensor(dims, term.dtype()), {}}, Symbol{}));
+}
+
+Term Formula::full(const Dims& dims, double value, DType dtype) {
+  if (!ok()) return {*this, Atom()};
+  auto [attrs, computed] = sizes_attribute("shape", proved_sizes(dims));
+  attrs.emplace("value", value);
+  attrs.emplace("dtype", std::string(runtime::name(dtype)));
+  return checked(apply(ops::kFull, {}, std::move(attrs), std::move(computed)), dims);
+}
 
 Term Formula::apply(OperatorId op, std::initializer_list<Term> args, Attrs attrs, ComputedAttrs computed) {
   return apply(op, std::vector<Term>(args), std::move(attrs), std::move(computed));

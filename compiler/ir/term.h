@@ -32,6 +32,7 @@ class Term {
 
   Term cast(DType dtype) const;
   Term reshape(std::vector<int64_t> shape) const;  // 0 copies a size, a single -1 is inferred
+  // To the sizes of another tensor, which need not be proved to be sizes, as n - 2.
   Term reshape_to(const Dims& dims) const;
   Term transpose(std::vector<int64_t> axes) const;
   Term swap_last_axes() const;
@@ -39,8 +40,8 @@ class Term {
   Term squeeze(std::vector<int64_t> axes) const;
   Term slice(int64_t axis, int64_t begin, int64_t end, int64_t step = 1) const;
   Term pad(int64_t axis, int64_t before, int64_t after, double value = 0) const;
-  Term broadcast(std::vector<int64_t> shape) const;  // -1 keeps a size
-  Term broadcast_to(const Dims& dims) const;
+  Term broadcast(std::vector<int64_t> shape) const;                                // -1 keeps a size
+  Term broadcast_to(const Dims& dims) const;                                       // the sizes of another tensor
   Term reduce(OperatorId op, std::vector<int64_t> axes, bool keep = false) const;  // no axes: all
   // The adjoint of a broadcast from `dims`: sums over the axes that the broadcast added or repeated.
   Term sum_to(const Dims& dims) const;
@@ -71,6 +72,12 @@ class Formula {
   // A constant of these values; an error where the dtype is not one of floats.
   Term real_constant(runtime::Shape shape, const std::vector<double>& values, DType dtype);
   Term scalar(double value, DType dtype);
+  // A tensor of the sizes of another one, which need not be proved to be sizes.
+  Term full(const Dims& dims, double value, DType dtype);
+  // The value with its sizes checked to be `dims`, when it runs where they are not known to be equal.
+  Term checked(const Term& term, const Dims& dims);
+  // Dims with the maximum of 0 and each one that is not proved to be a size.
+  Dims proved_sizes(const Dims& dims) const;
   Term apply(OperatorId op, std::initializer_list<Term> args, Attrs attrs = {}, ComputedAttrs computed = {});
   Term apply(OperatorId op, const std::vector<Term>& args, Attrs attrs = {}, ComputedAttrs computed = {});
   Term field(const Term& tuple, uint32_t index);

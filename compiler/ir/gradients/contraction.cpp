@@ -91,13 +91,7 @@ Status einsum_gradient(GradientBuilder& g) {
       axes += letter;
       if (terms[i].substr(0, d).find(letter) == std::string::npos) continue;
       axes.back() = new_letter();
-      Attributes unit;
-      for (const char* name : {"rows", "columns"}) {
-        if (const auto size = dims[d].constant()) unit.attrs.emplace(name, *size);
-        else unit.computed.emplace(name, Dims{dims[d]});
-      }
-      unit.attrs.emplace("dtype", std::string(runtime::name(g.arg(i).dtype())));
-      factors.push_back(g.apply(ops::kEye, {}, std::move(unit.attrs), std::move(unit.computed)));
+      factors.push_back(unit_matrix(g, dims[d], g.arg(i).dtype()));
       from += fmt::format(",{}{}", letter, axes.back());
     }
     // An axis that occurs nowhere else was summed: the adjoint is the same along it.

@@ -25,7 +25,7 @@ struct Scatter {
     const Dims dims = updates.dims();
     const Dim count = g.builder().context().product(dims);
     const Term order = indices_below(g, count).reshape_to(dims);
-    return equal(taken(scatter(full(g, g.arg(0).dims(), -1, DType::kI64), order, "none")), order);
+    return equal(taken(scatter(g.full(g.arg(0).dims(), -1, DType::kI64), order, "none")), order);
   }
 };
 
@@ -53,7 +53,7 @@ Status extreme_at(const Scatter& s) {
 Status product_at(const Scatter& s) {
   GradientBuilder& g = s.g;
   const Term x = g.arg(0), updates = g.arg(2), dy = g.cotangent();
-  const auto ones = [](const Term& term) { return full(term.formula(), term.dims(), 1, term.dtype()); };
+  const auto ones = [](const Term& term) { return term.formula().full(term.dims(), 1, term.dtype()); };
   const Term no_x = equal(x, 0), no_update = equal(updates, 0);
   const Term some_x = select(no_x, ones(x), x), some_update = select(no_update, ones(updates), updates);
   const Term product = dy * s.scatter(some_x, some_update, "mul");

@@ -53,18 +53,24 @@ int64_t axis_attr(const GradientBuilder& g, std::string_view name, int64_t rank)
   return axis < 0 ? axis + rank : axis;
 }
 
-Term full(Formula& formula, const Dims& dims, double value, DType dtype) {
-  auto [attrs, computed] = sizes_attribute("shape", dims);
-  attrs.emplace("value", value);
-  attrs.emplace("dtype", std::string(runtime::name(dtype)));
-  return formula.apply(ops::kFull, {}, std::move(attrs), std::move(computed));
-}
-
-Term zeros_like(const Term& x) { return full(x.formula(), x.dims(), 0, x.dtype()); }
+Term zeros_like(const Term& x) { return x.formula().full(x.dims(), 0, x.dtype()); }
 
 Term indices_below(Formula& formula, Dim count) {
+  if (!formula.ok()) return {formula, Atom()};
   if (const auto size = count.constant()) return formula.apply(ops::kArange, {}, {{"count", *size}});
-  return formula.apply(ops::kArange, {}, {}, {{"count", Dims{count}}});
+  return formula.checked(formula.apply(ops::kArange, {}, {}, {{"count", formula.proved_sizes({count})}}), {count});
+}
+
+Term unit_matrix(Formula& formula, Dim size, DType dtype) {
+  if (!formula.ok()) return {formula, Atom()};
+  Attributes attributes;
+  for (const char* name : {"rows", "columns"}) {
+    if (const auto value = size.constant()) attributes.attrs.emplace(name, *value);
+    else attributes.computed.emplace(name, formula.proved_sizes({size}));
+  }
+  attributes.attrs.emplace("dtype", std::string(runtime::name(dtype)));
+  return formula.checked(formula.apply(ops::kEye, {}, std::move(attributes.attrs), std::move(attributes.computed)),
+                         {size, size});
 }
 
 Term size_value(Formula& formula, Dim dim, DType dtype) {
@@ -77,7 +83,7 @@ Term drop_where(const Term& condition, const Term& x) { return select(condition,
 
 Term part(const Term& x, const Dims& begin, const Dims& sizes) {
   Formula& formula = x.formula();
-  if (!formula.ok()) return x;
+  if (!formula.ok() || x.dims() == sizes) return x;
   Context& context = formula.builder().context();
   Dims end;
   for (size_t i = 0; i < begin.size(); ++i) end.push_back(context.add(begin[i], sizes[i]));
@@ -85,7 +91,7 @@ Term part(const Term& x, const Dims& begin, const Dims& sizes) {
   attributes.set("begin", begin);
   attributes.set("end", std::move(end));
   attributes.set("step", Dims(begin.size(), context.dim(1)));
-  return apply(ops::kSlice, {x}, std::move(attributes));
+  return formula.checked(apply(ops::kSlice, {x}, std::move(attributes)), sizes);
 }
 
 Term part(const Term& x, int64_t axis, Dim begin, Dim size) {
@@ -121,7 +127,7 @@ Term add_at(const Dims& dims, int64_t axis, const Term& indices, const Term& upd
   }
   const Term leading = std::ranges::is_sorted(first) ? updates : updates.transpose(std::move(first));
   const Term sum =
-      formula.apply(ops::kScatterNd, {full(formula, target, 0, updates.dtype()), indices.expand_dims({depth}), leading},
+      formula.apply(ops::kScatterNd, {formula.full(target, 0, updates.dtype()), indices.expand_dims({depth}), leading},
                     {{"reduction", std::string("add")}});
   return axis == 0 ? sum : sum.transpose(std::move(back));
 }

@@ -46,10 +46,10 @@ const std::string& string_attr(const GradientBuilder& g, std::string_view name);
 // The attribute `name` as an axis of a tensor of this rank, which may count from the end.
 int64_t axis_attr(const GradientBuilder& g, std::string_view name, int64_t rank);
 
-Term full(Formula& formula, const Dims& dims, double value, DType dtype);
 Term zeros_like(const Term& x);
 // 0 .. count - 1, i64.
 Term indices_below(Formula& formula, Dim count);
+Term unit_matrix(Formula& formula, Dim size, DType dtype);
 // The value of a dim, a scalar.
 Term size_value(Formula& formula, Dim dim, DType dtype);
 // x where the condition is true, else 0; and the opposite. 0 replaces Inf and NaN also.

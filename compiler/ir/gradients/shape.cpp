@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler/ir/gradients/rules.h"
+#include "runtime/reference/layout.h"
 
 namespace tenon::compiler::gradients {
 namespace {
@@ -96,9 +97,34 @@ Status pad(GradientBuilder& g) {
   return g.status();
 }
 
+// dy in the layout of x. Where the result is in blocks, the channels of x tell where the last block ends.
+Status layout_transform(GradientBuilder& g) {
+  using runtime::reference::Layout;
+  if (!g.wants(0) || !g.ok()) return g.status();
+  const auto from = Layout::parse(string_attr(g, "from")), to = Layout::parse(string_attr(g, "to"));
+  if (!from || !to) return std::unexpected(from ? to.error() : from.error());
+  int64_t channels = 0;
+  if (to->block) {
+    const auto axis = static_cast<size_t>(std::ranges::find(from->axes, to->blocked) - from->axes.begin());
+    const bool in_blocks = from->blocked == to->blocked;
+    const auto size = g.arg(0).dims()[axis].constant();
+    channels = in_blocks ? int_attr(g, "channels") : size.value_or(0);
+    if (in_blocks && channels == 0) channels = size.value_or(0) * from->block;
+  }
+  g.add(0, g.apply(ops::kLayoutTransform, {g.cotangent()},
+                   {{"from", string_attr(g, "to")}, {"to", string_attr(g, "from")}, {"channels", channels}})
+               .reshape_to(g.arg(0).dims()));
+  return g.status();
+}
+
 constexpr GradientRow kShapes[] = {
-    {ops::kFlatten, same_elements}, {ops::kReshape, same_elements}, {ops::kTranspose, transpose},
-    {ops::kConcat, concat},         {ops::kSlice, slice},           {ops::kPad, pad},
+    {ops::kFlatten, same_elements},
+    {ops::kReshape, same_elements},
+    {ops::kTranspose, transpose},
+    {ops::kConcat, concat},
+    {ops::kSlice, slice},
+    {ops::kPad, pad},
+    {ops::kLayoutTransform, layout_transform},
 };
 
 }  // namespace

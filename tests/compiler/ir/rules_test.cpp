@@ -133,6 +133,13 @@ struct GradientCase {
   }
 };
 
+// The operators on f32 alone are differentiated in it, which is tested apart.
+bool takes_doubles(const Operator& op) {
+  return std::ranges::none_of(op.inputs, [](const Input& input) {
+    return input.dtypes.contains(DType::kF32) && !input.dtypes.contains(DType::kF64);
+  });
+}
+
 bool real(const Tensor& tensor) { return tensor.dtype() == DType::kF64; }
 
 bool has_real(Type type) {
@@ -210,7 +217,7 @@ std::vector<GradientCase> gradient_cases(Context& context, Random& random) {
       if (auto* dims = std::get_if<Dims>(&value)) next.computed.emplace(key, *dims);
       else next.computed.emplace(key, param_of(std::get<Atom>(value)));
     }
-    if (!params_only || next.args.empty()) continue;
+    if (!params_only || next.args.empty() || !takes_doubles(*next.op)) continue;
     if (next.op->is(ops::kCast) && next.attrs.find("dtype")->second == runtime::Attr(std::string("f32")))
       next.attrs.insert_or_assign("dtype", std::string("f64"));
     for (const Tensor& input : stored.inputs) {
@@ -319,7 +326,8 @@ TEST(GradientRules, AgreeWithCentralDifferences) {
     }
   }
   for (const Operator* op : context.operators()) {
-    EXPECT_TRUE(!op->gradient || tested.contains(op->name)) << op->name << " has a rule and no case in make_cases.py";
+    EXPECT_TRUE(!op->gradient || !takes_doubles(*op) || tested.contains(op->name))
+        << op->name << " has a rule and no case in make_cases.py";
   }
   for (const std::string& name : used)
     EXPECT_TRUE(context.find_operator(name)->gradient) << "a rule uses " << name << ", which has no rule itself";
@@ -375,7 +383,8 @@ TEST(GradientRules, AcceptSymbolicSizes) {
         return differentiate(rule, c, params, c.inputs.size());
       });
       const std::vector<Tensor> found = symbolic.run(inputs);
-      ASSERT_EQ(found.size(), expected.size());
+      EXPECT_EQ(found.size(), expected.size());
+      if (found.size() != expected.size()) continue;
       for (size_t i = 0; i < found.size(); ++i) {
         ASSERT_EQ(found[i].shape(), expected[i].shape());
         for (size_t k = 0; k < found[i].data<double>().size(); ++k) {
