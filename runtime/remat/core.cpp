@@ -14,9 +14,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double quotient(int64_t cost, double divisor) {
-  return divisor > 0 ? static_cast<double>(cost) / divisor : kInfinity;
-}
+double quotient(int64_t cost, double divisor) { return divisor > 0 ? static_cast<double>(cost) / divisor : kInfinity; }
 
 // An id for a new element of `elements`: a free one, or the next.
 template <class T>
@@ -79,8 +77,7 @@ Expected<std::span<const TensorId>> Core::call(std::span<const TensorId> args, s
   operators_[op].cost = cost;
   operators_[op].live = static_cast<uint32_t>(results.size());
   for (const NewResult& result : results) {
-    const StorageId storage =
-        result.view_of ? tensors_[args[*result.view_of]].storage : add_storage(result.bytes);
+    const StorageId storage = result.view_of ? tensors_[args[*result.view_of]].storage : add_storage(result.bytes);
     // A storage of several results of one operator, as two views of an argument, costs this operator once.
     const auto shares = [&](TensorId other) { return tensors_[other].storage == storage; };
     if (std::ranges::none_of(operators_[op].results, shares)) graph_.add_cost(storage, cost);
@@ -187,10 +184,11 @@ Status Core::make_room(int64_t bytes) {
   while (bytes > options_.budget - used_) {
     const StorageId victim = choose();
     if (victim == kNone) {
-      return fail(Failure::kMemory,
-                  fmt::format("{} bytes are needed, {} of the budget of {} bytes are in use, and none of them can be evicted",
-                              bytes, used_, options_.budget),
-                  fmt::format("the budget must be at least {} bytes here", used_ + bytes));
+      return fail(
+          Failure::kMemory,
+          fmt::format("{} bytes are needed, {} of the budget of {} bytes are in use, and none of them can be evicted",
+                      bytes, used_, options_.budget),
+          fmt::format("the budget must be at least {} bytes here", used_ + bytes));
     }
     evict(victim);
     ++evictions_;

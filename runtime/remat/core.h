@@ -2,7 +2,8 @@
 // evicted one again when an operator needs it (Kirisame et al., Dynamic Tensor Rematerialization, ICLR 2021).
 //
 // Semantics
-// - The core knows operators, tensors and storages as ids, with costs and bytes; what a tensor is, and how an operator is
+// - The core knows operators, tensors and storages as ids, with costs and bytes; what a tensor is, and how an operator
+// is
 //   executed, is the host's. A storage is a piece of memory; tensors that share one are views, and the first one is its
 //   root. A storage is *resident* while it has memory, else *evicted* (or not computed yet). Its cost is the sum of the
 //   costs of the distinct operators of all tensors that share it.
@@ -10,16 +11,17 @@
 //   the storage resident again and defines the root alone; a view is defined again by its own operator.
 // - execution of an operator, the first time and each time it is computed again: the last access of its operands'
 //   storages is set to the clock; the operands that are defined are locked; each other one is computed, if it is still
-//   undefined then, and locked, in the order of the arguments; room for all results is made, one eviction at a time; the
-//   host computes; the clock advances by the operator's cost; results that were resident already lose their duplicate;
-//   the operands are unlocked. Results count as accessed after the first execution only. Which operands are computed is
-//   a list of work and no recursion, so the depth of a chain is not limited by the stack.
-// - A storage is evictable while it is resident, not locked and not pinned. The smallest score of the policy is evicted,
+//   undefined then, and locked, in the order of the arguments; room for all results is made, one eviction at a time;
+//   the host computes; the clock advances by the operator's cost; results that were resident already lose their
+//   duplicate; the operands are unlocked. Results count as accessed after the first execution only. Which operands are
+//   computed is a list of work and no recursion, so the depth of a chain is not limited by the stack.
+// - A storage is evictable while it is resident, not locked and not pinned. The smallest score of the policy is
+// evicted,
 //   of equals the one that became evictable last; a score of 0 ends the search.
 // - Memory never exceeds the budget: where nothing is evictable, the call fails (Failure::kMemory).
 // - A tensor is held by the references that the host counts. A storage without references is evicted by its release
-//   (eager eviction); its node remains as a ghost, because another storage may have to be computed from it. Release says
-//   what happens where such a storage is computed again for another one.
+//   (eager eviction); its node remains as a ghost, because another storage may have to be computed from it. Release
+//   says what happens where such a storage is computed again for another one.
 // - After a failed call, the core may be destroyed only.
 #pragma once
 
@@ -62,15 +64,16 @@ class Scorer {
 enum class Release : unsigned char {
   kEvict,   // evicted at its release; computed again as an operand of others, it stays until the policy evicts it
   kPrompt,  // evicted whenever no operator in execution reads it
-  // As kPrompt, and its node is removed as soon as no evicted storage depends on it (banishing, section 4.2 of the paper).
-  // Resident storages that were computed from it are not evictable from then on, and are freed by their release.
+  // As kPrompt, and its node is removed as soon as no evicted storage depends on it (banishing, section 4.2 of the
+  // paper). Resident storages that were computed from it are not evictable from then on, and are freed by their
+  // release.
   kBanish,
 };
 
 struct CoreOptions {
-  int64_t budget = std::numeric_limits<int64_t>::max();             // bytes
-  int64_t max_extra_cost = std::numeric_limits<int64_t>::max();     // of all operators that are computed again
-  int64_t max_extra_count = std::numeric_limits<int64_t>::max();    // how many operators are computed again
+  int64_t budget = std::numeric_limits<int64_t>::max();           // bytes
+  int64_t max_extra_cost = std::numeric_limits<int64_t>::max();   // of all operators that are computed again
+  int64_t max_extra_count = std::numeric_limits<int64_t>::max();  // how many operators are computed again
   Policy policy = Policy::kEq;
   Release release = Release::kEvict;
   const Scorer* scorer = nullptr;  // outlives the core
@@ -115,8 +118,8 @@ class Core {
   int64_t clock() const { return clock_; }  // 1 at first
   int64_t used() const { return used_; }    // bytes
   int64_t peak() const { return peak_; }
-  int64_t evictions() const { return evictions_; }         // for room, not by release
-  int64_t extra_count() const { return extra_count_; }     // operators that were computed again
+  int64_t evictions() const { return evictions_; }      // for room, not by release
+  int64_t extra_count() const { return extra_count_; }  // operators that were computed again
   int64_t extra_cost() const { return extra_cost_; }
   std::optional<Failure> failure() const { return failure_; }
 

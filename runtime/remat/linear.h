@@ -1,8 +1,8 @@
-// The linear network of the paper's theorem: N layers of unit cost and size, forward and backward, in O(N) operators with
-// memory for about 2 sqrt(N) tensors (Kirisame et al., Dynamic Tensor Rematerialization, ICLR 2021, section 3).
+// The linear network of the paper's theorem: N layers of unit cost and size, forward and backward, in O(N) operators
+// with memory for about 2 sqrt(N) tensors (Kirisame et al., Dynamic Tensor Rematerialization, ICLR 2021, section 3).
 //
-// Semantics: layer i is computed from layer i - 1, gradient i from layer i - 1 and gradient i + 1; each is released after
-// its last use. Undisturbed, these are 2 N operators.
+// Semantics: layer i is computed from layer i - 1, gradient i from layer i - 1 and gradient i + 1; each is released
+// after its last use. Undisturbed, these are 2 N operators.
 #pragma once
 
 #include <cstdint>

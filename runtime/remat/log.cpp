@@ -48,8 +48,8 @@ class LogReader {
 
   struct Name {
     uint32_t tensor = 0;
-    size_t order = 0;            // in named_
-    size_t released = 0;         // the line
+    size_t order = 0;     // in named_
+    size_t released = 0;  // the line
   };
 
   std::unexpected<Diagnostic> fail(std::string what) const {
@@ -109,7 +109,8 @@ class LogReader {
   Expected<int64_t> integer(const char* key, const json& value, const Bounds<int64_t>& bounds) const {
     std::optional<int64_t> number;
     if (value.is_string()) number = parse_number<int64_t>(value.get_ref<const std::string&>());
-    else if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) number.reset();
+    else if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
+      number.reset();
     else if (value.is_number_integer()) number = value.get<int64_t>();
     if (!number || !bounds.contain(*number)) return wrong_member(key, value, bounds.str());
     return *number;

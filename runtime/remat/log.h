@@ -44,9 +44,9 @@ struct StepLog {
   std::string name;  // of the file, for messages
   std::vector<Event> events;
   std::vector<Call> calls;
-  std::vector<int64_t> bytes;      // of each tensor's storage
-  std::vector<uint32_t> results;   // pinned at the end, in this order
-  int64_t ignored_releases = 0;    // of names from before the step
+  std::vector<int64_t> bytes;     // of each tensor's storage
+  std::vector<uint32_t> results;  // pinned at the end, in this order
+  int64_t ignored_releases = 0;   // of names from before the step
 
   int64_t constant_bytes() const;
   int64_t cost() const;  // of all calls

@@ -1,11 +1,11 @@
-// The graph of storages as policies see it: who was computed from whom, who is evicted, and what it would cost to compute
-// the evicted neighbourhood of a resident storage again.
+// The graph of storages as policies see it: who was computed from whom, who is evicted, and what it would cost to
+// compute the evicted neighbourhood of a resident storage again.
 //
 // Semantics: a storage is pending (not computed yet), resident or evicted. Two sums are kept. The *class* of an evicted
-// storage is a set of a union-find structure: on eviction a storage becomes a class of its own cost, which is united with
-// the classes of its evicted parents and children; when it becomes resident, its cost is subtracted from its class, which
-// is not split (Kirisame et al. 2021, appendix C.2). The *exact neighbourhood* of a resident storage are the evicted
-// storages from which evicted ones alone lead to it, and those to which they lead.
+// storage is a set of a union-find structure: on eviction a storage becomes a class of its own cost, which is united
+// with the classes of its evicted parents and children; when it becomes resident, its cost is subtracted from its
+// class, which is not split (Kirisame et al. 2021, appendix C.2). The *exact neighbourhood* of a resident storage are
+// the evicted storages from which evicted ones alone lead to it, and those to which they lead.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ class NeighbourGraph {
     int64_t cost = 0;
     uint32_t set = 0;  // of an evicted one, in sets_
     std::vector<StorageId> parents, children;
-    mutable int64_t sum[2] = {0, 0};            // of the exact neighbourhood, by Direction
-    mutable bool dirty[2] = {false, false};     // the sum must be computed again
+    mutable int64_t sum[2] = {0, 0};         // of the exact neighbourhood, by Direction
+    mutable bool dirty[2] = {false, false};  // the sum must be computed again
   };
   struct Set {
     uint32_t parent = 0;

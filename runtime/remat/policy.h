@@ -1,7 +1,7 @@
 // Eviction policies of rematerialization: which resident storage is given up when memory is short.
 //
-// Semantics: a policy gives every evictable storage a score, and the smallest one is evicted. With c the cost to compute
-// the storage again from its operands, m its bytes, and s the time since its last access:
+// Semantics: a policy gives every evictable storage a score, and the smallest one is evicted. With c the cost to
+// compute the storage again from its operands, m its bytes, and s the time since its last access:
 //   eq     (c + costs of the classes of its evicted neighbours) / (m s): the union-find approximation of dtr
 //   dtr    (c + costs of its evicted ancestors and descendants) / (m s): exact
 //   local  c / (m s)

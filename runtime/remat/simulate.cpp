@@ -23,8 +23,7 @@ class Simulator final : public Host {
 
   Replay run() {
     const Status status = replay_events();
-    Replay result{core_.clock(),     core_.peak(),        operators_, core_.evictions(),
-                  core_.extra_count(), core_.failure(), ""};
+    Replay result{core_.clock(), core_.peak(), operators_, core_.evictions(), core_.extra_count(), core_.failure(), ""};
     if (!status) result.problem = status.error().what;
     return result;
   }
