@@ -34,8 +34,9 @@ uint32_t allocate(std::vector<T>& elements, std::vector<uint32_t>& free_ids) {
 Core::Core(const CoreOptions& options, Host& host)
     : options_(options),
       host_(host),
-      graph_(options.scorer != nullptr || options.policy == Policy::kEq,
-             options.scorer != nullptr || options.policy == Policy::kDtr || options.policy == Policy::kMsps) {}
+      graph_(options.scorer != nullptr ? options.scorer->uses_classes() : options.policy == Policy::kEq,
+             options.scorer != nullptr ? options.scorer->uses_exact()
+                                       : options.policy == Policy::kDtr || options.policy == Policy::kMsps) {}
 
 std::unexpected<Diagnostic> Core::fail(Failure failure, std::string what, std::string help) {
   failure_ = failure;

@@ -58,6 +58,9 @@ class Scorer {
  public:
   virtual ~Scorer() = default;
   virtual double score(const Core& core, StorageId storage) const = 0;
+  // Whether it asks for Core::class_cost, and for Core::ancestors_cost or descendants_cost.
+  virtual bool uses_classes() const = 0;
+  virtual bool uses_exact() const = 0;
 };
 
 // What becomes of a storage without references.
@@ -103,6 +106,7 @@ class Core {
   void release(TensorId tensor);  // requires a reference
 
   StorageId storage_of(TensorId tensor) const { return tensors_[tensor].storage; }
+  TensorId root_of(StorageId storage) const { return storages_[storage].tensors.front(); }
   std::span<const TensorId> args_of(OperatorId op) const { return operators_[op].args; }
   std::span<const TensorId> results_of(OperatorId op) const { return operators_[op].results; }
   bool defined(TensorId tensor) const { return tensors_[tensor].defined; }

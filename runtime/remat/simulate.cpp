@@ -1,6 +1,7 @@
 // A host for the core whose operators do nothing.
 #include "runtime/remat/simulate.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,9 @@ namespace {
 
 class Simulator final : public Host {
  public:
-  Simulator(const StepLog& log, const CoreOptions& options) : log_(log), core_(options, *this) {
+  Simulator(const StepLog& log, const CoreOptions& options, Position& position)
+      : log_(log), position_(position), core_(options, *this) {
+    position_ = {};
     tensors_.reserve(log.bytes.size());
   }
 
@@ -23,7 +26,14 @@ class Simulator final : public Host {
 
   Replay run() {
     const Status status = replay_events();
-    Replay result{core_.clock(), core_.peak(), operators_, core_.evictions(), core_.extra_count(), core_.failure(), ""};
+    Replay result{.clock = core_.clock(),
+                  .peak = core_.peak(),
+                  .operators = operators_,
+                  .evictions = core_.evictions(),
+                  .recomputed = core_.extra_count(),
+                  .events = position_.event,
+                  .failure = core_.failure(),
+                  .problem = ""};
     if (!status) result.problem = status.error().what;
     return result;
   }
@@ -35,7 +45,7 @@ class Simulator final : public Host {
       switch (event.kind) {
         case StepLog::Kind::kConstant: {
           TENON_TRY_ASSIGN(tensor, core_.constant(log_.bytes[event.index]));
-          tensors_.push_back(*tensor);
+          add(*tensor);
           break;
         }
         case StepLog::Kind::kCall: {
@@ -43,18 +53,29 @@ class Simulator final : public Host {
           args.clear();
           for (const uint32_t arg : call.args) args.push_back(tensors_[arg]);
           TENON_TRY_ASSIGN(results, core_.call(args, call.results, call.cost));
-          tensors_.insert(tensors_.end(), results->begin(), results->end());
+          for (const TensorId result : *results) add(result);
           break;
         }
         case StepLog::Kind::kRetain: core_.retain(tensors_[event.index]); break;
         case StepLog::Kind::kRelease: core_.release(tensors_[event.index]); break;
       }
+      ++position_.event;
     }
     for (const uint32_t tensor : log_.results) TENON_TRY(core_.pin(tensors_[tensor]));
     return {};
   }
 
+  void add(TensorId tensor) {
+    const StorageId storage = core_.storage_of(tensor);
+    if (core_.root_of(storage) == tensor) {
+      position_.roots.resize(std::max<size_t>(position_.roots.size(), storage + size_t{1}));
+      position_.roots[storage] = static_cast<uint32_t>(tensors_.size());
+    }
+    tensors_.push_back(tensor);
+  }
+
   const StepLog& log_;
+  Position& position_;
   Core core_;
   std::vector<TensorId> tensors_;  // of the core, by the log's numbers
   int64_t operators_ = 0;
@@ -62,7 +83,10 @@ class Simulator final : public Host {
 
 }  // namespace
 
-Replay replay(const StepLog& log, const CoreOptions& options) { return Simulator(log, options).run(); }
+Replay replay(const StepLog& log, const CoreOptions& options, Position* position) {
+  Position unused;
+  return Simulator(log, options, position != nullptr ? *position : unused).run();
+}
 
 Replay undisturbed(const StepLog& log) { return replay(log, {.policy = Policy::kLru}); }
 

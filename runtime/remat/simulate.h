@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/remat/core.h"
 #include "runtime/remat/log.h"
@@ -17,12 +18,19 @@ struct Replay {
   int64_t clock = 0;  // at the end; 1 at the beginning
   int64_t peak = 0;   // bytes
   int64_t operators = 0, evictions = 0, recomputed = 0;
+  size_t events = 0;  // of the log that were replayed completely
   std::optional<Failure> failure;
   std::string problem;  // the message of the failure
 };
 
+// Where a replay is, for a scorer.
+struct Position {
+  size_t event = 0;             // of the log that is being replayed; their number while results are pinned
+  std::vector<uint32_t> roots;  // by StorageId: the log's number of the storage's root
+};
+
 // `options.scorer` and the limits are used as they are given.
-Replay replay(const StepLog& log, const CoreOptions& options);
+Replay replay(const StepLog& log, const CoreOptions& options, Position* position = nullptr);
 
 // The step without a budget.
 Replay undisturbed(const StepLog& log);
