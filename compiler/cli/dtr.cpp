@@ -1,12 +1,15 @@
 // tenon dtr-sim and dtr-linear: rematerialization under a budget of memory, on logs of training steps and on the linear
 // network of the paper's theorem.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/cli/command.h"
+#include "compiler/cli/pass_options.h"
+#include "runtime/remat/best.h"
 #include "runtime/remat/linear.h"
 #include "runtime/remat/simulate.h"
 #include "support/json.h"
@@ -26,9 +29,12 @@ using runtime::remat::StepLog;
 constexpr int64_t kLargestNetwork = 1 << 20;
 constexpr int64_t kLinearLimit = 10;  // times 2 N operators
 
-std::vector<std::string> policy_names() {
-  std::vector<std::string> names;
-  for (const Policy policy : runtime::remat::kPolicies) names.emplace_back(name(policy));
+constexpr std::string_view kBest = "best";
+
+std::string policy_names() {
+  std::string names;
+  for (const Policy policy : runtime::remat::kPolicies) names += fmt::format("{},", name(policy));
+  names.pop_back();
   return names;
 }
 
@@ -43,21 +49,31 @@ std::string_view name_of(Failure failure) {
 }
 
 struct DtrSim {
-  std::vector<std::string> logs, policies = policy_names();
-  std::vector<std::string> ratios = {"0.9", "0.8", "0.7", "0.6", "0.5", "0.4", "0.3", "0.2", "0.1"};
+  std::vector<std::string> logs;
+  std::string policies = policy_names();
+  std::string ratios = "0.9,0.8,0.7,0.6,0.5,0.4,0.3,0.2,0.1";
   std::string release = "evict";
   double max_slowdown = 2;
+  int64_t effort = 50;
   bool json = false;
 
   Status run() const {
-    std::vector<Policy> chosen;
-    for (const std::string& policy : policies) {
-      TENON_TRY_ASSIGN(found, runtime::remat::find_policy(policy));
-      chosen.push_back(*found);
+    std::vector<std::optional<Policy>> chosen;  // nothing is the best replay
+    for (const std::string& policy : split(policies)) {
+      if (policy == kBest) {
+        chosen.emplace_back();
+        continue;
+      }
+      auto found = runtime::remat::find_policy(policy);
+      if (!found) {
+        found.error().help += fmt::format(", and {} for a known future", kBest);
+        return std::unexpected(found.error());
+      }
+      chosen.emplace_back(*found);
     }
     std::vector<double> fractions;
-    for (const std::string& ratio : ratios) {
-      TENON_TRY_ASSIGN(fraction, read_number<double>("--ratios", ratio, {0, 1000, true}));
+    for (const std::string& ratio : split(ratios)) {
+      TENON_TRY_ASSIGN(fraction, read_number<double>("--ratio", ratio, {0, 1000, true}));
       fractions.push_back(*fraction);
     }
     Json out;
@@ -70,8 +86,8 @@ struct DtrSim {
     return {};
   }
 
-  Status simulate(const StepLog& log, const std::vector<Policy>& chosen, const std::vector<double>& fractions,
-                  Json& out) const {
+  Status simulate(const StepLog& log, const std::vector<std::optional<Policy>>& chosen,
+                  const std::vector<double>& fractions, Json& out) const {
     const Replay base = runtime::remat::undisturbed(log);
     out.begin_object().field("log", log.name).field("operators", base.operators).field("clock", base.clock);
     out.field("peak_bytes", base.peak).field("constant_bytes", log.constant_bytes());
@@ -83,26 +99,38 @@ struct DtrSim {
       if (log.ignored_releases > 0) {
         print_stdout("  {} releases of names from before the step are ignored\n", log.ignored_releases);
       }
-      print_stdout("  {:<8}{:>7}\n", "budget", fmt::join(ratios, "  "));
+      std::string header;
+      for (const double fraction : fractions) header += fmt::format("{:>7}", fraction);
+      print_stdout("  {:<8}{}\n", "budget", header);
     }
-    for (const Policy policy : chosen) {
-      out.key(name(policy)).begin_array();
+    for (const std::optional<Policy> policy : chosen) {
+      const std::string_view title = policy ? name(*policy) : kBest;
+      out.key(title).begin_array();
       std::string row;
       for (const double fraction : fractions) {
         CoreOptions options = runtime::remat::options_for(log, base, fraction, max_slowdown);
-        options.policy = policy;
         if (release == "prompt") options.release = Release::kPrompt;
         if (release == "banish") options.release = Release::kBanish;
-        const Replay result = runtime::remat::replay(log, options);
+        std::string found_by;
+        Replay result;
+        if (policy) {
+          options.policy = *policy;
+          result = runtime::remat::replay(log, options);
+        } else {
+          runtime::remat::Best best = runtime::remat::best_replay(log, options, effort);
+          result = std::move(best.replay);
+          found_by = std::move(best.found_by);
+        }
         const double slowdown = static_cast<double>(result.clock) / static_cast<double>(base.clock);
         out.begin_object().field("ratio", fraction).field("budget", options.budget).field("clock", result.clock);
         out.field("slowdown", slowdown).field("evictions", result.evictions).field("recomputed", result.recomputed);
         if (result.failure) out.field("fails", name_of(*result.failure)).field("problem", result.problem);
+        if (!policy) out.field("found_by", found_by);
         out.end();
         row += fmt::format("{:>7}", cell(result, slowdown));
       }
       out.end();
-      if (!json) print_stdout("  {:<8}{}\n", name(policy), row);
+      if (!json) print_stdout("  {:<8}{}\n", title, row);
     }
     out.end().end();
     return {};
@@ -162,16 +190,20 @@ struct DtrLinear {
 Action dtr_sim(Options& options) {
   auto command = std::make_shared<DtrSim>();
   options.arguments(command->logs, "LOG", "logs of training steps, in the JSON lines of the published DTR simulator");
-  options.option(command->policies, "--policy", "NAME,...", "eviction policies");
-  options.option(command->ratios, "--ratios", "R,...", "budgets, as fractions of the undisturbed step's peak");
+  options.option(command->policies, "--policy", "NAME,...",
+                 "eviction policies, and best: the fastest replay that a search finds");
+  options.option(command->ratios, "--ratio", "R,...", "budgets, as fractions of the undisturbed step's peak");
   options.choice(command->release, "--release", {"evict", "prompt", "banish"},
-                 "a tensor that nothing refers to is evicted at its release; also after each use; or leaves the graph");
+                 "what becomes of a tensor that nothing refers to; best tries all");
   options.option(command->max_slowdown, "--max-slowdown", "X", "a step fails beyond X times its undisturbed time",
                  {1, 1000});
+  options.option(command->effort, "--effort", "N", "replays of best's local search", {0, 1'000'000});
   options.flag(command->json, "--json", "print JSON");
   options.footer(
       "Cells are times relative to the undisturbed step; memory: the budget cannot be kept.\n"
-      "Example: tenon dtr-sim step.log --policy eq,local --ratios 0.8,0.5");
+      "--release evict: it is evicted at its release; prompt: also when it was computed again for another "
+      "one;\nbanish: and leaves the graph, so that what was computed from it remains resident.\n"
+      "Example: tenon dtr-sim step.log --policy eq,local --ratio 0.8,0.5");
   return [command] { return command->run(); };
 }
 

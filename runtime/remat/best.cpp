@@ -58,6 +58,15 @@ class Future {
     return static_cast<double>(times_[*next] - times_[event]) + 1;
   }
 
+  // The roots that the event uses; those of the results where it is the end.
+  std::vector<uint32_t> read_by(size_t event) const {
+    std::vector<uint32_t> found;
+    for (uint32_t root = 0; root < uses_.size(); ++root) {
+      if (std::ranges::binary_search(uses_[root], event)) found.push_back(root);
+    }
+    return found;
+  }
+
  private:
   std::vector<std::vector<uint32_t>> uses_;  // events, by root
   std::vector<int64_t> times_;               // of each event, and of the end
@@ -167,7 +176,12 @@ class Search {
     const auto last = static_cast<int64_t>(factors.size()) - 1;
     for (int64_t i = 0; i < effort; ++i) {
       std::vector<double> changed = factors;
-      // Neighbours in the log are often alike: a run of them changes together, or single ones far apart.
+      if (current.failure && random.chance(50)) {
+        // The operands of the call that fails should have remained resident.
+        const double factor = std::exp2(static_cast<double>(random.between(1, 6)));
+        for (const uint32_t root : future_.read_by(current.events)) changed[root] *= factor;
+      }
+      // Neighbours in the log are often alike: a run of them changes together, or single ones anywhere.
       const int64_t count = int64_t{1} << random.between(0, 4);
       const double factor = std::exp2(static_cast<double>(random.of({-4, -2, -1, 1, 2, 4})));
       const bool run = random.chance(50);

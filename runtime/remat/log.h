@@ -2,7 +2,7 @@
 // Rematerialization records it, read into a list of events without names.
 //
 // Format: a line is a JSON object with INSTRUCTION, and its other members by that:
-//   ANNOTATE ANNOTATION          START: the step begins behind this line; other annotations only inform
+//   ANNOTATE ANNOTATION          START: the step begins after this line; other annotations only inform
 //   CONSTANT NAME                an input or a weight; the next line is its MEMORY
 //   MEMORY NAME MEMORY           the bytes of a constant or of a result
 //   CALL NAME ARGS RESULT TIME   an operator, followed for each result by a MEMORY and an ALIAS line, in this order
