@@ -27,8 +27,13 @@
 namespace tenon::cli {
 namespace {
 
-using runtime::NamedTensors;
+using runtime::DType, runtime::NamedTensors;
 using runtime::Tensor;
+
+template <class T>
+Tensor scalar(T value) {
+  return Tensor::of<T>({}, std::span<const T>(&value, 1));
+}
 
 // A number of the standard normal distribution (Box and Muller).
 double normal(Random& random) {
@@ -203,7 +208,7 @@ struct TrainCommand {
                                                       compiler::standard_passes()));
     model.module = std::move(*simplified);
     compiler::CompileOptions options;
-    if (const auto levels = runtime::host_levels(); !levels.empty()) options.cpu.levels = {levels.front()};
+    if (const auto levels = runtime::host_levels(); !levels.empty()) options.cpu.levels.emplace_back(levels.front());
     TENON_TRY_ASSIGN(compiled, compiler::compile(model, options));
     return std::move(compiled->executable);
   }
@@ -241,9 +246,9 @@ struct TrainCommand {
 
   // What a state must agree with, so that the rest of the training is as if it had not been interrupted.
   NamedTensors settings() const {
-    return {{"samples", Tensor::of<int64_t>({}, {training_.samples()})},
-            {"batch", Tensor::of<int64_t>({}, {batch})},
-            {"seed", Tensor::of<uint64_t>({}, {seed})}};
+    return {{"samples", scalar(training_.samples())},
+            {"batch", scalar(batch)},
+            {"seed", scalar(seed)}};
   }
 
   Status resume() {

@@ -12,7 +12,7 @@
 namespace tenon::compiler {
 namespace {
 
-bool is_weight(const runtime::Tensor& tensor) { return runtime::is_float(tensor.dtype()) && !tensor.shape().empty(); }
+bool is_weight(const runtime::Tensor& tensor) { return runtime::kReals.contains(tensor.dtype()) && !tensor.shape().empty(); }
 
 // The constants that a function may train, in the order of their first use, and their names.
 std::vector<LiftedParameter> weights(const Context& context, const Module& module, const Function& function) {

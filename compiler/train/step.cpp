@@ -50,7 +50,7 @@ class StepMaker {
   Expected<Type> labels_type(Type result) const {
     const TensorType* tensor = result.tensor();
     const std::string found = fmt::format("the model's first result is {}", context_.str(result));
-    if (!tensor || !runtime::is_float(tensor->dtype))
+    if (!tensor || !runtime::kReals.contains(tensor->dtype))
       return error(fmt::format("{}: a loss needs a tensor of floats", found));
     if (has_erased(result)) return error(fmt::format("{}: a loss needs sizes that the inputs determine", found));
     if (options_.loss == "mse") return result;

@@ -14,7 +14,12 @@
 namespace tenon::runtime {
 namespace {
 
-constexpr std::string_view kSteps = "steps";
+constexpr std::string_view kStepCount = "steps";
+
+template <class T>
+Tensor scalar(T value) {
+  return Tensor::of<T>({}, std::span<const T>(&value, 1));
+}
 
 Status no_step(const std::string& why) {
   return error(fmt::format("the executable is no step of training: {}", why), {},
@@ -87,9 +92,7 @@ Expected<Trainer> Trainer::create(const Executable& step, const NamedTensors& we
     trainer.tensors_.push_back(found->second.clone());
   }
   for (size_t i = trainer.weights_; i < kept; ++i) {
-    Tensor zero(params[i].dtype, params[i].shape);
-    std::ranges::fill(zero.bytes(), std::byte{0});
-    trainer.tensors_.push_back(std::move(zero));
+    trainer.tensors_.emplace_back(params[i].dtype, params[i].shape);  // zeros
   }
   return trainer;
 }
@@ -140,8 +143,8 @@ Status Trainer::check(const TrainingData& data, int64_t classes) const {
 
 Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t> samples, double rate) {
   std::vector<Tensor> inputs = tensors_;
-  inputs.push_back(Tensor::of<float>({}, {static_cast<float>(rate)}));
-  inputs.push_back(Tensor::of<float>({}, {static_cast<float>(steps_ + 1)}));
+  inputs.push_back(scalar(static_cast<float>(rate)));
+  inputs.push_back(scalar(static_cast<float>(steps_ + 1)));
   for (const Tensor& tensor : data.inputs) inputs.push_back(rows(tensor, samples));
   inputs.push_back(rows(data.labels, samples));
   TENON_TRY_ASSIGN(results, session_.run(inputs));
@@ -166,7 +169,7 @@ NamedTensors Trainer::weights() const {
 Status Trainer::save(const std::filesystem::path& path, const NamedTensors& extra) const {
   NamedTensors all = extra;
   for (size_t i = 0; i < tensors_.size(); ++i) all.insert_or_assign(executable_->main().params[i].name, tensors_[i]);
-  all.insert_or_assign(std::string(kSteps), Tensor::of<int64_t>({}, {steps_}));
+  all.insert_or_assign(std::string(kStepCount), scalar(steps_));
   return save_npz(path, all);
 }
 
@@ -193,7 +196,7 @@ Expected<NamedTensors> Trainer::load(const std::filesystem::path& path) {
     }
     tensors.push_back(std::move(*tensor));
   }
-  TENON_TRY_ASSIGN(steps, take(kSteps));
+  TENON_TRY_ASSIGN(steps, take(kStepCount));
   if (steps->dtype() != DType::kI64 || steps->size() != 1 || steps->data<int64_t>()[0] < 0)
     return error("'steps' is no count", path.string());
   tensors_ = std::move(tensors);
