@@ -107,6 +107,29 @@ Status einsum_gradient(GradientBuilder& g) {
   return g.status();
 }
 
+// dy times the matrix of cofactors: the determinants without one row and one column, which exist where the inverse does
+// not.
+Status det(GradientBuilder& g) {
+  if (!g.wants(0) || !g.ok()) return g.status();
+  const Term x = g.arg(0);
+  const int64_t rank = x.rank();
+  Context& context = g.builder().context();
+  const Dim size = x.dims().back();
+  if (size.constant() == 0) return g.status();
+  // Row i: all indices but i.
+  const Term rows = indices_below(g, size),
+             left = along(indices_below(g, context.subtract(size, context.dim(1))), 1, 2);
+  const Term others = left + less_equal(along(rows, 0, 2), left).cast(DType::kI64);
+  const Term minors = gather(gather(x, others, rank - 1), others, rank - 2);
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < rank - 2; ++i) axes.push_back(i);
+  axes.insert(axes.end(), {rank - 2, rank, rank - 1, rank + 1});
+  const Term parity = g.apply(ops::kModulo, {along(rows, 0, 2) + along(rows, 1, 2), g.scalar(2, DType::kI64)});
+  const Term cofactors = g.apply(ops::kDet, {minors.transpose(axes)}) * (1 - parity * 2).cast(x.dtype());
+  g.add(0, cofactors * g.cotangent().expand_dims({rank - 2, rank - 1}));
+  return g.status();
+}
+
 constexpr GradientRow kContractions[] = {
     {ops::kDense,  // y = x w^T
      [](GradientBuilder& g) {
@@ -115,6 +138,7 @@ constexpr GradientRow kContractions[] = {
        return g.status();
      }},
     {ops::kMatmul, matmul},
+    {ops::kDet, det},
     {ops::kEinsum, einsum_gradient},
 };
 

@@ -11,8 +11,22 @@ Status same_again(GradientBuilder& g) {
 }
 
 Status same_elements(GradientBuilder& g) {
-  if (g.wants(0)) g.add(0, g.cotangent().reshape_to(g.arg(0).dims()));
+  if (g.wants(0)) g.add(0, reshaped_like(g.cotangent(), g.arg(0)));
   return g.status();
+}
+
+Term reshaped_like(const Term& value, const Term& x) {
+  Formula& formula = x.formula();
+  if (!formula.ok()) return x;
+  const Dims from = value.dims(), to = x.dims();
+  Context& context = formula.builder().context();
+  const DimProver prover(context, formula.builder().function().bounds);
+  if (formula.proved_sizes(to) == to && prover.equal(context.product(from), context.product(to)) == Answer::kYes)
+    return value.reshape_to(to);
+  Attributes shape;
+  shape.set("shape", formula.apply(ops::kShapeOf, {x}));
+  shape.attrs.emplace("zero", int64_t{1});
+  return formula.checked(apply(ops::kReshape, {value}, std::move(shape)), to);
 }
 
 void Attributes::set(std::string name, Dims dims) {
@@ -133,14 +147,15 @@ Term add_at(const Dims& dims, int64_t axis, const Term& indices, const Term& upd
 }
 
 Term unreduced(GradientBuilder& g, const Term& value) {
-  if (int_attr(g, "keep") == 1 || !g.ok()) return value;
+  if (!g.ok()) return value;
   const Term x = g.arg(0);
-  Attrs attrs = g.attrs();
-  attrs.insert_or_assign("keep", int64_t{1});
   if (g.computed().contains("axes")) {  // the reduction itself tells which sizes become 1
-    const Term kept = g.named(g.apply(g.op().id, {x}, std::move(attrs), g.computed()));
-    return value.reshape_to(kept.dims());
+    Attrs attrs = g.attrs();
+    attrs.insert_or_assign("keep", int64_t{1});
+    const Term kept = reshaped_like(value, g.named(g.apply(g.op().id, {x}, std::move(attrs), g.computed())));
+    return g.checked(g.apply(ops::kBroadcastDynamic, {kept, g.apply(ops::kShapeOf, {x})}), x.dims());
   }
+  if (int_attr(g, "keep") == 1) return value;
   std::vector<bool> reduced(static_cast<size_t>(x.rank()), ints_attr(g, "axes").empty());
   for (const int64_t axis : ints_attr(g, "axes"))
     reduced[static_cast<size_t>(axis < 0 ? axis + x.rank() : axis)] = true;

@@ -47,6 +47,8 @@ const std::string& string_attr(const GradientBuilder& g, std::string_view name);
 int64_t axis_attr(const GradientBuilder& g, std::string_view name, int64_t rank);
 
 Term zeros_like(const Term& x);
+// The elements of the value in the shape of x, which has as many: when it runs, where that is not proved.
+Term reshaped_like(const Term& value, const Term& x);
 // 0 .. count - 1, i64.
 Term indices_below(Formula& formula, Dim count);
 Term unit_matrix(Formula& formula, Dim size, DType dtype);
@@ -67,7 +69,8 @@ Term along(const Term& x, int64_t axis, int64_t rank);
 // have the dims dims[:axis] + indices.shape + dims[axis + 1:].
 Term add_at(const Dims& dims, int64_t axis, const Term& indices, const Term& updates);
 
-// A value with the dims of a reduction's result, with size 1 in place of the reduced axes, whether it kept them or not.
+// A value with the dims of a reduction's result as one that broadcasts to the reduction's argument: with size 1 in
+// place of the reduced axes, whether the reduction kept them or not, or with the argument's sizes.
 Term unreduced(GradientBuilder& g, const Term& value);
 
 }  // namespace tenon::compiler::gradients

@@ -9,6 +9,7 @@
 #include "compiler/ir/batching.h"
 #include "compiler/ir/gradients.h"
 #include "compiler/ir/gradients/rules.h"
+#include "compiler/ir/infer.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/sizes.h"
 #include "support/random.h"
@@ -39,16 +40,23 @@ class Built {
     for (size_t i = 0; i < params.size(); ++i) atoms.push_back(builder.param(params[i], "p" + std::to_string(i)));
     const auto result = make(builder, atoms);
     if (!result) {
-      ADD_FAILURE() << result.error().str();
+      problem_ = result.error();
       return;
     }
     builder.finish(*result);
     declare_dims(context, function);
     module_.globals.emplace(context.symbol("main"), std::move(function));
-    built_ = true;
+  }
+  const std::optional<Diagnostic>& problem() const { return problem_; }
+  // Whether the function has a value for these arguments.
+  bool runs(const std::vector<Tensor>& args) const {
+    return !problem_ && interpret(context_, module_, context_.symbol("main"), args);
   }
   std::vector<Tensor> run(const std::vector<Tensor>& args) const {
-    if (!built_) return {};
+    if (problem_) {
+      ADD_FAILURE() << problem_->str();
+      return {};
+    }
     auto results = interpret(context_, module_, context_.symbol("main"), args);
     EXPECT_TRUE(results) << results.error().str();
     return results ? *results : std::vector<Tensor>();
@@ -57,7 +65,7 @@ class Built {
  private:
   Context& context_;
   Module module_;
-  bool built_ = false;
+  std::optional<Diagnostic> problem_;
 };
 
 Dims dims_of(Context& context, const Shape& shape) {
@@ -151,6 +159,7 @@ bool has_real(Type type) {
 struct MoreCase {
   const char* call;
   std::vector<Shape> inputs;
+  std::vector<std::vector<int64_t>> operands = {};  // further inputs, vectors; one without a value is a scalar 0
 };
 const MoreCase kMoreCases[] = {
     {"cast(%a, dtype=\"f32\")", {{3, 4}}},
@@ -165,6 +174,35 @@ const MoreCase kMoreCases[] = {
     {"einsum(%a, %b, equation=\"ij,kl->k\")", {{3, 2}, {4, 3}}},
     {"slice(%a, begin=[-3, 5], end=[-1, 9223372036854775807], step=[1, 1])", {{4, 7}}},
     {"slice(%a, begin=[3, 1], end=[-9223372036854775808, 100], step=[-2, 3])", {{5, 9}}},
+    {"slice(%a, begin=%b, end=%c, step=%d)", {{5, 6}}, {{4, 1}, {0, 6}, {-2, 2}}},
+    {"pad(%a, before=%b, after=%c)", {{2, 3}}, {{1, 0}, {2, 3}}},
+    {"pad_reflect(%a, before=%b, after=%c)", {{2, 3}}, {{1, 0}, {0, 2}}},
+    {"tile(%a, repeats=%b)", {{2, 3}}, {{2, 2}}},
+    {"reshape(%a, shape=%b)", {{2, 3}}, {{3, 2}}},
+    {"squeeze(%a, axes=%b)", {{2, 1}}, {{1}}},
+    {"sum(%a, axes=%b)", {{2, 3, 4}}, {{2, 0}}},
+    {"mean(%a, axes=%b)", {{2, 3, 4}}, {{1}}},
+    {"max(%a, axes=%b, keep=1)", {{2, 3, 4}}, {{1}}},
+    {"prod(%a, axes=%b)", {{2, 3, 4}}, {{1}}},
+    {"cumsum(%a, axis=%b)", {{2, 3}}, {{}}},
+    {"cumprod(%a, axis=%b)", {{2, 3}}, {{}}},
+    {"triangle(%a, diagonal=%b)", {{3, 3}}, {{}}},
+    {"top_k(%a, k=%b, axis=0)", {{3, 3}}, {{}}},
+    {"broadcast_dynamic(%a, %b)", {{2, 1}}, {{3, 1, 4}}},
+    {"rnn_ragged(%a, %b, %c, %d, %e, %f, direction=\"reverse\")",
+     {{4, 3, 2}, {1, 5, 2}, {1, 5, 5}, {1, 10}, {1, 3, 5}},
+     {{4, 1, 3}}},
+    {"gru_ragged(%a, %b, %c, %d, %e, %f, direction=\"bidirectional\")",
+     {{4, 3, 1}, {2, 6, 1}, {2, 6, 2}, {2, 12}, {2, 3, 2}},
+     {{0, 4, 3}}},
+    {"lstm_ragged(%a, %b, %c, %d, %e, %f, %g, clip=1.5)",
+     {{4, 3, 1}, {1, 8, 1}, {1, 8, 2}, {1, 22}, {1, 3, 2}, {1, 3, 2}},
+     {{2, 4, 1}}},
+    {"roi_align(%a, %b, %c, size=[2, 3], sampling_ratio=2, mode=\"avg\", half_pixel=0)",
+     {{3, 2, 5, 4}, {3, 4}},
+     {{0, 2, 1}}},
+    {"roi_align(%a, %b, %c, size=[1, 2], sampling_ratio=1, mode=\"max\")", {{3, 2, 5, 4}, {3, 4}}, {{0, 2, 1}}},
+    {"det(%a)", {{2, 1, 1}}},
     {"prod(%a)", {{2, 3, 4}}},
     {"prod(%a, axes=[-2], keep=1)", {{2, 3, 4}}},
     {"cumprod(%a, axis=1, exclusive=1, reverse=1)", {{2, 4, 3}}},
@@ -180,6 +218,10 @@ std::map<std::string, OperatorCase> all_cases(Random& random) {
       Tensor input(DType::kF32, shape);
       for (float& value : input.data<float>()) value = static_cast<float>(random.between(-2000, 2000)) / 1000;
       more.inputs.push_back(std::move(input));
+    }
+    for (const auto& values : kMoreCases[i].operands) {
+      const Shape shape = values.empty() ? Shape{} : Shape{static_cast<int64_t>(values.size())};
+      more.inputs.push_back(Tensor::of<int64_t>(shape, values.empty() ? std::vector<int64_t>{0} : values));
     }
     cases.emplace("more" + std::to_string(i), std::move(more));
   }
@@ -270,8 +312,35 @@ Expected<Atom> differentiate(Builder& builder, const GradientCase& c, const Atom
   return builder.tuple(adjoints);
 }
 
+// What rules require beyond their operators.
+struct Limit {
+  OperatorId op;
+  std::string_view what;
+  friend auto operator<=>(const Limit&, const Limit&) = default;
+};
+constexpr Limit kLimits[] = {
+    {ops::kRnn, "the gradient of rnn requires a constant number of steps, found n"},
+    {ops::kGru, "the gradient of gru requires a constant number of steps, found n"},
+    {ops::kLstm, "the gradient of lstm requires a constant number of steps, found n"},
+    {ops::kRnnRagged, "the gradient of rnn_ragged requires a constant number of steps, found n"},
+    {ops::kGruRagged, "the gradient of gru_ragged requires a constant number of steps, found n"},
+    {ops::kLstmRagged, "the gradient of lstm_ragged requires a constant number of steps, found n"},
+    {ops::kRoiAlign, "the gradient of roi_align requires a sampling_ratio above 0"},
+    {ops::kProd, "the gradient of prod requires axes that are constants"},
+    {ops::kCumprod, "the gradient of cumprod requires an axis that is a constant"},
+};
+
+// The limit that a rule tells; a failure where it is none.
+void expect_limit(const Operator& op, const Diagnostic& problem, std::set<Limit>& seen) {
+  const auto* found =
+      std::ranges::find_if(kLimits, [&](const Limit& limit) { return op.is(limit.op) && problem.what == limit.what; });
+  if (found == std::end(kLimits)) ADD_FAILURE() << problem.str();
+  else seen.insert(*found);
+}
+
 TEST(GradientRules, AgreeWithCentralDifferences) {
   Context context;
+  std::set<Limit> limits;
   Random random(test_seed(1));
   std::set<std::string> tested, used;
   for (const GradientCase& c : gradient_cases(context, random)) {
@@ -296,6 +365,10 @@ TEST(GradientRules, AgreeWithCentralDifferences) {
     const Built backward(context, params, [&](Builder& builder, const Atoms& atoms) {
       return differentiate(builder, c, atoms, c.inputs.size(), &used);
     });
+    if (backward.problem()) {
+      expect_limit(*c.op, *backward.problem(), limits);
+      continue;
+    }
     const std::vector<Tensor> adjoints = backward.run(inputs);
     size_t next = 0;
     for (const size_t i : c.args) {
@@ -337,6 +410,7 @@ TEST(GradientRules, AgreeWithCentralDifferences) {
 TEST(GradientRules, AcceptSymbolicSizes) {
   Context context;
   Random random(test_seed(1));
+  std::set<Limit> limits;
   size_t count = 0;
   for (const GradientCase& c : gradient_cases(context, random)) {
     if (!c.op->gradient) continue;
@@ -360,6 +434,10 @@ TEST(GradientRules, AcceptSymbolicSizes) {
     const Built constant(context, params, [&](Builder& builder, const Atoms& atoms) {
       return differentiate(builder, c, atoms, c.inputs.size());
     });
+    if (constant.problem()) {
+      expect_limit(*c.op, *constant.problem(), limits);
+      continue;
+    }
     const std::vector<Tensor> expected = constant.run(inputs);
     for (const int64_t size : sizes) {
       SCOPED_TRACE(c.name + ": " + c.op->name + " with n = " + std::to_string(size));
@@ -374,7 +452,8 @@ TEST(GradientRules, AcceptSymbolicSizes) {
       Atoms atoms;
       for (const Type type : open) atoms.push_back(builder.param(type, "p"));
       const auto result = c.apply(builder, atoms);
-      if (!result) continue;
+      const Built apply(context, open, [&](Builder& forward, const Atoms& params) { return c.apply(forward, params); });
+      if (!result || !apply.runs(c.inputs)) continue;
       const Type type = *builder.type_of(*result);
       for (const Type field : type.tuple() ? type.tuple()->fields : std::vector<Type>{type}) {
         if (has_real(field)) open.push_back(field);
@@ -382,6 +461,10 @@ TEST(GradientRules, AcceptSymbolicSizes) {
       const Built symbolic(context, open, [&](Builder& rule, const Atoms& params) {
         return differentiate(rule, c, params, c.inputs.size());
       });
+      if (symbolic.problem()) {
+        expect_limit(*c.op, *symbolic.problem(), limits);
+        continue;
+      }
       const std::vector<Tensor> found = symbolic.run(inputs);
       EXPECT_EQ(found.size(), expected.size());
       if (found.size() != expected.size()) continue;
@@ -396,6 +479,36 @@ TEST(GradientRules, AcceptSymbolicSizes) {
     }
   }
   EXPECT_GT(count, 100u);
+  for (const Limit& limit : kLimits) EXPECT_TRUE(limits.contains(limit)) << limit.what;
+}
+
+// An operator on floats whose result has floats has a rule, or a reason why it has none.
+TEST(GradientRules, AreThereForEveryOperatorOnFloatsOrAReasonIs) {
+  Context context;
+  Random random(test_seed(1));
+  std::set<const Operator*> seen, real_valued;
+  for (const auto& [name, stored] : all_cases(random)) {
+    if (stored.call.empty()) continue;
+    const auto module = parse_operator_case(context, name, stored);
+    ASSERT_TRUE(module) << module.error().str();
+    const Function& function = *module->function(context.symbol("main"));
+    for (const Binding& binding : function.body.bindings) {
+      const auto* apply = std::get_if<Apply>(&binding.value);
+      if (!apply) continue;
+      seen.insert(apply->op);
+      bool floats = false;
+      for (const Atom& arg : apply->args) floats |= has_real(*infer_atom(context, *module, function, arg));
+      if (floats && has_real(function.type(binding.var))) real_valued.insert(apply->op);
+    }
+  }
+  for (const Operator* op : context.operators()) {
+    const bool floats = std::ranges::any_of(
+        op->inputs, [](const Input& input) { return (input.dtypes.bits & runtime::kReals.bits) != 0; });
+    EXPECT_TRUE(!floats || seen.contains(op)) << op->name << " has no case";
+    if (!real_valued.contains(op)) continue;
+    EXPECT_TRUE(op->gradient || !op->gradient_note.empty())
+        << op->name << ": add a row to compiler/ir/gradients/" << op->family << ".cpp";
+  }
 }
 
 TEST(GradientRules, ComputeOnlyTheAdjointsThatAreWanted) {
