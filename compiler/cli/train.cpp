@@ -42,7 +42,7 @@ double normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * uniform());
 }
 
-// Random weights of variance 2 / fan-in (He et al., "Delving deep into rectifiers", 2015); added vectors become 0, and
+// Random weights of variance 2 / fan-in (He et al., arXiv:1502.01852, 2015); added vectors become 0, and
 // all other vectors keep their values.
 Tensor initial(const std::string& name, const Tensor& model, Random& random) {
   Tensor tensor = model.clone();
@@ -265,10 +265,10 @@ struct TrainCommand {
   Status resume() {
     std::error_code ignored;
     if (state.empty() || !std::filesystem::exists(state, ignored)) return {};
-    TENON_TRY_ASSIGN(rest, trainer_->load(state));
+    TENON_TRY_ASSIGN(others, trainer_->load(state));
     for (const auto& [name, value] : settings()) {
-      const auto found = rest->find(name);
-      if (found != rest->end() && found->second == value) continue;
+      const auto found = others->find(name);
+      if (found != others->end() && found->second == value) continue;
       return error(fmt::format("the state was made with another '{}'", name), state,
                    "give the options and the data of the interrupted training, or another file");
     }

@@ -217,14 +217,14 @@ TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(whole->step(samples(), order, 0.05));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(part->step(samples(), order, 0.05));
   ASSERT_TRUE(part->save(path, {{"note", tensor<float>({1}, {7})}}));
-  auto rest = Trainer::create(made.executable, first_weights(made), {});
-  ASSERT_TRUE(rest);
-  const auto extra = rest->load(path);
+  auto continued = Trainer::create(made.executable, first_weights(made), {});
+  ASSERT_TRUE(continued);
+  const auto extra = continued->load(path);
   ASSERT_TRUE(extra) << extra.error().str();
   EXPECT_EQ(extra->at("note").data<float>()[0], 7);
-  EXPECT_EQ(rest->steps(), 3);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(rest->step(samples(), order, 0.05));
-  for (const auto& [name, weight] : whole->weights()) EXPECT_EQ(weight, rest->weights().at(name)) << name;
+  EXPECT_EQ(continued->steps(), 3);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(continued->step(samples(), order, 0.05));
+  for (const auto& [name, weight] : whole->weights()) EXPECT_EQ(weight, continued->weights().at(name)) << name;
 
   const Made other = make(kLinear, {.loss = "mse", .optimizer = "momentum"});
   auto wrong = Trainer::create(other.executable, first_weights(other), {});
