@@ -9,10 +9,11 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 model=tests/models/tiny_digits.onnx
 digits=tests/models/resnet8_digits_test.npz
-train=("$tenon" train "$model" --init random --data "$digits:x" --labels "$digits:y" --divide 255 --batch 100 --quiet)
+any_batch=("$tenon" train "$model" --init random --data "$digits:x" --labels "$digits:y" --divide 255 --quiet)
+train=("${any_batch[@]}" --batch 100)
 
 # It learns, and says so.
-expect 0 "epoch 4: loss" "${train[@]}" --batch 25 --epochs 4 --rate 0.01 --schedule cosine --warmup 5 --eval-data "$digits:x" \
+expect 0 "epoch 4: loss" "${any_batch[@]}" --batch 25 --epochs 4 --rate 0.01 --schedule cosine --warmup 5 --eval-data "$digits:x" \
   --eval-labels "$digits:y" --metrics "$scratch/m.jsonl" -o "$scratch/m.tnb"
 grep -q '"epoch": 1' "$scratch/m.jsonl"
 [ "$(wc -l <"$scratch/m.jsonl")" = 4 ]
@@ -43,7 +44,7 @@ expect 1 "cut.npz" "${train[@]}" --state "$scratch/cut.npz" -o "$scratch/three.t
 expect 1 "bad.npz" "$tenon" train $model --data "$digits:x" --labels "$scratch/bad.npz:y" -o "$scratch/x.tn" --quiet
 expect 2 "no weight has the name 'nonsense'" "${train[@]}" --freeze nonsense -o "$scratch/x.tn"
 expect 2 "the trained model is written as .tn or .tnb" "${train[@]}" -o "$scratch/x.onnx"
-expect 2 "less than a batch of 5000" "${train[@]}" --batch 5000 -o "$scratch/x.tn"
+expect 2 "less than a batch of 5000" "${any_batch[@]}" --batch 5000 -o "$scratch/x.tn"
 expect 2 "--save-every needs --state" "${train[@]}" --save-every 5 -o "$scratch/x.tn"
 expect 2 "--eval-data and --eval-labels belong together" "${train[@]}" --eval-data "$digits:x" -o "$scratch/x.tn"
 expect 2 "--output" "${train[@]}" -o "$digits"
