@@ -92,8 +92,19 @@ Status Reverse::apply(const Record& record, const Adjoint& adjoint, Adjoints& ad
                 fmt::format("{} has no gradient{}{}", old.op->name, reason.empty() ? "" : ": ", reason), "");
     return {};
   }
+  for (const auto& [name, value] : old.computed) {
+    const auto* operand = std::get_if<Atom>(&value);
+    if (!operand || !active(*operand)) continue;
+    unsupported(record.binding->var,
+                fmt::format("{} has no gradient: its attribute {} is differentiated", old.op->name, name),
+                "compute it of values that are not differentiated, or write the operator with others");
+    return {};
+  }
   Apply apply = old;
   for (Atom& arg : apply.args) rename(arg);
+  for (auto& [name, value] : apply.computed) {
+    if (auto* operand = std::get_if<Atom>(&value)) rename(*operand);
+  }
   std::vector<bool> wanted;
   for (const Atom& arg : old.args) wanted.push_back(active(arg));
   const Type result = type(record.binding->var);

@@ -123,10 +123,10 @@ constexpr GradientRow kActivations[] = {
      [](GradientBuilder& g) {
        if (!g.wants(0)) return g.status();
        const Term x = g.arg(0), dy = g.cotangent();
-       g.add(0, select(less_equal(x, 3), drop_where(less_equal(x, -3), dy * (x / 3 + 0.5)), dy));
+       g.add(0, select(less(x, 3), drop_where(less_equal(x, -3), dy * (x / 3 + 0.5)), dy));
        return g.status();
      },
-     "0 at -3, 1.5 at 3"},
+     "0 at -3, 1 at 3"},
     {ops::kShrink,
      [](GradientBuilder& g) {
        if (g.wants(0)) g.add(0, drop_where(less_equal(abs(g.arg(0)), float_attr(g, "lambda")), g.cotangent()));

@@ -95,7 +95,7 @@ Status padding(GradientBuilder& g) {
   return g.status();
 }
 
-// dy as [N, C', H, a, W, b], whose axes are moved in front of the channels or behind them.
+// dy as [N, C', H, a, W, b], whose axes a and b are moved before the channels or after them.
 Status depth_to_space(GradientBuilder& g) {
   if (!g.wants(0) || !g.ok()) return g.status();
   Context& context = g.builder().context();

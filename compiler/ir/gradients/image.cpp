@@ -52,7 +52,7 @@ Term clamped(const Term& x, const Term& lo, const Term& hi) {
 }
 
 // The elements around a coordinate along one axis: their indices, their weights, and whether they are in the map.
-struct Tap {
+struct Neighbour {
   Term index;
   std::optional<Term> weight, inside;
 };
@@ -65,7 +65,7 @@ std::vector<Term> cubic_weights(const Term& t) {
   return {outer(t + 1), inner(t), inner(1 - t), outer(2 - t)};
 }
 
-std::vector<Tap> taps(GradientBuilder& g, const Term& position, Dim size_dim) {
+std::vector<Neighbour> neighbours(GradientBuilder& g, const Term& position, Dim size_dim) {
   const std::string &mode = string_attr(g, "mode"), &padding = string_attr(g, "padding");
   const bool align = int_attr(g, "align_corners") == 1;
   const Term size = size_value(g, size_dim, DType::kI64), zero = g.scalar(0, DType::kI64);
@@ -76,22 +76,22 @@ std::vector<Tap> taps(GradientBuilder& g, const Term& position, Dim size_dim) {
     const std::vector<Term> four = cubic_weights(t);
     weights.assign(four.begin(), four.end());
   }
-  std::vector<Tap> found;
+  std::vector<Neighbour> found;
   for (size_t i = 0; i < weights.size(); ++i) {
     const double offset = static_cast<double>(i) - (mode == "cubic" ? 1 : 0);
     constexpr double kFar = 1 << 24;  // as in the operator: farther coordinates have the same values
     const Term index = g.apply(ops::kClip, {base + offset}, {{"min", -kFar}, {"max", kFar}}).cast(DType::kI64);
-    Tap tap{index, weights[i], std::nullopt};
+    Neighbour neighbour{index, weights[i], std::nullopt};
     if (padding == "reflection") {  // at the centres of the outer elements, or at their edges
       const Term one = g.scalar(1, DType::kI64);
       const Term period = align ? g.apply(ops::kMaximum, {(size - 1) * 2, one}) : size * 2;
       const Term turn = g.apply(ops::kModulo, {index, period});
-      tap.index = select(less(turn, size), turn, align ? period - turn : period - 1 - turn);
+      neighbour.index = select(less(turn, size), turn, align ? period - turn : period - 1 - turn);
     } else {
-      if (padding == "zeros") tap.inside = both(less_equal(zero, index), less(index, size));
-      tap.index = clamped(index, zero, size - 1);
+      if (padding == "zeros") neighbour.inside = both(less_equal(zero, index), less(index, size));
+      neighbour.index = clamped(index, zero, size - 1);
     }
-    found.push_back(std::move(tap));
+    found.push_back(std::move(neighbour));
   }
   return found;
 }
@@ -122,13 +122,13 @@ Status grid_sample(GradientBuilder& g) {
     if (normalized) position = align ? (position + 1) / 2 * (size - 1) : ((position + 1) * size - 1) / 2;
     const Term count = size_value(g, x[2 + i], DType::kI64);
     std::vector<Point> next;
-    const std::vector<Tap> along_axis = taps(g, position, x[2 + i]);
+    const std::vector<Neighbour> along_axis = neighbours(g, position, x[2 + i]);
     for (const Point& point : all) {
-      for (const Tap& tap : along_axis) {
+      for (const Neighbour& neighbour : along_axis) {
         Point more = point;
-        more.index = point.index ? *point.index * count + tap.index : tap.index;
-        if (tap.weight) more.weight = point.weight ? *point.weight * *tap.weight : *tap.weight;
-        if (tap.inside) more.inside = point.inside ? both(*point.inside, *tap.inside) : *tap.inside;
+        more.index = point.index ? *point.index * count + neighbour.index : neighbour.index;
+        if (neighbour.weight) more.weight = point.weight ? *point.weight * *neighbour.weight : *neighbour.weight;
+        if (neighbour.inside) more.inside = point.inside ? both(*point.inside, *neighbour.inside) : *neighbour.inside;
         next.push_back(std::move(more));
       }
     }

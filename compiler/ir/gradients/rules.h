@@ -69,8 +69,8 @@ Term along(const Term& x, int64_t axis, int64_t rank);
 // have the dims dims[:axis] + indices.shape + dims[axis + 1:].
 Term add_at(const Dims& dims, int64_t axis, const Term& indices, const Term& updates);
 
-// A value with the dims of a reduction's result as one that broadcasts to the reduction's argument: with size 1 in
-// place of the reduced axes, whether the reduction kept them or not, or with the argument's sizes.
+// A value with the dims of a reduction's result as one that broadcasts to the reduction's argument: its reduced axes
+// have size 1, whether the reduction kept them or not, or the argument's sizes.
 Term unreduced(GradientBuilder& g, const Term& value);
 
 }  // namespace tenon::compiler::gradients

@@ -1,4 +1,4 @@
-// Windows that slide over the spatial dims of [N, C, ...]: what the gradients of convolutions and of pooling share.
+// Sliding windows over the spatial dims of [N, C, ...]: what the gradients of convolutions and of pooling share.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,11 @@
 // Derivatives of operators beside those of the same functions of simpler operators, by the programs of composites.tn.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "compiler/gradient/differentiate.h"
 #include "compiler/ir/interpreter.h"
@@ -94,6 +96,57 @@ TEST(Composites, HaveTheDerivativesOfTheirFormulas) {
         }
       }
     }
+  }
+}
+
+// Where a function has no derivative, its gradient is that of PyTorch 2, as the operators' reference says.
+TEST(Kinks, HaveTheGradientsOfPyTorch) {
+  struct Kink {
+    const char* call;
+    std::vector<double> x, dx;
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  const Kink kinks[] = {
+      {"relu(%x)", {-1, 0, 2}, {0, 0, 1}},
+      {"abs(%x)", {-1, 0, 2}, {-1, 0, 1}},
+      {"sign(%x)", {-1, 0, 2}, {0, 0, 0}},
+      {"round(%x)", {-1, 0.5, 2}, {0, 0, 0}},
+      {"clip(%x, min=-1.0, max=1.0)", {-2, -1, 0, 1, 2}, {0, 1, 1, 1, 0}},
+      {"leaky_relu(%x, alpha=0.25)", {-1, 0, 2}, {0.25, 0.25, 1}},
+      {"elu(%x, alpha=0.5)", {0, 2}, {0.5, 1}},
+      {"hard_sigmoid(%x, alpha=0.25, beta=0.5)", {-2, 0, 2}, {0, 0.25, 0}},
+      {"hard_swish(%x)", {-3, 0, 3}, {0, 0.5, 1}},
+      {"shrink(%x, lambda=1.0)", {-1, 0, 1, 2}, {0, 0, 0, 1}},
+      {"maximum(%x, full(shape=[3], value=1.0, dtype=\"f64\"))", {0, 1, 2}, {0, 0.5, 1}},
+      {"minimum(%x, full(shape=[3], value=1.0, dtype=\"f64\"))", {0, 1, 2}, {1, 0.5, 0}},
+      {"max(%x)", {1, 3, 3, 2}, {0, 0.5, 0.5, 0}},
+      {"min(%x)", {1, 3, 1, 1}, {1.0 / 3, 0, 1.0 / 3, 1.0 / 3}},
+      {"norm_l2(%x)", {0, 0}, {0, 0}},
+      {"norm_l1(%x)", {0, -2}, {0, -1}},
+      {"prod(%x)", {0, 2, 3}, {6, 0, 0}},
+      {"prod(%x)", {0, 0, 3}, {0, 0, 0}},
+      {"power(%x, full(shape=[2], value=0.0, dtype=\"f64\"))", {0, 2}, {0, 0}},
+      {"sqrt(%x)", {0, 4}, {inf, 0.25}},
+      {"max_pool1d(reshape(%x, shape=[1, 1, 3]), kernel=[3])", {5, 5, 1}, {1, 0, 0}},
+      {"global_max_pool(reshape(%x, shape=[1, 1, 3]))", {1, 5, 5}, {0, 1, 0}},
+      {"top_k(%x, k=1).0", {1, 5, 5}, {0, 1, 0}},
+  };
+  Context context;
+  for (const Kink& kink : kinks) {
+    SCOPED_TRACE(kink.call);
+    const Tensor x = Tensor::of<double>({static_cast<int64_t>(kink.x.size())}, kink.x);
+    const std::string param = "(%x: " + context.str(context.type_of(x)) + ")";
+    auto module = parse(context,
+                        fmt::format("#[version = \"1\"]\ndef @f{0} {{ sum({1}) }}\n"
+                                    "def @main{0} {{ gradient(@f)(%x).1.0 }}\n",
+                                    param, kink.call),
+                        {}, "kink.tn");
+    ASSERT_TRUE(module) << module.error().str();
+    const auto expanded = differentiate(context, std::move(*module));
+    ASSERT_TRUE(expanded) << expanded.error().str();
+    const auto dx = interpret(context, *expanded, context.symbol("main"), std::vector<Tensor>{x});
+    ASSERT_TRUE(dx) << dx.error().str();
+    EXPECT_THAT(dx->at(0).data<double>(), testing::ElementsAreArray(kink.dx));
   }
 }
 

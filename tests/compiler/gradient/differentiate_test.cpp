@@ -56,6 +56,11 @@ const std::vector<Program> kPrograms{
          "def @f(" +
          kX + ")" + kScalar + "{ let %p = @pair(%x); sum(%p.0 * %p.1.0 + %p.1.1, axes=[0, 1]) }",
      {{2, 3}}},
+    {"operands_as_attributes",
+     "def @g(" + kX + ") { tanh(%x) }\ndef @f(" + kX + ")" + kScalar +
+         "{\n  let %y = @g(@g(%x));\n  let %b = arange(count=2);\n"
+         "  sum(tanh(slice(%y * %x, begin=%b, end=[2, 3], step=[1, 1])))\n}",
+     {{2, 3}}},
     {"branch",
      "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" + kScalar +
          "{ let %y = if (%a > %b) { %a * %a * %b } else { let %t = tanh(%a * %b); %t * %t }; %y * %a }",
@@ -332,6 +337,14 @@ TEST_F(DifferentiateErrors, NameTheReferenceWhoseContentIsDifferentiated) {
   EXPECT_THAT(error_of("def @f(%x: Tensor[(), f32]) { let %r = ref(%x); read(%r) * %x }\n"
                        "def @main(%x: Tensor[(), f32]) { gradient(@f)(%x) }\n"),
               HasSubstr("the derivative of a value that is read from a reference is needed"));
+TEST_F(DifferentiateErrors, TellWhyAnOperatorHasNoGradient) {
+  const std::string main = "def @main(%x: Tensor[(4,), f32]) { gradient(@f)(%x) }\n";
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(4,), f32]) { sum(unique(%x).0) }\n" + main),
+              HasSubstr("m.tn:2:37: error: unique has no gradient: how many distinct elements there are changes with"));
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(4,), f32]) { sum(pad(%x, before=[1], after=[1], value=sum(%x))) }\n" + main),
+              HasSubstr("m.tn:2:37: error: pad has no gradient: its attribute value is differentiated"));
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(4,), f32]) { sum(one_hot(arange(count=4), depth=4, on=sum(%x))) }\n" + main),
+              HasSubstr("m.tn:2:37: error: one_hot has no gradient"));
 }
 
 TEST_F(DifferentiateErrors, RefuseAFunctionThatNeedsItsOwnDerivative) {

@@ -141,7 +141,7 @@ struct GradientCase {
   }
 };
 
-// The operators on f32 alone are differentiated in it, which is tested apart.
+// Differences in f32 are too coarse for the operators on f32 alone.
 bool takes_doubles(const Operator& op) {
   return std::ranges::none_of(op.inputs, [](const Input& input) {
     return input.dtypes.contains(DType::kF32) && !input.dtypes.contains(DType::kF64);

@@ -114,7 +114,8 @@ TEST(OperatorCases, RoundTheResultsOfF32ForShortFloats) {
         if (result.dtype() == DType::kF32) result = Tensor(dtype, result.shape());
       }
       if (!changed || !takes) continue;
-      auto narrow_module = parse_operator_case(context, name, narrow), wide_module = parse_operator_case(context, name, wide);
+      auto narrow_module = parse_operator_case(context, name, narrow),
+           wide_module = parse_operator_case(context, name, wide);
       ASSERT_TRUE(narrow_module) << name << ": " << narrow_module.error().str();
       ASSERT_TRUE(wide_module) << name << ": " << wide_module.error().str();
       auto found = interpret(context, *narrow_module, context.symbol("main"), narrow.inputs);
