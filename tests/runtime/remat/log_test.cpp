@@ -77,7 +77,7 @@ TEST(StepLog, ALogWithoutStartIsAStep) {
 
 TEST(StepLog, MistakesNameTheirLine) {
   const auto expect = [](const std::string& text, const std::string& message) {
-    EXPECT_THAT(problem(text), HasSubstr(message)) << text;
+    EXPECT_THAT(problem(text), HasSubstr(message)) << text.substr(0, 2000);
   };
   const std::string where = "step.log:17: error: ";
   expect("", "step.log: error: the log has no CALL, must have one at least");
@@ -134,6 +134,10 @@ TEST(StepLog, MistakesNameTheirLine) {
   expect(line(R"({"INSTRUCTION":"RELEASE","NAME":"w"})"), where + "\"w\" was released in line 15");
   expect(line(R"({"INSTRUCTION":"COPY","DST":"y","SRC":"x"})"), where + "\"y\" is defined a second time");
   expect(line(R"({"INSTRUCTION":"COPY_FROM","DST":"v","SRC":"x"})"), where + "no tensor is called \"v\" here");
+  // A list of lists is not printed, which would recur as deep as it is nested.
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  expect(call("[" + deep + "]", "[\"r\"]", "1"), where + "ARGS is a JSON array, must be a list of strings");
+  expect(call(std::string(1'000'000, '['), "[\"r\"]", "1"), where + "not valid JSON: ");
   EXPECT_THAT(problem(line("{\"INSTRUCTION\":\"\x1b[2J\"}")), testing::Not(HasSubstr("\x1b")));
   EXPECT_FALSE(read_log((kData / "nowhere.log").string()));
 }
