@@ -204,6 +204,30 @@ TEST(StepLog, ReplaysEqualANaiveOne) {
   EXPECT_GT(succeeded, rounds(400));
 }
 
+// A chain that is read again and again with memory for three of it: its storages are evicted so often that the
+// union-find structure of their classes is compacted several times.
+TEST(StepLog, ClassesAreTheSameAfterCompaction) {
+  Random random(test_seed(49));
+  StepLog log;
+  const auto call = [&](std::vector<uint32_t> args, int64_t bytes, int64_t cost) {
+    log.events.push_back({StepLog::Kind::kCall, static_cast<uint32_t>(log.calls.size())});
+    log.calls.push_back({"f", std::move(args), {{bytes, std::nullopt}}, cost});
+    log.bytes.push_back(bytes);
+    return static_cast<uint32_t>(log.bytes.size() - 1);
+  };
+  std::vector<uint32_t> chain = {call({}, 10, 3)};
+  while (chain.size() < 60) chain.push_back(call({chain.back()}, 10, random.between(1, 20)));
+  for (int i = 0; i < 900; ++i) {
+    const uint32_t result = call({chain[static_cast<size_t>(random.between(0, 59))]}, 0, random.between(1, 5));
+    log.events.push_back({StepLog::Kind::kRelease, result});
+  }
+  const CoreOptions options{.budget = 30, .policy = Policy::kEq};
+  const Replay result = replay(log, options);
+  EXPECT_FALSE(result.failure);
+  EXPECT_GT(result.evictions, int64_t{4} * static_cast<int64_t>(log.calls.size()) + 2000);
+  EXPECT_EQ(result.clock, naive_clock(log, options));
+}
+
 TEST(StepLog, DamagedLogsAreRefusedOrReplayed) {
   const auto text = read_text(kData / "unet.log");
   ASSERT_TRUE(text);
