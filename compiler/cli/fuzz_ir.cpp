@@ -59,7 +59,7 @@ struct FuzzIr {
   int64_t count = 1000, size = 24, mutants = 2, shrink = 4000, native = 0;
   std::vector<std::string> passes;
   std::string file, directory = ".";
-  bool graphs = false, print = false, json = false, quiet = false;
+  bool graphs = false, gradients = false, print = false, json = false, quiet = false;
 
   Status run() const {
     compiler::fuzz::CampaignOptions options;
@@ -67,6 +67,11 @@ struct FuzzIr {
         seed != 0 ? seed : static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
     options.count = count;
     options.generator = {.size = static_cast<int>(size), .control = !graphs, .floats = {}};
+    if (gradients) {
+      options.generator.floats = runtime::DType::kF64;
+      options.generator.derivable = true;
+      options.oracle.gradients = true;
+    }
     options.shrink_budget = static_cast<int>(shrink);
     options.directory = directory;
     options.oracle.mutants = static_cast<int>(mutants);
@@ -131,6 +136,7 @@ struct FuzzIr {
       out.field("compiled", counts.compiled).field("native", counts.native).field("compiled_limited", counts.limited);
       out.field("changed_by_passes", counts.changed).field("mutants_rejected", counts.rejected);
       out.field("mutants_accepted", counts.accepted).field("seconds", seconds.count());
+      out.field("derivatives", counts.derivatives).field("kinks", counts.kinks);
       out.key("operators").begin_object();
       for (const auto& [name, times] : counts.operators) out.field(name, times);
       out.end().key("uncovered").begin_array();
@@ -150,6 +156,12 @@ struct FuzzIr {
                  counts.compiled, counts.native, counts.limited);
     print_stdout("{} mutants: {} rejected with a location, {} still modules\n", counts.rejected + counts.accepted,
                  counts.rejected, counts.accepted);
+    if (gradients) {
+      int64_t without = 0;
+      for (const auto& [reason, times] : counts.underivable) without += times;
+      print_stdout("{} derivatives agree with central differences, {} at kinks, {} programs without a derivative\n",
+                   counts.derivatives, counts.kinks, without);
+    }
     print_stdout("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
                  fmt::join(result.uncovered, ", "));
     return {};
@@ -166,6 +178,8 @@ Action fuzz_ir(Options& options) {
   options.option(command->passes, "--pass", "NAME", "check only these passes");
   options.option(command->size, "--size", "N", "statements of @main, at most", {1, 1000});
   options.flag(command->graphs, "--graphs", "operators and tuples only, as in a model's graph");
+  options.flag(command->gradients, "--gradients",
+               "derivatives of the modules, first and second, beside central differences in f64");
   options.option(command->mutants, "--mutants", "N",
                  "mutations (ill-typed modules and ill-formed texts) of each module", {0, INT32_MAX});
   options.option(command->native, "--native", "N",

@@ -83,7 +83,7 @@ bool Body::statement() {
   if (draw < 68) return any_if();
   if (draw < 75) return any_closure();
   if (draw < 83) return any_data();
-  if (draw < 91) return any_reference();
+  if (draw < 91) return options_.derivable ? any_data() : any_reference();
   if (draw < 94) return any_cast();
   if (draw < 97) return any_size();
   if (draw < 98) return any_library();
@@ -121,6 +121,7 @@ bool Body::operation() {
   const auto operators = context_.operators();
   for (int attempt = 0; attempt < 4; ++attempt) {
     const Operator& op = *operators[random_.between(0, static_cast<int64_t>(operators.size()) - 1)];
+    if (options_.derivable && !op.gradient) continue;
     auto proposal = propose(*this, op);
     if (!proposal) continue;
     const bool exact = op.is(ops::kCast) && !is_float(type_of(proposal->args[0]).tensor()->dtype);

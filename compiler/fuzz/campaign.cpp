@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "compiler/fuzz/gradients.h"
 #include "compiler/fuzz/shrink.h"
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
@@ -30,7 +31,7 @@ OracleOptions focused(OracleOptions options, const std::string& check) {
 
 // Writes the module, or the text that is not a module, and adds the command that repeats the failure.
 void report(Context& context, const Module& module, const Violation& remaining, Failure& failure,
-            const std::filesystem::path& directory) {
+            const std::filesystem::path& directory, bool gradients) {
   const bool mutant = !failure.violation.mutant.text.empty();
   const std::filesystem::path path = directory / fmt::format("fuzz-ir-{}.tn", failure.seed);
   std::error_code ignored;
@@ -40,14 +41,15 @@ void report(Context& context, const Module& module, const Violation& remaining, 
   const bool side = written.side.empty() || write_file(directory / side_file(failure.seed), written.side);
   if (side && write_file(path, written.text)) failure.file = path.string();
   const auto& [check, problem, text] = failure.violation;
-  const std::string_view native = check.ends_with("native") ? " --native 1" : "";
+  const std::string flags =
+      fmt::format("{}{}", check.ends_with("native") ? " --native 1" : "", gradients ? " --gradients" : "");
   failure.report = fmt::format("seed {}: {}: {}\n", failure.seed, check, problem.str());
   failure.report += fmt::format("small: {}: {}\n{}", remaining.check, remaining.problem.str(), failure.text);
   if (!failure.file.empty()) {
     failure.report += fmt::format("written to {}; again: tenon fuzz ir --file {} --seed {}{}\n", failure.file,
-                                  failure.file, failure.seed, native);
+                                  failure.file, failure.seed, flags);
   }
-  failure.report += fmt::format("the whole: tenon fuzz ir --seed {} --count 1{}", failure.seed, native);
+  failure.report += fmt::format("the whole: tenon fuzz ir --seed {} --count 1{}", failure.seed, flags);
 }
 
 Failure fail(Context& context, Module module, uint64_t seed, Violation violation, const CampaignOptions& options) {
@@ -68,7 +70,7 @@ Failure fail(Context& context, Module module, uint64_t seed, Violation violation
     module = shrink(context, std::move(module), fails, options.shrink_budget);
   }
   Failure failure{.seed = seed, .violation = violation, .text = {}, .file = {}, .report = {}};
-  report(context, module, last ? *last : violation, failure, options.directory);
+  report(context, module, last ? *last : violation, failure, options.directory, options.oracle.gradients);
   return failure;
 }
 
@@ -81,6 +83,11 @@ CampaignResult campaign(const CampaignOptions& options, const std::function<void
     if (before) before(seed);
     Context context;
     Module module = random_module(context, seed, options.generator);
+    if (options.oracle.gradients) {
+      auto made = with_gradient(context, module, seed % 3 == 0);
+      if (!made) continue;
+      module = std::move(*made);
+    }
     auto violation = examine(context, module, seed, options.oracle, result.counts);
     if (violation) result.failure = fail(context, std::move(module), seed, std::move(*violation), options);
   }

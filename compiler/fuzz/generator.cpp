@@ -19,8 +19,9 @@ class Generator {
   Module run() {
     if (options_.control) {
       types_.define();
-      define_libraries();
-      for (int64_t i = random_.chance(60) ? random_.between(1, 3) : 0; i > 0; --i) loop_function();
+      if (!options_.derivable) define_libraries();
+      for (int64_t i = !options_.derivable && random_.chance(60) ? random_.between(1, 3) : 0; i > 0; --i)
+        loop_function();
       for (int64_t i = random_.between(0, 4); i > 0; --i) group();
     }
     while (!main()) {

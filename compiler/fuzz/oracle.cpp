@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "compiler/fuzz/generator.h"
+#include "compiler/fuzz/gradients.h"
 #include "compiler/fuzz/inputs.h"
 #include "compiler/fuzz/machine.h"
 #include "compiler/fuzz/mutate.h"
@@ -175,6 +176,7 @@ class Examination {
       if (auto found = shadowing()) return found;
       if (auto found = inference()) return found;
     }
+    if (options_.gradients) return gradient();
     if (auto found = passes(module_)) return found;
     return mutants();
   }
@@ -263,6 +265,27 @@ class Examination {
       if (lambdas) ++counts_.annotated;
     }
     return std::nullopt;
+  }
+
+  // Expands the derivatives.
+  std::optional<Violation> gradient() {
+    auto expanded = expand_gradients(context_, module_, counts_);
+    if (!expanded) return Violation{"gradient", std::move(expanded.error())};
+    if (!*expanded) return std::nullopt;
+    if (auto found = well_formed("gradient", **expanded)) return found;
+    const Function& main = *(*expanded)->function(context_.symbol("main"));
+    Random random(seed_ ^ 0x5eed);
+    const auto inputs = random_inputs(context_, **expanded, main, random);
+    if (!inputs) return std::nullopt;
+    const auto difference = disagreement(context_, **expanded, *inputs, seed_, options_.steps, counts_);
+    if (difference) return violation("gradient", *difference);
+    if (options_.text) {
+      if (auto found = text(**expanded)) {
+        found->check = "gradient, " + found->check;
+        return found;
+      }
+    }
+    return passes(**expanded);
   }
 
   // Runs the module before and after each pass.

@@ -13,6 +13,7 @@
 //   exactly, floats to a tolerance times the largest value in between; the calls of library functions and the failures
 //   of checks too.
 // - native: so does the module after all passes, compiled with native kernels.
+// - gradient: a derivative expands to a module that keeps these promises, and agrees with central differences.
 // - mutant: a text that is not a module is rejected with a location; one that is keeps the promises above.
 #pragma once
 
@@ -37,9 +38,12 @@ struct Counts {
   int64_t native = 0;                  // runs with native kernels that were compared
   int64_t limited = 0;                 // runs of the machine that ended at a limit
   int64_t rejected = 0, accepted = 0;  // mutants
-  std::map<std::string, int64_t, std::less<>> operators = {};  // how often each was applied
-  std::map<std::string, int64_t, std::less<>> values = {};     // and each kind of value made
-  std::map<std::string, int64_t, std::less<>> stops = {};      // the errors that stopped programs
+  int64_t derivatives = 0;             // that agree with differences
+  int64_t kinks = 0;                   // where differences do not converge
+  std::map<std::string, int64_t, std::less<>> operators = {};    // how often each was applied
+  std::map<std::string, int64_t, std::less<>> values = {};       // and each kind of value made
+  std::map<std::string, int64_t, std::less<>> stops = {};        // the errors that stopped programs
+  std::map<std::string, int64_t, std::less<>> underivable = {};  // why programs have no derivative
 
   void count(const Module& module);
 };
@@ -51,6 +55,7 @@ struct OracleOptions {
   bool machine = true;
   uint64_t native = 0;      // modules whose seeds are multiples of it; 0: none
   int mutants = 2;          // of each kind
+  bool gradients = false;   // the modules are those of with_gradient (gradients.h), and promise what is said there
   int64_t steps = 100'000;  // of the interpreter; a longer program is not compared
 };
 

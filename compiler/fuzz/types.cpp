@@ -83,7 +83,7 @@ bool match(Context& context, const std::vector<Symbol>& dims, const std::vector<
 }
 
 Types::Types(Context& context, Random& random, Module& module, const Options& options)
-    : context_(context), random_(random), module_(module) {
+    : context_(context), random_(random), module_(module), derivable_(options.derivable) {
   floats_ = options.floats ? *options.floats : random_.chance(60) ? DType::kF64 : DType::kF32;
   const DType odd =
       random_.of({DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI8, DType::kU8, DType::kU32, DType::kU64});
@@ -92,7 +92,7 @@ Types::Types(Context& context, Random& random, Module& module, const Options& op
   dtypes_.insert(dtypes_.end(), 3, DType::kI64);
   dtypes_.insert(dtypes_.end(), 2, odd);
   dtypes_.push_back(DType::kBool);
-  if (random_.chance(10)) dtypes_.push_back(floats_ == DType::kF32 ? DType::kF64 : DType::kF32);
+  if (random_.chance(10) && !derivable_) dtypes_.push_back(floats_ == DType::kF32 ? DType::kF64 : DType::kF32);
   sizes_ = {1, random_.between(2, 3), random_.between(3, 5)};
   if (random_.chance(8)) sizes_.push_back(0);
   if (random_.chance(8)) sizes_.push_back(random_.between(6, kLargestSize));
@@ -171,7 +171,7 @@ Type Types::any(const Wish& wish) {
     for (int64_t i = random_.between(0, 2); i > 0; --i) params.push_back(any(inner));
     return context_.function(std::move(params), any(inner));
   }
-  return context_.reference(any(inner));
+  return derivable_ ? any(inner) : context_.reference(any(inner));
 }
 
 void Types::define(std::string_view name, const std::vector<std::string_view>& params,
@@ -203,7 +203,7 @@ void Types::define() {
   }
   if (random_.chance(8)) define("Nest", {"A"}, {{"Tip", {a}}, {"Twice", {of("Nest", {context_.tuple({a, a})})}}});
   if (random_.chance(15)) define("Code", {"A", "B"}, {{"Code", {context_.function({a}, b)}}});
-  if (random_.chance(12)) define("Cell", {"A"}, {{"Cell", {context_.reference(a), a}}});
+  if (!derivable_ && random_.chance(12)) define("Cell", {"A"}, {{"Cell", {context_.reference(a), a}}});
   for (int i = static_cast<int>(random_.between(0, 2)); i > 0; --i) define_random(i);
 }
 

@@ -76,6 +76,7 @@ class Types {
   Context& context_;
   Random& random_;
   Module& module_;
+  bool derivable_ = false;
   DType floats_;
   std::vector<DType> dtypes_;  // with repetitions, as weights
   std::vector<int64_t> sizes_;

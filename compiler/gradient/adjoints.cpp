@@ -69,7 +69,6 @@ Status AdjointBuilder::add(Adjoint& to, const Adjoint& term) {
   return {};
 }
 
-// The tensor with a name for each erased size.
 Expected<Atom> AdjointBuilder::opened(const Atom& atom) {
   TENON_TRY_ASSIGN(type, builder_.type_of(atom));
   if (!has_erased(*type)) return atom;
@@ -113,9 +112,10 @@ Expected<Atom> AdjointBuilder::zero(Type type, const std::optional<Atom>& primal
       TENON_TRY_ASSIGN(value, zero(*found, std::nullopt));
       return cast(*value, wanted);
     }
-    auto [attrs, computed] = sizes_attribute("shape", tensor->dims);
-    attrs.emplace("dtype", std::string(runtime::name(tensor->dtype)));
-    return builder_.apply(ops::kFull, {}, std::move(attrs), {}, std::move(computed));
+    Formula formula(builder_);
+    const Term zeros = formula.full(tensor->dims, 0, tensor->dtype);
+    TENON_TRY(formula.status());
+    return zeros.atom();
   }
   if (const AdtType* adt = wanted.adt())
     return builder_.bind(Construct{zero_name(context, adt->name), adt->args, {}}, Symbol{});
@@ -155,6 +155,14 @@ Expected<Atom> AdjointBuilder::materialize(const Adjoint& adjoint, Type type, co
 Expected<Symbol> AdjointAdders::adder(Context& context, Module& module, Type type, DimNames& names) {
   if (const auto found = adders_.find(type); found != adders_.end()) return found->second;
   const AdtType& adt = *type.adt();
+  size_t& open = open_[adt.name];
+  if (open >= kMaxNesting) {
+    return error(fmt::format("{} has itself with ever larger arguments among its fields, so that its adjoints cannot "
+                             "be added",
+                             context.name(adt.name)),
+                 "", "a derivative needs a type with a finite number of instances");
+  }
+  ++open;
   Symbol name;
   for (size_t i = adders_.size();; ++i) {
     name = context.symbol(fmt::format("{}.add{}", context.name(adt.name), i));
@@ -216,6 +224,7 @@ Expected<Symbol> AdjointAdders::adder(Context& context, Module& module, Type typ
   TENON_TRY_ASSIGN(result, builder.bind(std::move(outer), Symbol{}));
   builder.finish(*result);
   module.globals.insert_or_assign(name, std::move(function));
+  --open_[adt.name];
   return name;
 }
 

@@ -38,7 +38,10 @@ class AdjointAdders {
   Expected<Symbol> adder(Context& context, Module& module, Type type, DimNames& dims);
 
  private:
+  static constexpr size_t kMaxNesting = 8;  // of instances of one type in each other
+
   std::map<Type, Symbol> adders_;
+  std::map<Symbol, size_t> open_;  // how many adders of instances of a type are under construction
 };
 
 // Arithmetic on adjoints, appended to the builder's function.
@@ -47,7 +50,7 @@ class AdjointBuilder {
   AdjointBuilder(Builder& builder, AdjointAdders& adders, DimNames& dims)
       : builder_(builder), adders_(adders), dims_(dims) {}
 
-  // The adjoint with the value `atom`, whose tuples are taken apart.
+  // The adjoint with the value `atom`, whose tuples are split into their fields.
   Expected<Adjoint> parts(const Atom& atom);
   // to += term
   Status add(Adjoint& to, const Adjoint& term);
@@ -55,11 +58,12 @@ class AdjointBuilder {
   Expected<Atom> materialize(const Adjoint& adjoint, Type type, const std::optional<Atom>& primal);
   // The value with its sizes checked to be those of `type`.
   Expected<Atom> cast(const Atom& atom, Type type);
+  // The value with a name for each visible size that is `?`.
+  Expected<Atom> opened(const Atom& atom);
 
  private:
   Expected<Atom> zero(Type type, const std::optional<Atom>& primal);
   Expected<Atom> sum(const Atom& a, const Atom& b);
-  Expected<Atom> opened(const Atom& atom);
 
   Builder& builder_;
   AdjointAdders& adders_;

@@ -87,7 +87,9 @@ Status Reverse::backward(const std::vector<Record>& records, Adjoints& adjoints)
 Status Reverse::apply(const Record& record, const Adjoint& adjoint, Adjoints& adjoints) {
   const auto& old = std::get<Apply>(record.binding->value);
   if (!old.op->gradient) {
-    unsupported(record.binding->var, fmt::format("{} has no gradient rule", old.op->name), "");
+    const std::string_view reason = old.op->gradient_note;
+    unsupported(record.binding->var,
+                fmt::format("{} has no gradient{}{}", old.op->name, reason.empty() ? "" : ": ", reason), "");
     return {};
   }
   Apply apply = old;
@@ -119,7 +121,8 @@ Status Reverse::apply(const Record& record, const Adjoint& adjoint, Adjoints& ad
 Status Reverse::call(const Record& record, const Adjoint& adjoint, Adjoints& adjoints) {
   const auto& call = std::get<Call>(record.binding->value);
   TENON_TRY_ASSIGN(cotangent, adjoints_.materialize(adjoint, type(record.binding->var), record.value));
-  TENON_TRY_ASSIGN(all, builder_.call(record.callee->backward, {record.tape, *cotangent}));
+  TENON_TRY_ASSIGN(open, adjoints_.opened(*cotangent));
+  TENON_TRY_ASSIGN(all, builder_.call(record.callee->backward, {record.tape, *open}));
   uint32_t field = 0;
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (!record.active[i]) continue;

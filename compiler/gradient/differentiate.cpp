@@ -34,6 +34,7 @@ class Differentiation : public PassesOfCallees {
     std::vector<Symbol> names;
     for_each_function(module_, [&](Symbol name, const Function&) { names.push_back(name); });
     for (const Symbol name : names) TENON_TRY(expand(name));
+    while (!waiting_.empty()) TENON_TRY(write(waiting_.begin()->first));
     return {};
   }
 
@@ -47,8 +48,10 @@ class Differentiation : public PassesOfCallees {
       const Type type = from.type(from.params[i]);
       TENON_TRY(declare_adjoints_of(type));
       adjoints.push_back(erased(context_, adjoint_type(context_, module_, type)));
+      TENON_TRY(check_sizes(function, adjoints.back()));
     }
     TENON_TRY(declare_adjoints_of(from.result));
+    TENON_TRY(check_sizes(function, erased(context_, adjoint_type(context_, module_, from.result))));
     Passes& passes = known->second;
     passes.tape = declare_tape(context_, module_, context_.name(function), 1);
     passes.forward = unused_name(function, "forward", active);
@@ -73,7 +76,8 @@ class Differentiation : public PassesOfCallees {
     backward.params = {VarId{0}, VarId{1}};
     backward.result = context_.tuple(std::move(adjoints));
     module_.globals.emplace(passes.backward, std::move(backward));
-    waiting_.push_back({function, active});
+    waiting_.emplace(passes.forward, Key{function, active});
+    waiting_.emplace(passes.backward, Key{function, active});
     return passes;
   }
 
@@ -86,6 +90,20 @@ class Differentiation : public PassesOfCallees {
       if (status && part.adt()) status = declare_adjoint(context_, module_, part.adt()->name);
     });
     return status;
+  }
+
+  // Only visible sizes pass from a forward to a backward pass.
+  Status check_sizes(Symbol function, Type adjoint) const {
+    std::optional<Symbol> inner;
+    for_each_part(adjoint, [&](Type part) {
+      if (!part.tensor()) return;
+      for (const Dim dim : part.tensor()->dims) for_each_variable(dim, [&](Symbol name) { inner = name; });
+    });
+    if (!inner) return {};
+    return error(fmt::format("@{} is differentiated, but an adjoint of its arguments or its result is {}, with the "
+                             "size {} inside of another type",
+                             context_.name(function), context_.str(adjoint), context_.name(*inner)),
+                 "", "give the size a constant value, or inline the function");
   }
 
   Symbol unused_name(Symbol function, std::string_view what, const std::vector<bool>& active) const {
@@ -110,10 +128,7 @@ class Differentiation : public PassesOfCallees {
     for (const Symbol name : differentiated()) {
       const Function* function = module_.function(name);
       polymorphic |= function && !function->types.empty();
-    }
-    if (polymorphic) {
-      TENON_TRY_ASSIGN(module, specialize(context_, std::move(module_)));
-      module_ = std::move(*module);
+      closures |= function && uses_closures(*function);
     }
     for_each_function(module_, [&](Symbol, const Function& function) {
       for_each_binding(function.body, [&](const Binding& binding) {
@@ -121,19 +136,19 @@ class Differentiation : public PassesOfCallees {
         closures |= gradient && std::holds_alternative<VarId>(gradient->call.callee);
       });
     });
-    for (const Symbol name : differentiated()) {
-      const Function* function = module_.function(name);
-      closures |= function && uses_closures(*function);
+    if (polymorphic || closures) {
+      TENON_TRY_ASSIGN(module, specialize(context_, std::move(module_)));
+      module_ = std::move(*module);
+      tables_.emplace(context_, module_);
     }
     if (closures) {
-      TENON_TRY_ASSIGN(module, functions_as_data(context_, std::move(module_)));
-      module_ = std::move(*module);
+      TENON_TRY(functions_as_data(context_, module_, *this));
+      tables_.emplace(context_, module_);
     }
-    if (polymorphic || closures) tables_.emplace(context_, module_);
     return {};
   }
 
-  // The globals that a derivative reaches.
+  // The globals that are reachable from what is differentiated.
   std::set<Symbol> differentiated() const {
     std::set<Symbol> found;
     for_each_function(module_, [&](Symbol, const Function& function) {
@@ -158,41 +173,34 @@ class Differentiation : public PassesOfCallees {
         auto* callee = gradient ? std::get_if<Symbol>(&gradient->call.callee) : nullptr;
         if (callee) inner.push_back(*callee);
       });
-      for (const Symbol callee : inner) {
-        for (const Symbol next : reachable_globals(module_, callee)) {
-          if (!module_.function(next)) continue;
-          TENON_TRY(expand(next));
-          if (states_.at(next) == State::kOpen) {
-            return error(
-                fmt::format("@{} is differentiated, but its own code needs this derivative", context_.name(callee)),
-                fmt::format("@{}", context_.name(name)), "the order of a derivative must be finite");
-          }
-        }
-      }
-      TENON_TRY(inner_closures(inner));
+      for (const Symbol callee : inner) TENON_TRY(complete(callee));
       const RewriteStep step = [this](Builder& builder, Binding& binding) { return expanded(builder, binding); };
       const Function before = *module_.function(name);
       TENON_TRY_ASSIGN(after, rewrite(context_, module_, before, step));
       *module_.function(name) = std::move(*after);
-      TENON_TRY(finish());
     }
     states_.at(name) = State::kDone;
     return {};
   }
 
-  // The pullbacks that inner derivatives made are closures, too.
-  Status inner_closures(const std::vector<Symbol>& callees) {
-    bool closures = false;
-    for (const Symbol callee : callees) {
-      for (const Symbol next : reachable_globals(module_, callee)) {
-        const Function* function = module_.function(next);
-        closures |= function && uses_closures(*function);
+  // Expands and writes what is reachable from the function, so that it can be differentiated.
+  Status complete(Symbol function) {
+    std::set<Symbol> seen;
+    std::vector<Symbol> open{function};
+    while (!open.empty()) {
+      const Symbol next = open.back();
+      open.pop_back();
+      if (!module_.function(next) || complete_.contains(next) || !seen.insert(next).second) continue;
+      if (waiting_.contains(next)) TENON_TRY(write(next));
+      TENON_TRY(expand(next));
+      if (states_.at(next) == State::kOpen) {
+        return error(
+            fmt::format("@{} is differentiated, but its own code needs this derivative", context_.name(function)), "",
+            "the order of a derivative must be finite");
       }
+      for (const Symbol callee : callees(*module_.function(next))) open.push_back(callee);
     }
-    if (!closures) return {};
-    TENON_TRY_ASSIGN(module, functions_as_data(context_, std::move(module_)));
-    module_ = std::move(*module);
-    tables_.emplace(context_, module_);
+    complete_.merge(seen);
     return {};
   }
 
@@ -229,11 +237,12 @@ class Differentiation : public PassesOfCallees {
     const VarId self = builder.declare(context_.function({cotangent}, all), "");
     lambda.params.push_back(builder.declare(cotangent, "cotangent"));
     builder.open();
-    TENON_TRY_ASSIGN(found, builder.call(passes->backward, {*tape, lambda.params[0]}));
+    AdjointBuilder checked(builder, tables_->adders, tables_->dims);
+    TENON_TRY_ASSIGN(open, checked.opened(lambda.params[0]));
+    TENON_TRY_ASSIGN(found, builder.call(passes->backward, {*tape, *open}));
     Atoms values;
     for (uint32_t i = 0; i < adjoints.size(); ++i) {
       TENON_TRY_ASSIGN(value, builder.project(*found, i));
-      AdjointBuilder checked(builder, tables_->adders, tables_->dims);
       TENON_TRY_ASSIGN(cast, checked.cast(*value, adjoints[i]));
       values.push_back(*cast);
     }
@@ -260,30 +269,23 @@ class Differentiation : public PassesOfCallees {
     return known->second;
   }
 
-  // Writes the bodies of the functions that were named, and of those that these need.
-  Status finish() {
-    while (!waiting_.empty()) {
-      const auto [function, active] = waiting_.back();
-      waiting_.pop_back();
-      const Passes passes = passes_.at({function, active});
-      Reverse reverse(context_, module_, *tables_, *this, function, active);
-      Function forward, backward;
-      TENON_TRY(reverse.passes(passes, forward, backward));
-      TENON_TRY(report());
-      *module_.function(passes.forward) = std::move(forward);
-      *module_.function(passes.backward) = std::move(backward);
-      made_.push_back(passes.forward);
-      made_.push_back(passes.backward);
-    }
-    // The variables get new numbers: each function has a part of those of both.
-    for (const Symbol name : std::exchange(made_, {})) {
-      const Function function = *module_.function(name);
-      TENON_TRY(store(name, function));
-      states_[name] = State::kDone;
-    }
-    return {};
+  // Writes the forward and the backward pass of which `name` is one.
+  Status write(Symbol name) {
+    const Key key = waiting_.at(name);
+    const Passes passes = passes_.at(key);
+    states_[passes.forward] = states_[passes.backward] = State::kOpen;
+    waiting_.erase(passes.forward);
+    waiting_.erase(passes.backward);
+    TENON_TRY(complete(key.first));
+    Reverse reverse(context_, module_, *tables_, *this, key.first, key.second);
+    Function forward, backward;
+    TENON_TRY(reverse.passes(passes, forward, backward));
+    TENON_TRY(report());
+    TENON_TRY(store(passes.forward, forward));
+    return store(passes.backward, backward);
   }
 
+  // The variables get new numbers: a forward and a backward pass have a part each of those of both.
   Status store(Symbol name, const Function& function) {
     TENON_TRY_ASSIGN(dense, rewrite(context_, module_, function, [](Builder&, Binding&) { return std::nullopt; }));
     module_.globals.insert_or_assign(name, std::move(*dense));
@@ -304,10 +306,10 @@ class Differentiation : public PassesOfCallees {
   std::optional<Tables> tables_;
   enum class State : uint8_t { kOpen, kDone };
   std::map<Symbol, State> states_;
+  std::set<Symbol> complete_;  // functions that are final, with all that they depend on
   std::map<Key, Passes> passes_;
   std::map<Key, Symbol> gradients_;
-  std::vector<Key> waiting_;
-  std::vector<Symbol> made_;
+  std::map<Symbol, Key> waiting_;  // by the names of both passes
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/gradient/tape.h"
+#include "compiler/ir/adjoint.h"
 #include "compiler/ir/rewrite.h"
 #include "support/try.h"
 
@@ -20,9 +21,11 @@ bool has_function(Type type) {
 
 class Defunctionalization {
  public:
-  Defunctionalization(Context& context, Module& module) : context_(context), module_(module), dims_(module) {}
+  Defunctionalization(Context& context, Module& module, PassesOfCallees& passes)
+      : context_(context), module_(module), passes_(passes), dims_(module) {}
 
   Status run() {
+    TENON_TRY(check_interfaces());
     for (auto& [name, adt] : module_.adts) {
       for (Constructor& constructor : adt.constructors) {
         for (Type& field : constructor.fields) {
@@ -37,9 +40,8 @@ class Defunctionalization {
       }
     }
     std::vector<Symbol> names;
-    for_each_function(module_, [&](Symbol name, const Function& function) {
-      if (function.types.empty()) names.push_back(name);
-    });
+    for_each_function(module_, [&](Symbol name, const Function&) { names.push_back(name); });
+    TENON_TRY(collect());
     for (Type* field : pending_fields_) *field = data(*field);
     // The signatures first, which calls read.
     for (const Symbol name : names) {
@@ -59,6 +61,22 @@ class Defunctionalization {
     std::vector<std::pair<Symbol, Symbol>> members;  // constructors, and the functions with the code
   };
 
+  // What others call keeps its types.
+  Status check_interfaces() const {
+    for (const auto& [name, global] : module_.globals) {
+      if (module_.function(name) && context_.name(name) != "main") continue;
+      const Signature signature = signature_of(context_, global);
+      bool found = has_function(signature.result);
+      for (const Type param : signature.params) found |= has_function(param);
+      if (!found) continue;
+      return error(fmt::format("@{} has a function as an argument or result, and the module has a derivative of code "
+                               "with closures, for which functions become data",
+                               context_.name(name)),
+                   "", "pass the values that the function computes from and call it inside of the module");
+    }
+    return {};
+  }
+
   // The type with data in place of functions.
   Type data(Type type) {
     if (!has_function(type)) return type;
@@ -74,23 +92,95 @@ class Defunctionalization {
       std::vector<Type> args;
       for (const Type arg : adt->args) args.push_back(data(arg));
       result = context_.adt(adt->name, std::move(args));
-    } else if (const FunctionType* function = type.function()) {
-      result = family(*function).type;
+    } else if (type.function()) {
+      result = family(type).type;
     }
     types_.emplace(type.node, result);
     return result;
   }
 
-  Family& family(const FunctionType& type) {
-    std::vector<Type> params;
-    const auto plain = [&](Type part) {
-      return context_.map_type(
-          data(part), [](Type leaf) { return leaf; },
-          [&](Dim dim) { return dim.constant() ? dim : context_.erased(); });
+  // Finds the types of all functions, and the sizes that those have in common which differ in nothing else.
+  Status collect() {
+    std::vector<Type> found;
+    const auto add = [&](Type type) {
+      if (!type || !has_function(type)) return;
+      for_each_part(type, [&](Type part) {
+        if (!part.function()) return;
+        const Type plain = sizes_as(part, [&](Dim dim) { return dim.constant() ? dim : context_.erased(); });
+        const auto [known, is_new] = common_.try_emplace(sizeless(part), plain);
+        if (!is_new) known->second = join(known->second, plain);
+        found.push_back(part);
+      });
     };
-    for (const Type param : type.params) params.push_back(plain(param));
-    const Type key = context_.function(params, plain(type.result));
+    for (Type* field : pending_fields_) add(*field);
+    for_each_function(module_, [&](Symbol, Function& function) {
+      for_each_type(function, [&](Type& type) { add(type); });
+      for_each_use(std::as_const(function.body), [&](const Atom& atom) {
+        auto* symbol = std::get_if<Symbol>(&atom);
+        if (!symbol) return;
+        const Signature signature = signature_of(context_, module_.globals.at(*symbol));
+        globals_.emplace(*symbol, context_.function(signature.params, signature.result));
+        add(globals_.at(*symbol));
+      });
+    });
+    // What is stored under another type must have the sizes in common.
+    const auto inner = [&](Type type) {
+      return context_.map_sizes(data(type), [&](Dim) { return context_.erased(); });
+    };
+    for (const Type type : found) {
+      const FunctionType& function = *type.function();
+      const FunctionType& common = *common_.at(sizeless(type)).function();
+      bool fits = inner(function.result) == inner(common.result);
+      for (size_t i = 0; i < function.params.size(); ++i)
+        fits = fits && inner(function.params[i]) == inner(common.params[i]);
+      if (fits) continue;
+      return error(fmt::format("a closure has the type {}, with a size inside of another type that is not the same in "
+                               "all closures of such types",
+                               context_.str(type)),
+                   "", "give the size a constant value");
+    }
+    return {};
+  }
+
+  Type sizes_as(Type type, FunctionRef<Dim(Dim)> size) {
+    return context_.map_type(
+        type, [](Type leaf) { return leaf; }, size);
+  }
+  Type sizeless(Type type) {
+    return sizes_as(type, [&](Dim) { return context_.erased(); });
+  }
+
+  // Two types that differ in sizes, with `?` for those.
+  Type join(Type a, Type b) {
+    if (a == b) return a;
+    const auto all = [&](const std::vector<Type>& x, const std::vector<Type>& y) {
+      std::vector<Type> types;
+      for (size_t i = 0; i < x.size(); ++i) types.push_back(join(x[i], y[i]));
+      return types;
+    };
+    if (const TensorType* tensor = a.tensor()) {
+      Dims dims = tensor->dims;
+      for (size_t i = 0; i < dims.size(); ++i) {
+        if (dims[i] != b.tensor()->dims[i]) dims[i] = context_.erased();
+      }
+      return context_.tensor(std::move(dims), tensor->dtype);
+    }
+    if (const TupleType* tuple = a.tuple()) return context_.tuple(all(tuple->fields, b.tuple()->fields));
+    if (const ReferenceType* reference = a.reference())
+      return context_.reference(join(reference->value, b.reference()->value));
+    if (const AdtType* adt = a.adt()) return context_.adt(adt->name, all(adt->args, b.adt()->args));
+    const FunctionType& x = *a.function();
+    const FunctionType& y = *b.function();
+    return context_.function(all(x.params, y.params), join(x.result, y.result));
+  }
+
+  Family& family(Type type) {
+    const Type key = sizeless(type);
     if (const auto known = families_.find(key); known != families_.end()) return known->second;
+    const FunctionType& common = *common_.at(key).function();
+    std::vector<Type> params;
+    for (const Type param : common.params) params.push_back(data(param));
+    const Type result = data(common.result);
     Family& made = families_[key];
     for (size_t i = families_.size();; ++i) {
       made.name = context_.symbol(fmt::format("Function{}", i));
@@ -98,26 +188,27 @@ class Defunctionalization {
       if (!module_.adts.contains(made.name) && !module_.globals.contains(made.apply)) break;
     }
     made.type = context_.adt(made.name, {});
-    made.function = *key.function();
+    made.function = {std::move(params), result};
     module_.adts.emplace(made.name, Adt{});
     // The signature; the body is written when all members are known.
     Function stub;
     stub.params.push_back(VarId{0});
     stub.vars.push_back({made.type, context_.symbol("f"), {}});
-    for (const Type param : made.function.params) add_param(stub, param);
+    for (const Type param : made.function.params) add_param(stub, param, Symbol{});
     stub.result = made.function.result;
     module_.globals.emplace(made.apply, std::move(stub));
     return made;
   }
 
-  void add_param(Function& function, Type type) {
-    const Type opened = context_.map_sizes(type, [&](Dim dim) {
+  // A parameter, with dims of the function where the type has `?`.
+  void add_param(Function& function, Type type, Symbol name) {
+    const Type named = context_.map_sizes(type, [&](Dim dim) {
       if (!dim.erased()) return dim;
       function.dims.push_back(dims_.fresh(context_));
       return context_.dim(function.dims.back());
     });
     function.params.push_back(static_cast<VarId>(function.vars.size()));
-    function.vars.push_back({opened, Symbol{}, {}});
+    function.vars.push_back({named, name, {}});
   }
 
   Symbol member(Family& family, Symbol code) {
@@ -161,36 +252,100 @@ class Defunctionalization {
         TENON_TRY(closure(builder, binding.var, *lambda, bindings));
         continue;
       }
-      Call* call = call_of(binding.value);
-      auto* callee = call ? std::get_if<VarId>(&call->callee) : nullptr;
-      if (!callee) {
-        bindings.push_back(std::move(binding));
-        continue;
-      }
-      const AdtType* type = function_.type(*callee).adt();
-      Family* found = nullptr;
-      for (auto& [key, next] : families_) {
-        if (type && next.name == type->name) found = &next;
-      }
-      if (!found) return error("a call of an unknown closure", "", "", Fault::kInternal);
-      call->args.insert(call->args.begin(), Atom(*callee));
-      call->callee = found->apply;
-      if (auto* gradient = std::get_if<Gradient>(&binding.value)) {
-        for (uint32_t& index : gradient->wrt) ++index;
-        bindings.push_back(std::move(binding));
-        continue;
-      }
-      const Type wanted = function_.type(binding.var), result = found->function.result;
-      if (wanted == result) {
-        bindings.push_back(std::move(binding));
-        continue;
-      }
-      const VarId loose = builder.declare(result, "");
-      bindings.push_back({loose, std::move(binding.value)});
-      bindings.push_back({binding.var, Cast{loose, wanted, {}}});
+      TENON_TRY(call(builder, binding, bindings));
     }
     block.bindings = std::move(bindings);
     return global_as_data(builder, block.result, block.bindings);
+  }
+
+  // A call of a closure becomes one of the function that branches on closures, and a pullback a closure as data.
+  Status call(Builder& builder, Binding& binding, std::vector<Binding>& out) {
+    Call* call = call_of(binding.value);
+    auto* gradient = std::get_if<Gradient>(&binding.value);
+    bool loose = false;  // whether the result has `?` for its sizes
+    if (auto* callee = call ? std::get_if<VarId>(&call->callee) : nullptr) {
+      const Family* family = family_of(function_.type(*callee));
+      if (!family) return error("a call of an unknown closure", "", "", Fault::kInternal);
+      builder.open();
+      AdjointAdders adders;
+      AdjointBuilder adjoints(builder, adders, dims_);
+      for (Atom& arg : call->args) {
+        TENON_TRY_ASSIGN(open, adjoints.opened(arg));
+        arg = *open;
+      }
+      std::ranges::move(builder.close(Atom{}).bindings, std::back_inserter(out));
+      call->args.insert(call->args.begin(), Atom(*callee));
+      call->callee = family->apply;
+      if (gradient) {
+        for (uint32_t& index : gradient->wrt) ++index;
+      }
+      loose = true;
+    }
+    if (gradient && gradient->kind == Gradient::Kind::kPullback) return pullback(builder, *gradient, binding.var, out);
+    if (!loose) {
+      out.push_back(std::move(binding));
+      return {};
+    }
+    const Type wanted = function_.type(binding.var);
+    Type result = wanted;
+    if (!gradient) {
+      result = module_.function(std::get<Symbol>(call->callee))->result;
+    } else {
+      std::vector<Type> adjoints;
+      for (const uint32_t index : gradient->wrt) {
+        TENON_TRY_ASSIGN(type, builder.type_of(call->args[index]));
+        adjoints.push_back(adjoint_type(context_, module_, *type));
+      }
+      const Type value = module_.function(std::get<Symbol>(call->callee))->result;
+      result = context_.tuple({value, context_.tuple(std::move(adjoints))});
+    }
+    const VarId made = wanted == result ? binding.var : builder.declare(result, "");
+    out.push_back({made, std::move(binding.value)});
+    if (made != binding.var) out.push_back({binding.var, Cast{made, wanted, {}}});
+    return {};
+  }
+
+  // (result, closure of the tape), whose code is the backward pass.
+  Status pullback(Builder& builder, const Gradient& gradient, VarId var, std::vector<Binding>& out) {
+    const Symbol callee = std::get<Symbol>(gradient.call.callee);
+    std::vector<bool> active(gradient.call.args.size(), false);
+    for (const uint32_t index : gradient.wrt) active[index] = true;
+    TENON_TRY_ASSIGN(passes, passes_.passes(callee, active));
+    const std::vector<Type> wanted = function_.type(var).tuple()->fields;
+    Family& family = *family_of(wanted[1]);
+    const Symbol code = unused_name();
+    const Symbol constructor = member(family, code);
+    declare(family, constructor, {passes->tape.type});
+
+    Function made;
+    add_param(made, passes->tape.type, context_.symbol("tape"));
+    add_param(made, family.function.params[0], context_.symbol("cotangent"));
+    Builder inner(context_, module_, made);
+    AdjointAdders adders;
+    AdjointBuilder adjoints(inner, adders, dims_);
+    TENON_TRY_ASSIGN(all, inner.call(passes->backward, {made.params[0], made.params[1]}));
+    TENON_TRY_ASSIGN(fitting, adjoints.cast(*all, family.function.result));
+    inner.finish(*fitting);
+    module_.globals.emplace(code, std::move(made));
+
+    builder.open();
+    TENON_TRY_ASSIGN(pair, builder.call(passes->forward, gradient.call.args));
+    TENON_TRY_ASSIGN(loose, builder.project(*pair, 0));
+    TENON_TRY_ASSIGN(saved, builder.project(*pair, 1));
+    AdjointBuilder casts(builder, adders, dims_);
+    TENON_TRY_ASSIGN(result, casts.cast(*loose, wanted[0]));
+    TENON_TRY_ASSIGN(closure, builder.bind(Construct{constructor, {}, {*saved}}, Symbol{}));
+    TENON_TRY(builder.bind_to(var, Tuple{{*result, *closure}}));
+    std::ranges::move(builder.close(Atom{}).bindings, std::back_inserter(out));
+    return {};
+  }
+
+  Family* family_of(Type type) {
+    const AdtType* adt = type.adt();
+    for (auto& [key, family] : families_) {
+      if (adt && family.name == adt->name) return &family;
+    }
+    return nullptr;
   }
 
   // Binds constructors to functions that are used as values.
@@ -204,8 +359,7 @@ class Defunctionalization {
   Status global_as_data(Builder& builder, Atom& atom, std::vector<Binding>& out) {
     auto* symbol = std::get_if<Symbol>(&atom);
     if (!symbol) return {};
-    const Signature signature = signature_of(context_, module_.globals.at(*symbol));
-    Family& family = this->family(FunctionType{signature.params, signature.result});
+    Family& family = this->family(globals_.at(*symbol));
     const bool is_new =
         std::ranges::find(family.members, *symbol, &std::pair<Symbol, Symbol>::second) == family.members.end();
     const Symbol constructor = member(family, *symbol);
@@ -218,8 +372,7 @@ class Defunctionalization {
 
   // Makes the closure's code a function of its captures and its arguments, and the closure a value of its captures.
   Status closure(Builder& builder, VarId self, Lambda& lambda, std::vector<Binding>& out) {
-    const Type type = function_type(lambda);
-    Family& family = this->family(*type.function());
+    Family& family = *family_of(function_.type(self));
     const Symbol code = unused_name();
     const Symbol constructor = member(family, code);
     const TapeType captures = declare_tape(context_, module_, fmt::format("{} captures", context_.name(code)), 1);
@@ -293,13 +446,6 @@ class Defunctionalization {
     return found;
   }
 
-  // The type of a closure as a function, with data in place of other closures.
-  Type function_type(const Lambda& lambda) {
-    std::vector<Type> params;
-    for (const VarId param : lambda.params) params.push_back(function_.type(param));
-    return context_.function(std::move(params), lambda.result);
-  }
-
   Symbol unused_name() {
     for (;; ++lambdas_) {
       const Symbol name = context_.symbol(fmt::format("{}.fn{}", context_.name(name_), lambdas_));
@@ -356,8 +502,11 @@ class Defunctionalization {
 
   Context& context_;
   Module& module_;
+  PassesOfCallees& passes_;
   DimNames dims_;
   TypeMap<Type> types_;
+  std::map<Type, Type> common_;     // the types of functions, by these types with `?` for each size
+  std::map<Symbol, Type> globals_;  // the types of functions that are values
   std::map<Type, Family> families_;
   std::vector<Type*> pending_fields_;
   Function function_;
@@ -377,9 +526,8 @@ bool uses_closures(const Function& function) {
   return found;
 }
 
-Expected<Module> functions_as_data(Context& context, Module module) {
-  TENON_TRY(Defunctionalization(context, module).run());
-  return module;
+Status functions_as_data(Context& context, Module& module, PassesOfCallees& passes) {
+  return Defunctionalization(context, module, passes).run();
 }
 
 }  // namespace tenon::compiler::gradient

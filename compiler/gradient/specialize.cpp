@@ -26,6 +26,10 @@ class Specialization {
       waiting.pop_back();
       TENON_TRY(calls(name, waiting));
     }
+    std::erase_if(module_.globals, [&](const auto& entry) {
+      const Function* function = module_.function(entry.first);
+      return function && !function->types.empty();
+    });
     return {};
   }
 
@@ -108,6 +112,22 @@ class Specialization {
     }
     copy.dims.insert(copy.dims.end(), added.begin(), added.end());
     copy.types.clear();
+    // A call must tell the dims by its arguments.
+    std::set<Symbol> visible;
+    for (const VarId param : copy.params) {
+      context_.map_sizes(copy.type(param), [&](Dim dim) {
+        for_each_variable(dim, [&](Symbol dim_name) { visible.insert(dim_name); });
+        return dim;
+      });
+    }
+    for (const auto& [dim_name, dim] : renamed) {
+      bool known = false;
+      for_each_variable(dim, [&](Symbol own_name) { known |= visible.contains(own_name); });
+      if (known) continue;
+      return error(fmt::format("@{} is called with types that have the size {} inside of other types alone",
+                               context_.name(name), context_.name(dim_name)),
+                   "", "a derivative needs an argument with this size, or a constant size");
+    }
     Symbol symbol;
     for (size_t i = copies.size();; ++i) {
       symbol = context_.symbol(fmt::format("{}.of{}", context_.name(name), i));

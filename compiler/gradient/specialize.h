@@ -5,9 +5,8 @@
 
 namespace tenon::compiler::gradient {
 
-// The module in which no function without type variables calls one with type variables: each call is of a copy for its
-// types. The original functions stay where something may refer to them by name. An error where a function calls itself
-// with ever larger types. (As monomorphization in MLton.)
+// The module without functions that have type variables: each call of one is of a copy for its types. An error where a
+// function calls itself with ever larger types. (As monomorphization in MLton.)
 Expected<Module> specialize(Context& context, Module module);
 
 }  // namespace tenon::compiler::gradient

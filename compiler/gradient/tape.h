@@ -2,9 +2,9 @@
 //
 // A tape's type has one constructor for each arm of a branch, or one for a function. The backward code of an arm is
 // written as if it stood behind the forward code, in its scope; `save` then finds what it reads, and replaces these
-// variables by those of a pattern that takes the tape apart. The fields of a constructor have `?` for each size that is
-// no constant; the sizes are named again by match_casts. Sizes that no saved tensor has are saved as the shape of a
-// tensor without elements.
+// variables by those of a pattern that splits the tape into its fields. The fields of a constructor have `?` for each
+// size that is no constant; the sizes are named again by match_casts. Sizes that no saved tensor has are saved as the
+// shape of a tensor without elements.
 #pragma once
 
 #include <map>

@@ -1,5 +1,9 @@
 // Gradient rules: how the adjoint of an operator's result becomes the adjoints of its arguments (reverse mode). The
-// rules are rows of gradients.cpp; an operator without a row has no derivative.
+// rules are rows of tables, a file a family of operators in compiler/ir/gradients, which also have the reason why an
+// operator on floats has none. An operator without a row has no derivative: an argument or the result is never a float.
+//
+// A rule consists of operators that have rules themselves, so that gradients have gradients. Derivatives at kinks are
+// those of PyTorch; the row's note says which.
 #pragma once
 
 #include <optional>
@@ -21,16 +25,26 @@ class GradientBuilder : public Formula {
   GradientBuilder(Builder& builder, const Apply& apply, Atom result, std::vector<std::optional<Atom>> cotangents,
                   std::vector<bool> wanted);
 
+  const Operator& op() const { return *apply_.op; }
   const Attrs& attrs() const { return apply_.attrs; }
+  // Attributes whose values are dims or operands.
+  const ComputedAttrs& computed() const { return apply_.computed; }
   size_t num_args() const { return apply_.args.size(); }
   Term arg(size_t i) { return {*this, apply_.args[i]}; }
   // The result and its adjoint, where it is one tensor.
-  Term result() { return {*this, result_}; }
+  Term result();
   Term cotangent();
   // Field k of a tuple, and its adjoint: nothing where it is zero, for which no rule builds zeros.
-  Term result(uint32_t k) { return field(result(), k); }
+  Term result(uint32_t k);
   std::optional<Term> cotangent(size_t k);
   bool wants(size_t i) const { return wanted_[i]; }
+
+  // The operator itself, with its attributes, applied to other arguments.
+  Term apply_to(const std::vector<Term>& args) { return apply(op().id, args, attrs(), computed()); }
+  // The tensor with a name for each of its sizes that only the run tells (`?`), so that operators accept it.
+  Term named(const Term& term);
+  // The same with a name for each size that is not proved to be one, as n - 2.
+  Term with_sizes(const Term& term);
 
   // Adds a term to the adjoint of argument i, which must be wanted. A term of the shape to which the argument was
   // broadcast is summed to the argument's shape.
@@ -40,6 +54,9 @@ class GradientBuilder : public Formula {
   const std::optional<Term>& adjoint(size_t i) const { return adjoints_[i]; }
 
  private:
+  Symbol fresh_dim(const std::vector<Symbol>& others) const;
+  Term renamed(const Term& term, const std::vector<bool>& sizes);
+
   const Apply& apply_;
   Atom result_;
   std::vector<std::optional<Atom>> cotangents_;
@@ -47,7 +64,14 @@ class GradientBuilder : public Formula {
   std::vector<std::optional<Term>> adjoints_;
 };
 
-// The rule of a built-in operator; nullptr where it has none.
-GradientRule find_gradient(OperatorId op);
+struct GradientRow {
+  OperatorId op;
+  GradientRule rule = nullptr;
+  // Of a rule: its value where there is no derivative, as at a kink. Without a rule: why there is none.
+  std::string_view note = {};
+};
+
+// The row of a built-in operator; nullptr where it has none.
+const GradientRow* find_gradient(OperatorId op);
 
 }  // namespace tenon::compiler

@@ -77,6 +77,24 @@ std::vector<uint32_t> use_counts(const Function& function) {
   return counts;
 }
 
+void rename_global(Module& module, Symbol from, Symbol to) {
+  auto node = module.globals.extract(from);
+  node.key() = to;
+  module.globals.insert(std::move(node));
+  const auto replace = [&](Symbol& symbol) {
+    if (symbol == from) symbol = to;
+  };
+  for_each_function(module, [&](Symbol, Function& function) {
+    for_each_binding(function.body, [&](Binding& binding) {
+      Call* call = call_of(binding.value);
+      if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) replace(*symbol);
+    });
+    for_each_use(function.body, [&](Atom& atom) {
+      if (auto* symbol = std::get_if<Symbol>(&atom)) replace(*symbol);
+    });
+  });
+}
+
 void for_each_type(Function& function, FunctionRef<void(Type&)> visit) {
   visit(function.result);
   for (VarInfo& info : function.vars) visit(info.type);

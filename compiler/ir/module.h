@@ -278,6 +278,8 @@ bool equal(const Module& module_a, const Function& a, const Module& module_b, co
 // Replaces dim and type variables in every type of the function.
 void substitute(Context& context, Function& function, const std::map<Symbol, Dim>& dims,
                 const std::map<Symbol, Type>& types = {});
+// Gives the function `from` the name `to`, which no global has, everywhere in the module.
+void rename_global(Module& module, Symbol from, Symbol to);
 // Visits each type of the function: of variables, results, constructions and casts.
 void for_each_type(Function& function, FunctionRef<void(Type&)> visit);
 // The kind of a computed attribute, which its operator's record states.

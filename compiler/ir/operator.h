@@ -129,7 +129,8 @@ struct Operator {
   MayFail may_fail = nullptr;                      // nullptr: never; otherwise it has an effect (effects.h)
   Scheme scheme = nullptr;                         // nullptr: the rule runs when all arguments are resolved
   runtime::reference::Kernel reference = nullptr;  // the semantics; of a built-in operator, from runtime/reference
-  GradientRule gradient = nullptr;                 // of a built-in operator, from gradients.cpp; nullptr: there is none
+  GradientRule gradient = nullptr;                 // of a built-in operator, from gradients; nullptr: there is none
+  std::string_view gradient_note = {};             // its value at a kink, or why there is none (GradientRow)
   BatchingRule batching = nullptr;                 // of a built-in operator, from batching.cpp; nullptr: there is none
 
   // Whether each float of the result is a continuous function of the float arguments, so that rounding errors stay

@@ -47,9 +47,17 @@ std::string signature(const Operator& op) {
   return fmt::format("{}({})", op.name, text);
 }
 
+// Whether gradients pass through the operator.
+std::string gradient_text(const Operator& op) {
+  if (op.gradient)
+    return op.gradient_note.empty() ? "differentiable" : fmt::format("differentiable: {}", op.gradient_note);
+  return fmt::format("not differentiable: {}",
+                     op.gradient_note.empty() ? "it has no floats as arguments, or none as results" : op.gradient_note);
+}
+
 std::string describe(const Operator& op) {
   std::string text = fmt::format("{}\n\n{}\n\n", signature(op), op.documentation);
-  size_t width = 7;
+  size_t width = 8;
   for (const Input& input : op.inputs) width = std::max(width, input.name.size());
   for (const AttrSpec& spec : op.attributes) width = std::max(width, spec.name.size());
   for (const Input& input : op.inputs) {
@@ -63,6 +71,7 @@ std::string describe(const Operator& op) {
   }
   text += fmt::format("\n  {:<{}}  {}: {}\n", "fusion", width, name(op.pattern), documentation(op.pattern));
   if (op.may_fail) text += fmt::format("  {:<{}}  {}\n", "failure", width, kFailure);
+  text += fmt::format("  {:<{}}  {}\n", "gradient", width, gradient_text(op));
   text += fmt::format("  {:<{}}  compiler/ir/operators/{}.cpp, runtime/reference/{}.cpp\n", "source", width, op.family,
                       op.family);
   return text;
@@ -92,6 +101,7 @@ std::string operator_reference(const Context& context) {
                             spec.computable ? ", may be computed" : "", spec.documentation);
       }
       if (op->may_fail) text += fmt::format("- {}\n", kFailure);
+      text += fmt::format("- {}\n", gradient_text(*op));
     }
   }
   return text;

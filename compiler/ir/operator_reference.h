@@ -1,4 +1,4 @@
-// The documentation of the registry: compiler/ir/operators/REFERENCE.md and `tenon ops`.
+// The documentation of the registry, as `tenon ops` and `tenon ops --markdown` print it.
 #pragma once
 
 #include <string>

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -82,6 +84,12 @@ Term Term::broadcast(Ints shape) const {
   return formula_->apply(ops::kBroadcastTo, {*this}, {{"shape", std::move(shape)}});
 }
 
+Term Term::broadcast_to(const Dims& wanted) const {
+  if (!formula_->ok() || dims() == wanted) return *this;
+  auto [attrs, computed] = sizes_attribute("shape", formula_->proved_sizes(wanted));
+  return formula_->checked(formula_->apply(ops::kBroadcastTo, {*this}, std::move(attrs), std::move(computed)), wanted);
+}
+
 Term Term::reduce(OperatorId op, Ints axes, bool keep) const {
   return formula_->apply(op, {*this}, {{"axes", std::move(axes)}, {"keep", int64_t{keep}}});
 }
@@ -92,10 +100,18 @@ Dims Term::dims() const {
 }
 
 Term Term::reshape_to(const Dims& wanted) const {
-  if (dims() == wanted) return *this;
-  auto [attrs, computed] = sizes_attribute("shape", wanted);
+  if (!formula_->ok() || dims() == wanted) return *this;
+  // A single size that is not proved to be one is inferred from the others.
+  const Dims proved = formula_->proved_sizes(wanted), from = dims();
+  Dims shape = wanted;
+  std::vector<size_t> open;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (proved[i] != wanted[i] && std::ranges::find(from, wanted[i]) == from.end()) open.push_back(i);
+  }
+  if (open.size() == 1) shape[open[0]] = formula_->builder().context().dim(-1);
+  auto [attrs, computed] = sizes_attribute("shape", shape);
   attrs.emplace("zero", int64_t{1});
-  return formula_->apply(ops::kReshape, {*this}, std::move(attrs), std::move(computed));
+  return formula_->checked(formula_->apply(ops::kReshape, {*this}, std::move(attrs), std::move(computed)), wanted);
 }
 
 Term Term::sum_to(const Dims& wanted) const {
@@ -142,6 +158,30 @@ Term Formula::real_constant(runtime::Shape shape, const std::vector<double>& val
 }
 
 Term Formula::scalar(double value, DType dtype) { return {*this, scalar_constant(builder_, value, dtype)}; }
+
+Dims Formula::proved_sizes(const Dims& dims) const {
+  Context& context = builder_.context();
+  const DimProver prover(context, builder_.function().bounds);
+  Dims sizes;
+  for (const Dim dim : dims) {
+    const bool proved = dim.erased() || prover.less_equal(context.dim(0), dim) == Answer::kYes;
+    sizes.push_back(proved ? dim : context.maximum({dim, context.dim(0)}));
+  }
+  return sizes;
+}
+
+Term Formula::checked(const Term& term, const Dims& dims) {
+  if (!ok() || term.dims() == dims) return term;
+  return this->term(builder_.bind(Cast{term.atom(), builder_.context().tensor(dims, term.dtype()), {}}, Symbol{}));
+}
+
+Term Formula::full(const Dims& dims, double value, DType dtype) {
+  if (!ok()) return {*this, Atom()};
+  auto [attrs, computed] = sizes_attribute("shape", proved_sizes(dims));
+  attrs.emplace("value", value);
+  attrs.emplace("dtype", std::string(runtime::name(dtype)));
+  return checked(apply(ops::kFull, {}, std::move(attrs), std::move(computed)), dims);
+}
 
 Term Formula::apply(OperatorId op, std::initializer_list<Term> args, Attrs attrs, ComputedAttrs computed) {
   return apply(op, std::vector<Term>(args), std::move(attrs), std::move(computed));
@@ -191,9 +231,22 @@ Term operator-(double a, const Term& b) { return number(b, a) - b; }
 Term operator*(const Term& a, double b) { return a * number(a, b); }
 Term operator/(const Term& a, double b) { return a / number(a, b); }
 
+Term abs(const Term& x) { return unary(ops::kAbs, x); }
+Term cos(const Term& x) { return unary(ops::kCos, x); }
+Term exp(const Term& x) { return unary(ops::kExp, x); }
+Term log(const Term& x) { return unary(ops::kLog, x); }
 Term sigmoid(const Term& x) { return unary(ops::kSigmoid, x); }
-Term tanh(const Term& x) { return unary(ops::kTanh, x); }
+Term sign(const Term& x) { return unary(ops::kSign, x); }
+Term sin(const Term& x) { return unary(ops::kSin, x); }
 Term sqrt(const Term& x) { return unary(ops::kSqrt, x); }
+Term tanh(const Term& x) { return unary(ops::kTanh, x); }
+Term equal(const Term& a, const Term& b) { return binary(ops::kEqual, a, b); }
+Term equal(const Term& a, double b) { return equal(a, number(a, b)); }
+Term less(const Term& a, const Term& b) { return binary(ops::kLess, a, b); }
+Term less(const Term& a, double b) { return less(a, number(a, b)); }
+Term less_equal(const Term& a, const Term& b) { return binary(ops::kLessEqual, a, b); }
+Term less_equal(const Term& a, double b) { return less_equal(a, number(a, b)); }
+Term both(const Term& a, const Term& b) { return binary(ops::kLogicalAnd, a, b); }
 Term softmax(const Term& x, int64_t axis) { return x.formula().apply(ops::kSoftmax, {x}, {{"axis", axis}}); }
 Term matmul(const Term& a, const Term& b) { return binary(ops::kMatmul, a, b); }
 Term einsum(std::string equation, const Term& a, const Term& b) {

@@ -32,6 +32,7 @@ class Term {
 
   Term cast(DType dtype) const;
   Term reshape(std::vector<int64_t> shape) const;  // 0 copies a size, a single -1 is inferred
+  // To the sizes of another tensor, which need not be proved to be sizes, as n - 2.
   Term reshape_to(const Dims& dims) const;
   Term transpose(std::vector<int64_t> axes) const;
   Term swap_last_axes() const;
@@ -40,6 +41,7 @@ class Term {
   Term slice(int64_t axis, int64_t begin, int64_t end, int64_t step = 1) const;
   Term pad(int64_t axis, int64_t before, int64_t after, double value = 0) const;
   Term broadcast(std::vector<int64_t> shape) const;                                // -1 keeps a size
+  Term broadcast_to(const Dims& dims) const;                                       // the sizes of another tensor
   Term reduce(OperatorId op, std::vector<int64_t> axes, bool keep = false) const;  // no axes: all
   // The adjoint of a broadcast from `dims`: sums over the axes that the broadcast added or repeated.
   Term sum_to(const Dims& dims) const;
@@ -70,6 +72,12 @@ class Formula {
   // A constant of these values; an error where the dtype is not one of floats.
   Term real_constant(runtime::Shape shape, const std::vector<double>& values, DType dtype);
   Term scalar(double value, DType dtype);
+  // A tensor of the sizes of another one, which need not be proved to be sizes.
+  Term full(const Dims& dims, double value, DType dtype);
+  // The value with its sizes checked to be `dims`, when it runs where they are not known to be equal.
+  Term checked(const Term& term, const Dims& dims);
+  // Dims with the maximum of 0 and each one that is not proved to be a size.
+  Dims proved_sizes(const Dims& dims) const;
   Term apply(OperatorId op, std::initializer_list<Term> args, Attrs attrs = {}, ComputedAttrs computed = {});
   Term apply(OperatorId op, const std::vector<Term>& args, Attrs attrs = {}, ComputedAttrs computed = {});
   Term field(const Term& tuple, uint32_t index);
@@ -102,9 +110,23 @@ Term operator-(double a, const Term& b);
 Term operator*(const Term& a, double b);
 Term operator/(const Term& a, double b);
 
+Term abs(const Term& x);
+Term cos(const Term& x);
+Term exp(const Term& x);
+Term log(const Term& x);
 Term sigmoid(const Term& x);
-Term tanh(const Term& x);
+Term sign(const Term& x);
+Term sin(const Term& x);
 Term sqrt(const Term& x);
+Term tanh(const Term& x);
+// Comparisons, tensors of bools.
+Term equal(const Term& a, const Term& b);
+Term equal(const Term& a, double b);
+Term less(const Term& a, const Term& b);
+Term less(const Term& a, double b);
+Term less_equal(const Term& a, const Term& b);
+Term less_equal(const Term& a, double b);
+Term both(const Term& a, const Term& b);  // logical and
 Term softmax(const Term& x, int64_t axis = -1);
 Term matmul(const Term& a, const Term& b);
 // The sums of products of a and b by an equation, as "nk,nm->km".

@@ -422,7 +422,8 @@ Status FunctionLowering::binding(const Binding& binding) {
     Status operator()(const Apply& x) const { return self.apply(binding, x); }
     Status operator()(const Call& x) const { return self.call(binding, x); }
     Status operator()(const Gradient&) const {
-      return error("a gradient must be expanded before it is compiled", self.program_.module.span(self.function_->info(binding.var).span).str(),
+      return error("a gradient must be expanded before it is compiled",
+                   self.program_.module.span(self.function_->info(binding.var).span).str(),
                    "run the pass differentiate first");
     }
     Status operator()(const Tuple& x) const {

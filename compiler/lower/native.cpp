@@ -69,6 +69,13 @@ void unify_parameters(Context& context, kernels::KernelFunction& kernel, std::ve
   }
 }
 
+// The text of the function with numbers as the names of its buffers, which may come from the names of a model's layers:
+// functions that are equal but for these have equal texts.
+std::string without_names(Context& context, loop::Function function) {
+  for (size_t i = 0; i < function.buffers.size(); ++i) function.buffers[i].name = context.symbol(fmt::format("b{}", i));
+  return loop::print(context, function);
+}
+
 }  // namespace
 
 NativeKernels::NativeKernels(Context& context, const Module& module, const CpuOptions& options)
@@ -187,8 +194,8 @@ bool NativeKernels::has_equal_knobs(const kernels::KernelFunction& kernel, const
 
 NativeKernels::Entry NativeKernels::add(std::string_view name, loop::Function function,
                                         std::vector<kernels::Operand> operands, Variants variants) {
-  std::string text = loop::print(context_, function);
-  for (const auto& [level, variant] : variants) text += level + loop::print(context_, variant);
+  std::string text = without_names(context_, function);
+  for (const auto& [level, variant] : variants) text += level + without_names(context_, variant);
   for (const loop::SizeRequirement& requirement : function.required)
     text += fmt::format("{}: {}\n", context_.str(requirement.size), requirement.message);
   const auto [entry, is_new] = ids_.emplace(text, static_cast<uint32_t>(functions_.size()));

@@ -25,25 +25,6 @@
 namespace tenon::compiler {
 namespace {
 
-// Renames function `from`, which no function has the name `to` of.
-void rename(Module& module, Symbol from, Symbol to) {
-  auto node = module.globals.extract(from);
-  node.key() = to;
-  module.globals.insert(std::move(node));
-  const auto replace = [&](Symbol& symbol) {
-    if (symbol == from) symbol = to;
-  };
-  for_each_function(module, [&](Symbol, Function& function) {
-    for_each_binding(function.body, [&](Binding& binding) {
-      auto* call = std::get_if<Call>(&binding.value);
-      if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) replace(*symbol);
-    });
-    for_each_use(function.body, [&](Atom& atom) {
-      if (auto* symbol = std::get_if<Symbol>(&atom)) replace(*symbol);
-    });
-  });
-}
-
 // Makes the entry @main, from which passes find what is used; another @main gets another name.
 void make_main(Model& model) {
   const Symbol main = model.context->symbol("main");
@@ -52,9 +33,9 @@ void make_main(Model& model) {
     Symbol unused = main;
     for (int i = 1; model.module.globals.contains(unused); ++i)
       unused = model.context->symbol(fmt::format("main_{}", i));
-    rename(model.module, main, unused);
+    rename_global(model.module, main, unused);
   }
-  rename(model.module, model.entry, main);
+  rename_global(model.module, model.entry, main);
   model.entry = main;
 }
 

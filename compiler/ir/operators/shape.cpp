@@ -43,7 +43,7 @@ Status require_elements(const RuleInput& in, const std::vector<size_t>& axes, Di
   return require_size(in, 0, *open, context.multiply(context.floor_divide(x.dims[*open], step), step), what);
 }
 
-// A dim in the shape is a size: without zero=1 it must not be 0, which has another meaning there.
+// A dim in the shape is a size: without zero=1 it must not be 0, which has another meaning there. A size of x is one.
 Expected<Type> reshape(const RuleInput& in) {
   const TensorType& x = in.arg(0);
   TENON_TRY(check_int(in, "zero", 0, 1));
@@ -64,7 +64,8 @@ Expected<Type> reshape(const RuleInput& in) {
     const Dim size = (*shape)[i];
     const auto value = size.constant();
     if (value == -1 && open) return error(reason("only one size may be -1"));
-    if (!value && in.prover.less_equal(least_size, size) != Answer::kYes)
+    const bool of_x = !copies && std::ranges::find(x.dims, size) != x.dims.end();
+    if (!value && !of_x && in.prover.less_equal(least_size, size) != Answer::kYes)
       return error(reason(fmt::format("{} may be {}", in.context.str(size), copies ? 0 : -1)), "",
                    copies ? "set zero=1, so that 0 is a size and does not copy the size of x" : "");
     copied[i] = copies && value == 0;

@@ -330,8 +330,7 @@ ExpressionReader::Result ExpressionReader::gradient(std::string_view name, int d
     }
   }
   if (!cursor_.is("(") && !cursor_.is("[")) {
-    if (!signature)
-      return cursor_.fail("expected the arguments, as gradient(%f, wrt=[0])(%x)");
+    if (!signature) return cursor_.fail("expected the arguments, as gradient(%f, wrt=[0])(%x)");
     return gradient_value(offset, std::move(value), *signature, name);
   }
   if (cursor_.accept("[")) {
@@ -388,9 +387,8 @@ ExpressionReader::Result ExpressionReader::operation(std::string_view name, int 
   const std::string text = cursor_.peek().text;
   const Operator* op = context_.find_operator(text);
   if (!op) {
-    std::vector<std::string_view> candidates = {"ref",        "read", "write", "match",
-                                                "match_cast", "if",   "fn",    "gradient",
-                                                "pullback"};
+    std::vector<std::string_view> candidates = {"ref", "read", "write",    "match",   "match_cast",
+                                                "if",  "fn",   "gradient", "pullback"};
     for (const Operator* other : context_.operators()) candidates.push_back(other->name);
     for (const auto& [name, adt] : module_.adts) {
       for (const Constructor& constructor : adt.constructors) candidates.push_back(context_.name(constructor.name));

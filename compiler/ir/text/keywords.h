@@ -8,9 +8,8 @@
 
 namespace tenon::compiler {
 
-inline constexpr std::string_view kKeywords[] = {"else",  "false",      "fn",       "gradient", "if",  "let",
-                                                 "match", "match_cast", "pullback", "read",     "ref", "size",
-                                                 "true",  "write"};
+inline constexpr std::string_view kKeywords[] = {"else",       "false",    "fn",   "gradient", "if",   "let",  "match",
+                                                 "match_cast", "pullback", "read", "ref",      "size", "true", "write"};
 
 inline std::string_view word(Gradient::Kind kind) {
   return kind == Gradient::Kind::kPullback ? "pullback" : "gradient";

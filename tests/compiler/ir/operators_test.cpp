@@ -252,6 +252,7 @@ TEST(Operators, TheReferencePageHasEachOperator) {
   for (const Operator* op : context.operators()) {
     EXPECT_NE(page.find("\n### " + op->name + "\n"), std::string::npos) << op->name;
     EXPECT_NE(page.find(op->documentation), std::string::npos) << op->name;
+    EXPECT_NE(page.find(op->gradient_note), std::string::npos) << op->name;
   }
 }
 

@@ -1,6 +1,7 @@
 // The reader of cases.npz, which make_cases.py generates and describes.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ir/text.h"
 #include "runtime/dtype.h"
 #include "runtime/npy.h"
 
@@ -43,6 +45,24 @@ inline std::map<std::string, OperatorCase> operator_cases() {
     }
   }
   return cases;
+}
+
+// The call as a function of its inputs, whose declared result type is the type of the stored results, if it has some.
+inline Expected<Module> parse_operator_case(Context& context, const std::string& name, const OperatorCase& test_case) {
+  std::string params, type, call = test_case.call;
+  for (size_t i = 0; i < test_case.inputs.size(); ++i) {
+    params += fmt::format("{}%{}: {}", i ? ", " : "", static_cast<char>('a' + i),
+                          context.str(context.type_of(test_case.inputs[i])));
+  }
+  for (const runtime::Tensor& result : test_case.results)
+    type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
+  if (test_case.results.size() > 1) type = "(" + type + ")";
+  // Sizes that depend on the data are checked at run time.
+  for (const char* op : {"compress", "non_max_suppression", "nonzero", "unique"}) {
+    if (call.starts_with(op) && !type.empty()) call = fmt::format("match_cast({}, {})", call, type);
+  }
+  if (!type.empty()) type.insert(0, "-> ");
+  return parse(context, fmt::format("#[version = \"1\"]\ndef @main({}) {} {{ {} }}\n", params, type, call), {}, name);
 }
 
 // Compares integers exactly and floats with a relative tolerance of 5e-5; NaN equals NaN.

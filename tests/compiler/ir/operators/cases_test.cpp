@@ -20,26 +20,8 @@ namespace {
 
 using runtime::Tensor;
 
-// The call as a function of its inputs, whose declared result type is the type of the stored results.
-Expected<Module> parse_case(Context& context, const std::string& name, const OperatorCase& test_case) {
-  std::string params, type, call = test_case.call;
-  for (size_t i = 0; i < test_case.inputs.size(); ++i) {
-    params += fmt::format("{}%{}: {}", i ? ", " : "", static_cast<char>('a' + i),
-                          context.str(context.type_of(test_case.inputs[i])));
-  }
-  for (const Tensor& result : test_case.results)
-    type += (type.empty() ? "" : ", ") + context.str(context.type_of(result));
-  if (test_case.results.size() > 1) type = "(" + type + ")";
-  // Sizes that depend on the data are checked at run time.
-  for (const char* op : {"compress", "non_max_suppression", "nonzero", "unique"}) {
-    if (call.starts_with(op)) call = fmt::format("match_cast({}, {})", call, type);
-  }
-  return parse(context, fmt::format("#[version = \"1\"]\ndef @main({}) -> {} {{ {} }}\n", params, type, call), {},
-               name);
-}
-
 void expect_results(Context& context, const std::string& name, const OperatorCase& test_case) {
-  auto module = parse_case(context, name, test_case);
+  auto module = parse_operator_case(context, name, test_case);
   ASSERT_TRUE(module) << module.error().str();
   ASSERT_TRUE(verify(context, *module)) << name << ": " << verify(context, *module).error().str();
   auto results = interpret(context, *module, context.symbol("main"), test_case.inputs);
@@ -55,7 +37,7 @@ template <class F>
 void for_each_apply(Context& context, F&& visit) {
   for (const auto& [name, test_case] : operator_cases()) {
     if (test_case.call.empty()) continue;
-    auto module = parse_case(context, name, test_case);
+    auto module = parse_operator_case(context, name, test_case);
     ASSERT_TRUE(module) << module.error().str();
     const Function& function = *module->function(context.symbol("main"));
     for (const Binding& binding : function.body.bindings) {
@@ -132,7 +114,7 @@ TEST(OperatorCases, RoundTheResultsOfF32ForShortFloats) {
         if (result.dtype() == DType::kF32) result = Tensor(dtype, result.shape());
       }
       if (!changed || !takes) continue;
-      auto narrow_module = parse_case(context, name, narrow), wide_module = parse_case(context, name, wide);
+      auto narrow_module = parse_operator_case(context, name, narrow), wide_module = parse_operator_case(context, name, wide);
       ASSERT_TRUE(narrow_module) << name << ": " << narrow_module.error().str();
       ASSERT_TRUE(wide_module) << name << ": " << wide_module.error().str();
       auto found = interpret(context, *narrow_module, context.symbol("main"), narrow.inputs);

@@ -1,0 +1,431 @@
+// tenon train: new weights for a model, from samples and labels, on the CPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <numbers>
+
+#include "compiler/cli/command.h"
+#include "compiler/cli/progress.h"
+#include "compiler/frontend/onnx.h"
+#include "compiler/ir/text.h"
+#include "compiler/passes/passes.h"
+#include "compiler/pipeline/pipeline.h"
+#include "compiler/train/step.h"
+#include "runtime/native/functions.h"
+#include "runtime/run/inputs.h"
+#include "runtime/run/limits.h"
+#include "runtime/run/results.h"
+#include "runtime/run/samples.h"
+#include "runtime/train/trainer.h"
+#include "support/json.h"
+#include "support/random.h"
+#include "support/try.h"
+
+namespace tenon::cli {
+namespace {
+
+using runtime::DType, runtime::NamedTensors;
+using runtime::Tensor;
+
+template <class T>
+Tensor scalar(T value) {
+  return Tensor::of<T>({}, std::span<const T>(&value, 1));
+}
+
+// A number of the standard normal distribution (Box and Muller).
+double normal(Random& random) {
+  const auto uniform = [&] { return (static_cast<double>(random.next() >> 11) + 1) * 0x1p-53; };
+  const double radius = std::sqrt(-2 * std::log(uniform()));
+  return radius * std::cos(2 * std::numbers::pi * uniform());
+}
+
+// Random weights of variance 2 / fan-in (He et al., arXiv:1502.01852, 2015); added vectors become 0, and
+// all other vectors keep their values.
+Tensor initial(const std::string& name, const Tensor& model, Random& random) {
+  Tensor tensor = model.clone();
+  const bool added = name.ends_with(".b") || name.ends_with(".bias");
+  if (tensor.shape().size() < 2 && !added) return tensor;
+  double fan_in = 1;
+  for (size_t axis = 1; axis < tensor.shape().size(); ++axis) fan_in *= static_cast<double>(tensor.shape()[axis]);
+  const double scale = added ? 0 : std::sqrt(2 / std::max(1.0, fan_in));
+  const auto fill = [&](auto values) {
+    for (auto& value : values) value = static_cast<std::remove_reference_t<decltype(value)>>(scale * normal(random));
+  };
+  if (tensor.dtype() == DType::kF32) fill(tensor.data<float>());
+  else if (tensor.dtype() == DType::kF64) fill(tensor.data<double>());
+  return tensor;
+}
+
+struct TrainCommand {
+  std::string model, labels, eval_labels, output, state, metrics, shapes, init = "model", schedule = "constant";
+  std::vector<std::string> data, eval_data, frozen;
+  compiler::StepOptions step;
+  int64_t batch = 32, epochs = 1, warmup = 0, threads = 0, save_every = 0;
+  uint64_t seed = 1;
+  double rate = 0.001, divide = 1;
+  bool quiet = false, json = false;
+
+  Status run() {
+    TENON_TRY(check_options());
+    TENON_TRY(load());
+    TENON_TRY(read_data());
+    TENON_TRY(compile());
+    TENON_TRY(resume());
+    TENON_TRY(train());
+    return write();
+  }
+
+ private:
+  Status check_options() const {
+    std::vector<std::string> inputs{model, labels, eval_labels};
+    inputs.insert(inputs.end(), data.begin(), data.end());
+    inputs.insert(inputs.end(), eval_data.begin(), eval_data.end());
+    for (const auto& [path, option] : {std::pair{output, "--output"}, {state, "--state"}, {metrics, "--metrics"}})
+      TENON_TRY(runtime::check_output(path, option, inputs));
+    if (!output.ends_with(".tn") && !output.ends_with(".tnb"))
+      return error("the trained model is written as .tn or .tnb", output, {}, Fault::kUsage);
+    if (eval_data.empty() != eval_labels.empty())
+      return error("--eval-data and --eval-labels belong together", {}, {}, Fault::kUsage);
+    if (save_every > 0 && state.empty())
+      return error("--save-every needs --state", {}, "name the file of the state", Fault::kUsage);
+    return {};
+  }
+
+  // Reads the model, with the size of a batch in place of the inputs' first dim where it is unknown.
+  Status load() {
+    std::map<std::string, int64_t> sizes;
+    TENON_TRY_ASSIGN(open, compiler::read_model(model, {}));
+    TENON_TRY(compiler::check_entry(*open, model));
+    for (const compiler::VarId param : open->main().params) {
+      const compiler::TensorType* tensor = open->main().type(param).tensor();
+      if (!tensor || tensor->dims.empty()) continue;
+      if (const auto size = tensor->dims[0].constant()) {
+        batch = *size;
+        continue;
+      }
+      compiler::for_each_variable(tensor->dims[0], [&](compiler::Symbol name) {
+        sizes.insert_or_assign(std::string(open->context->name(name)), batch);
+      });
+    }
+    TENON_TRY(bind_other_sizes(sizes));
+    TENON_TRY_ASSIGN(bound, compiler::read_model(model, sizes));
+    model_ = std::move(*bound);
+    TENON_TRY_ASSIGN(parameters, compiler::lift_parameters(*model_.context, model_.module, model_.entry, frozen));
+    parameters_ = std::move(*parameters);
+    // The model is written as it was read, where the same constants are the weights.
+    original_ = std::move(*open);
+    compiler::Module copy = clone(original_.module);
+    TENON_TRY_ASSIGN(same, compiler::lift_parameters(*original_.context, copy, original_.entry, frozen));
+    for (const compiler::LiftedParameter& parameter : *same)
+      original_weights_.emplace(parameter.name, parameter.constant);
+    for (const compiler::LiftedParameter& parameter : parameters_) {
+      if (original_weights_.contains(parameter.name)) continue;
+      return error(fmt::format("the weight '{}' exists only for batches of {}", parameter.name, batch), model,
+                   fmt::format("--freeze {} leaves it as it is", parameter.name));
+    }
+    Random random(seed);
+    for (const compiler::LiftedParameter& parameter : parameters_) {
+      const Tensor& tensor = model_.module.constant(parameter.constant);
+      weights_.emplace(parameter.name, init == "random" ? initial(parameter.name, tensor, random) : tensor.clone());
+    }
+    return {};
+  }
+
+  // Adds the sizes of --shapes.
+  Status bind_other_sizes(std::map<std::string, int64_t>& sizes) const {
+    TENON_TRY_ASSIGN(given, compiler::parse_shapes(shapes));
+    for (const auto& [name, size] : *given) sizes.insert_or_assign(name, size);
+    return {};
+  }
+
+  // The inputs that samples are given to, as ports with any number of samples.
+  Expected<std::vector<runtime::Port>> ports() const {
+    std::vector<runtime::Port> ports;
+    const compiler::Function& main = model_.main();
+    for (size_t i = parameters_.size(); i < main.params.size(); ++i) {
+      const compiler::VarInfo& info = main.info(main.params[i]);
+      const std::string name(model_.context->name(info.name));
+      const compiler::TensorType* tensor = info.type.tensor();
+      if (!tensor || tensor->dims.empty()) {
+        return error(fmt::format("the input '{}' is {}: training takes tensors whose first axis counts samples", name,
+                                 model_.context->str(info.type)),
+                     model);
+      }
+      runtime::Port& port = ports.emplace_back(runtime::Port{.name = name, .dtype = tensor->dtype});
+      for (const compiler::Dim dim : tensor->dims) {
+        if (!dim.constant()) {
+          return error(fmt::format("the input '{}' has the unknown size {}", name, model_.context->str(dim)), model,
+                       "bind it with --shapes NAME=SIZE", Fault::kUsage);
+        }
+        port.shape.push_back(*dim.constant());
+      }
+    }
+    return ports;
+  }
+
+  Expected<Tensor> as_port(const Tensor& tensor, runtime::Port port) const {
+    if (tensor.shape().empty() || tensor.shape()[0] == 0) return error("there is no sample", port.name);
+    port.shape[0] = tensor.shape()[0];
+    TENON_TRY_ASSIGN(parts, runtime::split_samples(tensor, port, divide));
+    return std::move(parts->front());
+  }
+
+  Expected<runtime::TrainingData> read(const std::vector<std::string>& sources, const std::string& classes) const {
+    TENON_TRY_ASSIGN(ports, this->ports());
+    TENON_TRY_ASSIGN(
+        tensors, runtime::read_inputs(runtime::input_slots(*ports), sources, {.where = model, .fault = Fault::kUsage}));
+    runtime::TrainingData read;
+    for (size_t i = 0; i < ports->size(); ++i) {
+      TENON_TRY_ASSIGN(tensor, as_port((*tensors)[i], (*ports)[i]));
+      read.inputs.push_back(std::move(*tensor));
+    }
+    if (step.loss == "cross_entropy") {
+      TENON_TRY_ASSIGN(given, runtime::load_tensor(classes));
+      TENON_TRY_ASSIGN(values, runtime::load_labels(classes, given->shape().empty() ? 0 : given->shape()[0]));
+      read.labels = Tensor::of<int64_t>({static_cast<int64_t>(values->size())}, *values);
+      return read;
+    }
+    TENON_TRY_ASSIGN(given, runtime::load_tensor(classes));
+    const compiler::Type result = first_result();
+    runtime::Port port{.name = "labels", .dtype = result.tensor()->dtype};
+    for (const compiler::Dim dim : result.tensor()->dims) port.shape.push_back(dim.constant().value_or(1));
+    TENON_TRY_ASSIGN(tensor, as_port(*given, port));
+    read.labels = std::move(*tensor);
+    return read;
+  }
+
+  compiler::Type first_result() const {
+    const compiler::Type result = model_.main().result;
+    return result.tuple() && !result.tuple()->fields.empty() ? result.tuple()->fields[0] : result;
+  }
+
+  Status read_data() {
+    TENON_TRY_ASSIGN(training, read(data, labels));
+    training_ = std::move(*training);
+    if (training_.samples() < batch) {
+      return error(fmt::format("there are {} samples, less than a batch of {}", training_.samples(), batch), {},
+                   "give a smaller --batch", Fault::kUsage);
+    }
+    if (eval_data.empty()) return {};
+    TENON_TRY_ASSIGN(held, read(eval_data, eval_labels));
+    held_ = std::move(*held);
+    return {};
+  }
+
+  static Expected<runtime::Executable> executable(compiler::Model& model) {
+    TENON_TRY_ASSIGN(simplified,
+                     compiler::run_passes(*model.context, std::move(model.module), compiler::standard_passes()));
+    model.module = std::move(*simplified);
+    compiler::CompileOptions options;
+    if (const auto levels = runtime::host_levels(); !levels.empty()) options.cpu.levels.emplace_back(levels.front());
+    TENON_TRY_ASSIGN(compiled, compiler::compile(model, options));
+    return std::move(compiled->executable);
+  }
+
+  Status compile() {
+    const StageLine stage(quiet);
+    stage.show("compile the step");
+    const compiler::Type scores = first_result();
+    if (scores.tensor() && scores.tensor()->rank() == 2) classes_ = scores.tensor()->dims[1].constant().value_or(0);
+    if (!eval_data.empty()) {
+      compiler::Model forward{
+          .context = nullptr, .module = clone(model_.module), .entry = model_.entry, .name = "eval"};
+      forward.context = std::move(model_.context);
+      auto made = executable(forward);
+      model_.context = std::move(forward.context);
+      TENON_TRY(made);
+      forward_ = std::move(*made);
+    }
+    TENON_TRY(compiler::make_training_step(*model_.context, model_.module, parameters_, step));
+    TENON_TRY_ASSIGN(made, executable(model_));
+    step_ = std::move(*made);
+    runtime::SessionOptions session;
+    session.threads = static_cast<unsigned>(threads);
+    session.profile = false;
+    TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, weights_, session));
+    trainer_.emplace(std::move(*trainer));
+    TENON_TRY(trainer_->check(training_, classes_));
+    if (eval_data.empty()) return {};
+    TENON_TRY(trainer_->check(held_, classes_));
+    TENON_TRY_ASSIGN(evaluation, runtime::Session::create(forward_, session));
+    evaluation_.emplace(std::move(*evaluation));
+    return {};
+  }
+
+  int64_t steps_of_epoch() const { return training_.samples() / batch; }
+
+  // What a state must agree with, so that the rest of the training is as if it had not been interrupted.
+  NamedTensors settings() const {
+    return {{"samples", scalar(training_.samples())}, {"batch", scalar(batch)}, {"seed", scalar(seed)}};
+  }
+
+  Status resume() {
+    std::error_code ignored;
+    if (state.empty() || !std::filesystem::exists(state, ignored)) return {};
+    TENON_TRY_ASSIGN(others, trainer_->load(state));
+    for (const auto& [name, value] : settings()) {
+      const auto found = others->find(name);
+      if (found != others->end() && found->second == value) continue;
+      return error(fmt::format("the state was made with another '{}'", name), state,
+                   "give the options and the data of the interrupted training, or another file");
+    }
+    if (!quiet) print_stderr("continues after step {}\n", trainer_->steps());
+    return {};
+  }
+
+  // The learning rate of a step, which counts from 0.
+  double rate_at(int64_t at) const {
+    const int64_t total = epochs * steps_of_epoch();
+    if (at < warmup) return rate * static_cast<double>(at + 1) / static_cast<double>(warmup);
+    const double done = static_cast<double>(at - warmup) / static_cast<double>(std::max<int64_t>(1, total - warmup));
+    if (schedule == "cosine") return rate * 0.5 * (1 + std::cos(std::numbers::pi * std::min(done, 1.0)));
+    if (schedule == "linear") return rate * std::max(0.0, 1 - done);
+    if (schedule == "steps") return rate * (done < 0.5 ? 1 : done < 0.75 ? 0.1 : 0.01);
+    return rate;
+  }
+
+  Status train() {
+    for (int64_t epoch = trainer_->steps() / steps_of_epoch(); epoch < epochs; ++epoch) {
+      const auto begin = std::chrono::steady_clock::now();
+      const std::vector<int64_t> order = runtime::shuffled(training_.samples(), seed, epoch);
+      const int64_t first = trainer_->steps() % steps_of_epoch();
+      double sum = 0;
+      {
+        Progress progress(fmt::format("epoch {} of {}", epoch + 1, epochs), steps_of_epoch() - first, quiet);
+        for (int64_t i = first; i < steps_of_epoch(); ++i) {
+          const auto samples = std::span(order).subspan(i * batch, batch);
+          auto loss = trainer_->step(training_, samples, rate_at(trainer_->steps()));
+          if (!loss) {
+            if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
+            return std::unexpected(std::move(loss.error()));
+          }
+          sum += *loss;
+          progress.step();
+          if (save_every > 0 && trainer_->steps() % save_every == 0) TENON_TRY(trainer_->save(state, settings()));
+        }
+      }
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      TENON_TRY(report(epoch, sum / static_cast<double>(steps_of_epoch() - first), seconds.count()));
+      if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
+    }
+    return {};
+  }
+
+  Status report(int64_t epoch, double loss, double seconds) {
+    std::optional<double> accuracy;
+    if (evaluation_ && step.loss == "cross_entropy") {
+      TENON_TRY_ASSIGN(found, evaluate());
+      accuracy = *found;
+    }
+    Json line;
+    line.begin_object().field("epoch", epoch + 1).field("steps", trainer_->steps()).field("loss", loss);
+    if (accuracy) line.field("accuracy", *accuracy);
+    const std::string text = line.field("rate", rate_at(trainer_->steps() - 1)).field("seconds", seconds).end().str();
+    std::string flat;
+    for (const char c : text) {
+      if (c != '\n') flat += c;
+      else if (!flat.empty()) flat += ' ';
+    }
+    while (flat.ends_with(' ')) flat.pop_back();
+    if (!metrics.empty()) {
+      std::ofstream file(metrics, std::ios::app);
+      file << flat << '\n';
+      file.flush();
+      if (!file) return error("the metrics cannot be written", metrics);
+    }
+    if (json) print_stdout("{}\n", flat);
+    else
+      print_stdout("epoch {}: loss {:.4f}{}, {:.1f} s\n", epoch + 1, loss,
+                   accuracy ? fmt::format(", accuracy {:.2f} %", *accuracy) : "", seconds);
+    return flush_output();  // an epoch may take long
+  }
+
+  // The share of held-out samples whose class is right, in percent; a last batch is filled up with its first sample.
+  Expected<double> evaluate() {
+    runtime::Accuracy accuracy;
+    const NamedTensors weights = trainer_->weights();
+    for (int64_t begin = 0; begin < held_.samples(); begin += batch) {
+      std::vector<int64_t> samples;
+      for (int64_t i = begin; i < begin + batch; ++i) samples.push_back(i < held_.samples() ? i : begin);
+      std::vector<Tensor> inputs;
+      for (const compiler::LiftedParameter& parameter : parameters_) inputs.push_back(weights.at(parameter.name));
+      for (const Tensor& tensor : held_.inputs) inputs.push_back(runtime::rows(tensor, samples));
+      TENON_TRY_ASSIGN(results, evaluation_->run(inputs));
+      const std::vector<int64_t> found = runtime::arg_max(results->front(), batch);
+      for (int64_t i = 0; i < batch && begin + i < held_.samples(); ++i) {
+        ++accuracy.rows;
+        accuracy.right += found[static_cast<size_t>(i)] == held_.labels.data<int64_t>()[begin + i];
+      }
+    }
+    return accuracy.percent();
+  }
+
+  // The model as it was read, with its new weights.
+  Status write() {
+    for (const auto& [name, weight] : trainer_->weights())
+      original_.module.constants[static_cast<size_t>(original_weights_.at(name))] = weight;
+    TENON_TRY(compiler::save(*original_.context, original_.module, output));
+    if (!json) print_stdout("wrote {}\n", output);
+    return {};
+  }
+
+  compiler::Model model_, original_;
+  std::vector<compiler::LiftedParameter> parameters_;
+  std::map<std::string, compiler::ConstId, std::less<>> original_weights_;
+  NamedTensors weights_;
+  runtime::TrainingData training_, held_;
+  runtime::Executable step_, forward_;
+  std::optional<runtime::Trainer> trainer_;
+  std::optional<runtime::Session> evaluation_;
+  int64_t classes_ = 0;
+};
+
+}  // namespace
+
+Action train_model(Options& options) {
+  auto command = std::make_shared<TrainCommand>();
+  options.argument(command->model, "MODEL", "the model: .onnx, .tn or .tnb; its constants of floats are the weights");
+  options.repeated(command->data, "--data", "[NAME=]FILE",
+                   "samples for an input: FILE.npy, FILE.npz:MEMBER, or FILE.npz with members of the inputs' names");
+  options.required(command->labels, "--labels", "FILE", "classes of the samples, or for mse the wanted results");
+  options.required(command->output, "-o,--output", "FILE", "the trained model: .tn or .tnb");
+  options.choice(command->step.loss, "--loss", {"cross_entropy", "mse"}, "loss of the model's first result");
+  std::vector<std::string> names;
+  for (const compiler::OptimizerRecord& record : compiler::optimizers()) names.emplace_back(record.name);
+  options.choice(command->step.optimizer, "--optimizer", names, "how weights change");
+  options.option(command->rate, "--rate", "R", "learning rate", {.least = 0});
+  options.choice(command->schedule, "--schedule", {"constant", "cosine", "linear", "steps"},
+                 "how the rate falls over all steps; steps: to a tenth after a half and after three quarters");
+  options.option(command->warmup, "--warmup", "STEPS", "steps in which the rate rises to R first", {.least = 0});
+  options.option(command->step.numbers.momentum, "--momentum", "M", "of momentum and nesterov", {0, 1});
+  options.option(command->step.numbers.decay, "--decay", "D", "decay of weights", {.least = 0});
+  options.option(command->step.clip, "--clip", "NORM", "largest norm of all gradients together; 0: any", {.least = 0});
+  options.option(command->batch, "--batch", "N", "samples in a step, where the model has an unknown first size",
+                 {1, 1 << 20});
+  options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of the model's other unknown sizes");
+  options.option(command->epochs, "--epochs", "N", "passes over the samples", {1, 1'000'000});
+  options.option(command->seed, "--seed", "N", "of the order of samples and of --init random", {});
+  options.choice(command->init, "--init", {"model", "random"}, "first weights: the model's, or random ones");
+  options.repeated(command->frozen, "--freeze", "NAME", "a weight that keeps its value; may be repeated");
+  options.repeated(command->eval_data, "--eval-data", "[NAME=]FILE", "samples that accuracy is measured on");
+  options.option(command->eval_labels, "--eval-labels", "FILE", "their classes");
+  options.option(command->divide, "--divide", "D", "divide integer data by D", {.least = 0});
+  options.option(command->state, "--state", "FILE.npz",
+                 "file of weights, optimizer and position, written after each epoch; training continues from it if it "
+                 "exists");
+  options.option(command->save_every, "--save-every", "STEPS", "write the state also after so many steps; 0: no",
+                 {.least = 0});
+  options.option(command->metrics, "--metrics", "FILE.jsonl", "append a line of JSON for each epoch");
+  options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
+                 runtime::kThreadBounds);
+  options.flag(command->json, "--json", "figures as JSON");
+  options.flag(command->quiet, "--quiet", "no progress bar");
+  options.footer(
+      "tenon train digits.onnx --init random --data d.npz:x --labels d.npz:y --divide 255 --epochs 5 -o trained.tnb");
+  return [command] { return command->run(); };
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,78 @@
+// Gradients of convolutions and their transposes. The gradient by x of one is the other one; the gradient by the
+// weights is the sum of products of dy and the elements under each weight.
+#include "compiler/ir/gradients/windows.h"
+
+namespace tenon::compiler::gradients {
+namespace {
+
+std::vector<int64_t> kernel_of(const Term& w) {
+  std::vector<int64_t> kernel;
+  for (int64_t i = 2; i < w.rank(); ++i) kernel.push_back(w.size(i).value_or(1));
+  return kernel;
+}
+
+// The gradient by weights of the dims `weights`, [O, C / groups, kernel...]: for each, the sum of dy [N, O, count...]
+// times the elements of x [N, C, size...] under it.
+Term weight_gradient(const Term& x, const Term& dy, const std::vector<WindowAxis>& axes, int64_t groups,
+                     double pad_value, const Dims& weights) {
+  Formula& formula = x.formula();
+  if (!formula.ok()) return x;
+  Context& context = formula.builder().context();
+  const Term elements = window_elements(x, axes, pad_value);
+  const auto grouped = [&](const Term& term, Dim channels) {
+    Dims dims = term.dims();
+    if (dims.empty()) return term;
+    dims[1] = channels;
+    dims.insert(dims.begin() + 1, context.dim(groups));
+    return term.reshape_to(dims);
+  };
+  const std::string counts = std::string("opq").substr(0, axes.size()),
+                    kernel = std::string("ijk").substr(0, axes.size());
+  std::string left = "nzm" + counts, right = "nzc";
+  for (size_t i = 0; i < axes.size(); ++i) right += {counts[i], kernel[i]};
+  const Term outputs = grouped(dy, context.floor_divide(weights[0], context.dim(groups)));
+  return einsum(left + "," + right + "->zmc" + kernel, outputs, grouped(elements, weights[1])).reshape_to(weights);
+}
+
+Status convolution(GradientBuilder& g) {
+  const Term x = g.arg(0), w = g.arg(1), dy = g.with_sizes(g.cotangent());
+  if (!g.ok()) return g.status();
+  const std::vector<WindowAxis> axes = window_axes(g, x.dims(), dy.dims(), kernel_of(w));
+  const int64_t groups = int_attr(g, "groups");
+  if (g.wants(0)) g.add(0, spread_windows(dy, w, axes, groups));
+  if (g.wants(1))
+    g.add(1, weight_gradient(x, dy, axes, groups, static_cast<double>(int_attr(g, "pad_value")), w.dims()));
+  return g.status();
+}
+
+// y has a window for each element of x.
+Status transposed(GradientBuilder& g) {
+  const Term x = g.arg(0), w = g.arg(1), dy = g.cotangent();
+  if (!g.ok()) return g.status();
+  const int64_t groups = int_attr(g, "groups");
+  if (g.wants(0)) {
+    constexpr OperatorId kOperators[] = {ops::kConv1d, ops::kConv2d, ops::kConv3d};
+    Attrs attrs = g.attrs();
+    attrs.erase("output_padding");
+    const Term windows = g.apply(kOperators[w.rank() - 3], {dy, w}, std::move(attrs));
+    // An output padding of a stride or more has windows of its own.
+    g.add(0, part(windows, Dims(x.dims().size(), g.builder().context().dim(0)), x.dims()));
+  }
+  if (g.wants(1)) {
+    const Term maps = g.with_sizes(x);
+    const std::vector<WindowAxis> axes = window_axes(g, dy.dims(), maps.dims(), kernel_of(w));
+    g.add(1, weight_gradient(dy, maps, axes, groups, 0, w.dims()));
+  }
+  return g.status();
+}
+
+constexpr GradientRow kConvolutions[] = {
+    {ops::kConv1d, convolution},         {ops::kConv2d, convolution},         {ops::kConv3d, convolution},
+    {ops::kConv1dTranspose, transposed}, {ops::kConv2dTranspose, transposed}, {ops::kConv3dTranspose, transposed},
+};
+
+}  // namespace
+
+std::span<const GradientRow> convolution_gradients() { return kConvolutions; }
+
+}  // namespace tenon::compiler::gradients

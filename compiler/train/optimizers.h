@@ -1,0 +1,41 @@
+// Optimizers: how weights change with their gradients, as formulas of the language.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/term.h"
+
+namespace tenon::compiler {
+
+// The numbers of an optimizer; the learning rate is an argument of each step.
+struct OptimizerOptions {
+  double momentum = 0.9;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double decay = 0;  // of weights: added to gradients as decay * w, or subtracted from weights by adamw
+};
+
+// One weight in a step: w' and the tensors of its state, each of the shape of w. `step` counts from 1 and is a scalar
+// of the dtype of w.
+struct WeightUpdate {
+  Term weight;
+  std::vector<Term> state;
+};
+
+struct OptimizerRecord {
+  std::string_view name, doc;
+  std::vector<std::string_view> state;  // names of the tensors that it keeps for each weight, zero at first
+  WeightUpdate (*update)(const OptimizerOptions& options, const Term& weight, const Term& gradient,
+                         const std::vector<Term>& state, const Term& rate, const Term& step);
+};
+
+// sgd, momentum, nesterov, adam, adamw, rmsprop.
+const std::vector<OptimizerRecord>& optimizers();
+// An error that lists the names where none has this one.
+Expected<const OptimizerRecord*> find_optimizer(std::string_view name);
+
+// The gradients scaled so that the square root of the sum of their squares is at most `norm`.
+std::vector<Term> clipped(const std::vector<Term>& gradients, double norm);
+
+}  // namespace tenon::compiler

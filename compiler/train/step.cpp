@@ -1,0 +1,171 @@
+#include "compiler/train/step.h"
+
+#include <fmt/format.h>
+
+#include "compiler/ir/adjoint.h"
+#include "runtime/train/names.h"
+#include "support/try.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::kLabels, runtime::kRate, runtime::kStatePrefix, runtime::kStep, runtime::kWeightPrefix;
+
+// The mean over the rows of scores [N, C] of -log(softmax(scores))[label].
+Term cross_entropy(const Term& scores, const Term& labels) {
+  Formula& f = scores.formula();
+  const Term logs = f.apply(ops::kLogSoftmax, {scores}, {{"axis", int64_t{1}}});
+  const Term picked = f.apply(ops::kGatherElements, {logs, labels.expand_dims({1})}, {{"axis", int64_t{1}}});
+  return -picked.reduce(ops::kMean, {});
+}
+
+Term mean_square_error(const Term& result, const Term& labels) {
+  const Term difference = result - labels;
+  return (difference * difference).reduce(ops::kMean, {});
+}
+
+class StepMaker {
+ public:
+  StepMaker(Context& context, Module& module, const std::vector<LiftedParameter>& weights, const StepOptions& options)
+      : context_(context), module_(module), weights_(weights), options_(options) {}
+
+  Status make() {
+    TENON_TRY_ASSIGN(optimizer, find_optimizer(options_.optimizer));
+    model_ = unused("model"), loss_ = unused("loss");
+    rename_global(module_, context_.symbol("main"), model_);
+    TENON_TRY(declare_adjoints(context_, module_));
+    TENON_TRY(make_loss());
+    return make_step(**optimizer);
+  }
+
+ private:
+  Symbol unused(std::string_view name) const {
+    for (int i = 0;; ++i) {
+      const Symbol symbol = context_.symbol(i == 0 ? std::string(name) : fmt::format("{}_{}", name, i));
+      if (!module_.globals.contains(symbol)) return symbol;
+    }
+  }
+
+  // The type of labels, for the type of a result.
+  Expected<Type> labels_type(Type result) const {
+    const TensorType* tensor = result.tensor();
+    const std::string found = fmt::format("the model's first result is {}", context_.str(result));
+    if (!tensor || !runtime::kReals.contains(tensor->dtype))
+      return error(fmt::format("{}: a loss needs a tensor of floats", found));
+    if (has_erased(result)) return error(fmt::format("{}: a loss needs sizes that the inputs determine", found));
+    if (options_.loss == "mse") return result;
+    if (options_.loss != "cross_entropy") {
+      return error(fmt::format("there is no loss '{}'", options_.loss), {}, "there are cross_entropy and mse",
+                   Fault::kUsage);
+    }
+    if (tensor->rank() != 2) {
+      return error(fmt::format("{}: cross_entropy needs scores [N, C], one row for each sample", found), {},
+                   "--loss mse takes a result of any shape", Fault::kUsage);
+    }
+    return context_.tensor(Dims{tensor->dims[0]}, DType::kI64);
+  }
+
+  // loss(weights, inputs, labels)
+  Status make_loss() {
+    const Function& model = *module_.function(model_);
+    Function function;
+    function.dims = model.dims;
+    function.bounds = model.bounds;
+    Builder builder(context_, module_, function);
+    Atoms args;
+    for (const VarId param : model.params) {
+      if (!model.type(param).tensor()) {
+        return error(fmt::format("the input '{}' is {}: training takes tensors", context_.name(model.info(param).name),
+                                 context_.str(model.type(param))));
+      }
+      args.push_back(builder.param(model.type(param), context_.name(model.info(param).name)));
+    }
+    const Type first =
+        model.result.tuple() && !model.result.tuple()->fields.empty() ? model.result.tuple()->fields[0] : model.result;
+    TENON_TRY_ASSIGN(type, labels_type(first));
+    const Atom labels = builder.param(*type, kLabels);
+    TENON_TRY_ASSIGN(result, builder.call(model_, std::move(args)));
+    Atom scores = *result;
+    if (first != model.result) {
+      TENON_TRY_ASSIGN(field, builder.project(*result, 0));
+      scores = *field;
+    }
+    Formula f(builder);
+    const Term x(f, scores), y(f, labels);
+    const Term loss = options_.loss == "mse" ? mean_square_error(x, y) : cross_entropy(x, y);
+    TENON_TRY(f.status());
+    builder.finish(loss.atom());
+    module_.globals.emplace(loss_, std::move(function));
+    return {};
+  }
+
+  Status make_step(const OptimizerRecord& optimizer) {
+    const Function& loss = *module_.function(loss_);
+    Function function;
+    function.dims = loss.dims;
+    function.bounds = loss.bounds;
+    Builder builder(context_, module_, function);
+    Formula f(builder);
+    std::vector<Term> weights;
+    std::vector<std::vector<Term>> states;
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      weights.emplace_back(
+          f, builder.param(loss.type(loss.params[i]), fmt::format("{}{}", kWeightPrefix, weights_[i].name)));
+    }
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      states.emplace_back();
+      for (const std::string_view kind : optimizer.state) {
+        states.back().emplace_back(
+            f, builder.param(loss.type(loss.params[i]), fmt::format("{}{}.{}", kStatePrefix, weights_[i].name, kind)));
+      }
+    }
+    const Type scalar = context_.tensor(Dims{}, DType::kF32);
+    const Term rate(f, builder.param(scalar, kRate)), step(f, builder.param(scalar, kStep));
+    Atoms args;
+    for (const Term& weight : weights) args.push_back(weight.atom());
+    for (size_t i = weights_.size(); i < loss.params.size(); ++i)
+      args.push_back(builder.param(loss.type(loss.params[i]), context_.name(loss.info(loss.params[i]).name)));
+
+    std::vector<uint32_t> wrt;
+    for (uint32_t i = 0; i < weights_.size(); ++i) wrt.push_back(i);
+    TENON_TRY_ASSIGN(both, builder.bind(Gradient{Call{loss_, std::move(args), {}}, wrt}, Symbol{}));
+    TENON_TRY_ASSIGN(value, builder.project(*both, 0, "loss"));
+    TENON_TRY_ASSIGN(all, builder.project(*both, 1));
+    std::vector<Term> gradients;
+    for (uint32_t i = 0; i < weights_.size(); ++i) {
+      TENON_TRY_ASSIGN(gradient, builder.project(*all, i));
+      gradients.emplace_back(f, *gradient);
+    }
+    if (options_.clip > 0) gradients = clipped(gradients, options_.clip);
+    Atoms results{*value}, new_states;
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      const DType dtype = weights[i].dtype();
+      const auto as = [&](const Term& term) { return dtype == DType::kF32 ? term : term.cast(dtype); };
+      const WeightUpdate update =
+          optimizer.update(options_.numbers, weights[i], gradients[i], states[i], as(rate), as(step));
+      results.push_back(update.weight.atom());
+      for (const Term& state : update.state) new_states.push_back(state.atom());
+    }
+    TENON_TRY(f.status());
+    results.insert(results.end(), new_states.begin(), new_states.end());
+    TENON_TRY_ASSIGN(tuple, builder.tuple(std::move(results)));
+    builder.finish(*tuple);
+    module_.globals.emplace(context_.symbol("main"), std::move(function));
+    return {};
+  }
+
+  Context& context_;
+  Module& module_;
+  const std::vector<LiftedParameter>& weights_;
+  const StepOptions& options_;
+  Symbol model_{}, loss_{};
+};
+
+}  // namespace
+
+Status make_training_step(Context& context, Module& module, const std::vector<LiftedParameter>& weights,
+                          const StepOptions& options) {
+  return StepMaker(context, module, weights, options).make();
+}
+
+}  // namespace tenon::compiler

@@ -1,0 +1,207 @@
+#include "runtime/train/trainer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "runtime/train/names.h"
+#include "support/random.h"
+#include "support/try.h"
+
+namespace tenon::runtime {
+namespace {
+
+constexpr std::string_view kStepCount = "steps";
+
+template <class T>
+Tensor scalar(T value) {
+  return Tensor::of<T>({}, std::span<const T>(&value, 1));
+}
+
+Status no_step(const std::string& why) {
+  return error(fmt::format("the executable is no step of training: {}", why), {},
+               "make one with tenon train --step FILE.tnx");
+}
+
+template <class T>
+std::optional<int64_t> first_infinite(const Tensor& tensor) {
+  const auto data = tensor.data<T>();
+  for (size_t i = 0; i < data.size(); ++i) {
+    if (!std::isfinite(data[i])) return static_cast<int64_t>(i);
+  }
+  return std::nullopt;
+}
+std::optional<int64_t> first_infinite(const Tensor& tensor) {
+  if (tensor.dtype() == DType::kF32) return first_infinite<float>(tensor);
+  if (tensor.dtype() == DType::kF64) return first_infinite<double>(tensor);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Tensor rows(const Tensor& tensor, std::span<const int64_t> indices) {
+  Shape shape = tensor.shape();
+  shape[0] = static_cast<int64_t>(indices.size());
+  Tensor result(tensor.dtype(), shape);
+  const int64_t all = tensor.shape()[0];
+  const size_t row = all == 0 ? 0 : tensor.bytes().size() / static_cast<size_t>(all);
+  std::byte* to = result.bytes().data();
+  for (const int64_t index : indices) {
+    std::memcpy(to, tensor.bytes().data() + static_cast<size_t>(index) * row, row);
+    to += row;
+  }
+  return result;
+}
+
+std::vector<int64_t> shuffled(int64_t samples, uint64_t seed, int64_t epoch) {
+  std::vector<int64_t> order(static_cast<size_t>(samples));
+  std::iota(order.begin(), order.end(), 0);
+  Random random(seed + 0x9e3779b97f4a7c15 * static_cast<uint64_t>(epoch + 1));
+  for (int64_t i = samples - 1; i > 0; --i)
+    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(random.between(0, i))]);
+  return order;
+}
+
+Expected<Trainer> Trainer::create(const Executable& step, const NamedTensors& weights, SessionOptions options) {
+  TENON_TRY_ASSIGN(session, Session::create(step, std::move(options)));
+  Trainer trainer(step, std::move(*session));
+  const std::vector<Port>& params = step.main().params;
+  const auto has_prefix = [&](size_t i, std::string_view prefix) {
+    return i < params.size() && params[i].name.starts_with(prefix);
+  };
+  while (has_prefix(trainer.weights_, kWeightPrefix)) ++trainer.weights_;
+  while (has_prefix(trainer.weights_ + trainer.states_, kStatePrefix)) ++trainer.states_;
+  const size_t kept = trainer.weights_ + trainer.states_;
+  if (trainer.weights_ == 0) return std::unexpected(no_step("its first input is no weight").error());
+  if (params.size() < kept + 4 || params[kept].name != kRate || params[kept + 1].name != kStep ||
+      params.back().name != kLabels) {
+    return std::unexpected(no_step("it has no inputs 'rate', 'step' and 'labels'").error());
+  }
+  if (step.main().results.size() != kept + 1) return std::unexpected(no_step("its results are others").error());
+  for (size_t i = 0; i < trainer.weights_; ++i) {
+    const Port& port = params[i];
+    const auto found = weights.find(std::string_view(port.name).substr(kWeightPrefix.size()));
+    if (found == weights.end()) return error(fmt::format("the weight '{}' is missing", port.name));
+    if (!port.accepts(found->second)) {
+      return error(fmt::format("the weight '{}' is {} {}, the model needs {}", port.name, name(found->second.dtype()),
+                               to_string(found->second.shape()), to_string(port)));
+    }
+    trainer.tensors_.push_back(found->second.clone());
+  }
+  for (size_t i = trainer.weights_; i < kept; ++i) {
+    trainer.tensors_.emplace_back(params[i].dtype, params[i].shape);  // zeros
+  }
+  return trainer;
+}
+
+std::span<const Port> Trainer::data_ports() const {
+  return std::span(executable_->main().params).subspan(weights_ + states_ + 2);
+}
+
+int64_t Trainer::batch() const { return data_ports().back().shape[0]; }
+
+Status Trainer::check(const TrainingData& data, int64_t classes) const {
+  const std::span<const Port> ports = data_ports();
+  if (data.inputs.size() + 1 != ports.size()) {
+    return error(fmt::format("the model has {} inputs, the data {}", ports.size() - 1, data.inputs.size()));
+  }
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const Tensor& tensor = i + 1 == ports.size() ? data.labels : data.inputs[i];
+    const Port& port = ports[i];
+    bool fits =
+        tensor && tensor.dtype() == port.dtype && tensor.shape().size() == port.shape.size() && !tensor.shape().empty();
+    for (size_t axis = 1; fits && axis < port.shape.size(); ++axis)
+      fits = port.shape[axis] == kAnySize || port.shape[axis] == tensor.shape()[axis];
+    if (!fits) {
+      return error(fmt::format("the data of '{}' is {} {}, the model takes {}", port.name, name(tensor.dtype()),
+                               to_string(tensor.shape()), to_string(port)),
+                   {}, "the leading axis counts samples");
+    }
+    if (tensor.shape()[0] != data.samples()) {
+      return error(
+          fmt::format("'{}' has {} samples, and there are {} labels", port.name, tensor.shape()[0], data.samples()));
+    }
+    if (const auto bad = first_infinite(tensor)) {
+      return error(fmt::format("sample {} of '{}' has a value that is not finite",
+                               *bad / std::max<int64_t>(1, tensor.size() / tensor.shape()[0]), port.name),
+                   {}, "remove the sample, or replace the value");
+    }
+  }
+  if (data.labels.dtype() == DType::kI64 && classes > 0) {
+    for (int64_t i = 0; i < data.labels.size(); ++i) {
+      const int64_t label = data.labels.data<int64_t>()[i];
+      if (label >= 0 && label < classes) continue;
+      return error(fmt::format("the label of sample {} is {}, and the model has {} classes", i, label, classes), {},
+                   fmt::format("labels are 0 to {}", classes - 1));
+    }
+  }
+  return {};
+}
+
+Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t> samples, double rate) {
+  std::vector<Tensor> inputs = tensors_;
+  inputs.push_back(scalar(static_cast<float>(rate)));
+  inputs.push_back(scalar(static_cast<float>(steps_ + 1)));
+  for (const Tensor& tensor : data.inputs) inputs.push_back(rows(tensor, samples));
+  inputs.push_back(rows(data.labels, samples));
+  TENON_TRY_ASSIGN(results, session_.run(inputs));
+  const Tensor& loss = results->front();
+  const double value = loss.dtype() == DType::kF64 ? loss.data<double>()[0] : loss.data<float>()[0];
+  if (!std::isfinite(value)) {
+    return error(fmt::format("the loss of step {} is {}", steps_ + 1, value), {},
+                 "a smaller learning rate or --clip may help; the weights are those before this step");
+  }
+  for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i] = std::move((*results)[i + 1]);
+  ++steps_;
+  return value;
+}
+
+NamedTensors Trainer::weights() const {
+  NamedTensors named;
+  for (size_t i = 0; i < weights_; ++i)
+    named.emplace(executable_->main().params[i].name.substr(kWeightPrefix.size()), tensors_[i]);
+  return named;
+}
+
+Status Trainer::save(const std::filesystem::path& path, const NamedTensors& extra) const {
+  NamedTensors all = extra;
+  for (size_t i = 0; i < tensors_.size(); ++i) all.insert_or_assign(executable_->main().params[i].name, tensors_[i]);
+  all.insert_or_assign(std::string(kStepCount), scalar(steps_));
+  return save_npz(path, all);
+}
+
+Expected<NamedTensors> Trainer::load(const std::filesystem::path& path) {
+  TENON_TRY_ASSIGN(all, load_npz(path));
+  const auto take = [&](std::string_view name) -> Expected<Tensor> {
+    const auto found = all->find(name);
+    if (found == all->end()) {
+      return error(fmt::format("the state has no '{}'", name), path.string(),
+                   "it is of another model or another optimizer");
+    }
+    Tensor tensor = std::move(found->second);
+    all->erase(found);
+    return tensor;
+  };
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Port& port = executable_->main().params[i];
+    TENON_TRY_ASSIGN(tensor, take(port.name));
+    if (!port.accepts(*tensor)) {
+      return error(fmt::format("'{}' is {} {} in the state, the model needs {}", port.name, name(tensor->dtype()),
+                               to_string(tensor->shape()), to_string(port)),
+                   path.string(), "it is of another model");
+    }
+    tensors.push_back(std::move(*tensor));
+  }
+  TENON_TRY_ASSIGN(steps, take(kStepCount));
+  if (steps->dtype() != DType::kI64 || steps->size() != 1 || steps->data<int64_t>()[0] < 0)
+    return error("'steps' is no count", path.string());
+  tensors_ = std::move(tensors);
+  steps_ = steps->data<int64_t>()[0];
+  return std::move(*all);
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,321 @@
+// Derivatives of programs beside central differences of their functions in f64, in the interpreter and compiled.
+#include "compiler/gradient/differentiate.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/passes/passes.h"
+#include "support/random.h"
+#include "tests/seed.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Shape;
+using runtime::Tensor;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kVersion = "#[version = \"1\"]\n";
+const std::string kLists =
+    "type List[A] { Cons(A, List[A]), Nil }\n"
+    "def @map[A, B](%f: fn(A) -> B, %l: List[A]) -> List[B] {\n"
+    "  match %l { Cons(%x, %rest) => Cons(%f(%x), @map(%f, %rest)), Nil => Nil }\n"
+    "}\n"
+    "def @fold[A, B](%f: fn(A, B) -> B, %b: B, %l: List[A]) -> B {\n"
+    "  match %l { Cons(%x, %rest) => @fold(%f, %f(%x, %b), %rest), Nil => %b }\n"
+    "}\n";
+
+// A program that defines @f, whose arguments are tensors of f64 of these shapes and whose result is a scalar.
+struct Program {
+  std::string name, text;
+  std::vector<Shape> args;
+};
+
+void PrintTo(const Program& program, std::ostream* out) { *out << program.name; }
+
+const std::string kX = "%x: Tensor[(2, 3), f64]", kW = "%w: Tensor[(3, 3), f64]";
+const std::string kScalar = " -> Tensor[(), f64] ";
+
+const std::vector<Program> kPrograms{
+    {"straight_line",
+     "def @f(" + kX + ", " + kW + ")" + kScalar + "{ sum(tanh(dense(%x, %w) * %x), axes=[0, 1]) }",
+     {{2, 3}, {3, 3}}},
+    {"value_used_twice",
+     "def @f(" + kX + ")" + kScalar + "{ let %y = tanh(%x); sum(%y * %y * %x + %y, axes=[0, 1]) }",
+     {{2, 3}}},
+    {"tuples",
+     "def @pair(" + kX +
+         ") { (tanh(%x), (%x * %x, %x)) }\n"
+         "def @f(" +
+         kX + ")" + kScalar + "{ let %p = @pair(%x); sum(%p.0 * %p.1.0 + %p.1.1, axes=[0, 1]) }",
+     {{2, 3}}},
+    {"branch",
+     "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" + kScalar +
+         "{ let %y = if (%a > %b) { %a * %a * %b } else { let %t = tanh(%a * %b); %t * %t }; %y * %a }",
+     {{}, {}}},
+    {"branch_with_an_unused_side",
+     "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" + kScalar +
+         "{ if (%a > 100f64) { %b } else { if (%b > -100f64) { %a * %b } else { 1f64 } } }",
+     {{}, {}}},
+    {"recursion",
+     "def @power(%x: Tensor[(), f64], %n: Tensor[(), i64])" + kScalar +
+         "{ if (%n == 0i64) { 1f64 } else { %x * @power(%x, %n - 1i64) } }\n"
+         "def @f(%x: Tensor[(), f64])" +
+         kScalar + "{ @power(%x, 5i64) + @power(%x * %x, 2i64) }",
+     {{}}},
+    {"mutual_recursion",
+     "def @even(%x: Tensor[(), f64], %n: Tensor[(), i64])" + kScalar +
+         "{ if (%n == 0i64) { %x } else { tanh(@odd(%x, %n - 1i64)) } }\n"
+         "def @odd(%x: Tensor[(), f64], %n: Tensor[(), i64])" +
+         kScalar +
+         "{ if (%n == 0i64) { 1f64 } else { %x * @even(%x, %n - 1i64) } }\n"
+         "def @f(%x: Tensor[(), f64])" +
+         kScalar + "{ @even(%x, 6i64) }",
+     {{}}},
+    {"loop",
+     "def @loop(" + kX + ", " + kW +
+         ", %n: Tensor[(), i64]) -> Tensor[(2, 3), f64] {\n"
+         "  if (%n == 0i64) { %x } else { @loop(tanh(dense(%x, %w)), %w, %n - 1i64) }\n}\n"
+         "def @f(" +
+         kX + ", " + kW + ")" + kScalar + "{ sum(@loop(%x, %w, 7i64), axes=[0, 1]) }",
+     {{2, 3}, {3, 3}}},
+    {"tree",
+     "type Tree { Leaf(Tensor[(3,), f64]), Node(Tree, Tree) }\n"
+     "def @sum_of(%t: Tree, %w: Tensor[(3,), f64]) -> Tensor[(3,), f64] {\n"
+     "  match %t { Leaf(%x) => %x * %w, Node(%l, %r) => tanh(@sum_of(%l, %w) * %w) * @sum_of(%r, %w) }\n}\n"
+     "def @f(%a: Tensor[(3,), f64], %w: Tensor[(3,), f64])" +
+         kScalar + "{ sum(@sum_of(Node(Leaf(%a), Node(Leaf(%w), Leaf(%a * %w))), %w), axes=[0]) }",
+     {{3}, {3}}},
+    {"list_of_unknown_sizes",
+     kLists + "def @f(%a: Tensor[(3,), f64], %b: Tensor[(2,), f64])" + kScalar +
+         "{\n"
+         "  let %l: List[Tensor[(?,), f64]] = Cons(%a, Cons(%b, Cons(%a * %a, Nil)));\n"
+         "  @fold(fn (%x: Tensor[(?,), f64], %s: Tensor[(), f64]) { tanh(sum(%x * %x, axes=[0])) * %s }, 1f64, %l)\n"
+         "}",
+     {{3}, {2}}},
+    {"closures_that_capture",
+     kLists + "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" + kScalar +
+         "{\n"
+         "  let %scale = fn (%x: Tensor[(), f64]) { tanh(%x * %a) };\n"
+         "  let %both = fn (%x: Tensor[(), f64]) { %scale(%scale(%x) * %b) };\n"
+         "  @fold(fn (%x: Tensor[(), f64], %s: Tensor[(), f64]) { %x * %s + %b }, %a, @map(%both, Cons(%a, Cons(%b, "
+         "Nil))))\n"
+         "}",
+     {{}, {}}},
+    {"closures_in_a_list",
+     kLists + "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" + kScalar +
+         "{\n"
+         "  let %l = Cons(fn (%x: Tensor[(), f64]) { %x * %a }, Cons(fn (%x: Tensor[(), f64]) { tanh(%x * %b) }, "
+         "Nil));\n"
+         "  @fold(fn (%g: fn(Tensor[(), f64]) -> Tensor[(), f64], %s: Tensor[(), f64]) { %g(%s) * %a }, %b, %l)\n"
+         "}",
+     {{}, {}}},
+    {"closure_that_calls_itself",
+     "def @f(%a: Tensor[(), f64])" + kScalar +
+         "{\n"
+         "  let %down = fn (%n: Tensor[(), i64], %x: Tensor[(), f64]) -> Tensor[(), f64] {\n"
+         "    if (%n == 0i64) { %x } else { %down(%n - 1i64, tanh(%x * %a)) }\n"
+         "  };\n"
+         "  %down(4i64, %a)\n"
+         "}",
+     {{}}},
+    {"global_function_as_a_value",
+     kLists + "def @square(%x: Tensor[(), f64])" + kScalar +
+         "{ %x * %x }\n"
+         "def @f(%a: Tensor[(), f64])" +
+         kScalar +
+         "{ @fold(fn (%x: Tensor[(), f64], %s: Tensor[(), f64]) { %x * %s }, %a, @map(@square, Cons(%a, Cons(tanh(%a), "
+         "Nil)))) }",
+     {{}}},
+    {"sizes_that_calls_bind",
+     "def @layers[n](%x: Tensor[(n, 3), f64], " + kW +
+         ", %i: Tensor[(), i64]) -> Tensor[(n, 3), f64] {\n"
+         "  if (%i == 0i64) { %x } else { @layers(tanh(dense(%x, %w)), %w, %i - 1i64) }\n}\n"
+         "def @mean_of[n](%x: Tensor[(n, 3), f64])" +
+         kScalar +
+         "{ sum(%x * %x, axes=[0, 1]) }\n"
+         "def @f(" +
+         kX + ", " + kW + ")" + kScalar + "{ @mean_of(@layers(%x, %w, 3i64)) }",
+     {{2, 3}, {3, 3}}},
+    {"newton",
+     "def @root(%a: Tensor[(), f64], %x: Tensor[(), f64], %n: Tensor[(), i64])" + kScalar +
+         "{ if (%n == 0i64) { %x } else { @root(%a, %x - (%x * %x * %x - %a) * 0.05f64, %n - 1i64) } }\n"
+         "def @f(%a: Tensor[(), f64])" +
+         kScalar + "{ @root(%a * %a, %a, 20i64) }",
+     {{}}},
+    {"second_order",
+     "def @g(" + kX + ", " + kW + ")" + kScalar +
+         "{ sum(tanh(dense(%x, %w)), axes=[0, 1]) }\n"
+         "def @f(" +
+         kX + ", " + kW + ")" + kScalar +
+         "{ let %d = gradient(@g)(%x, %w).1; sum(%d.0 * %d.0, axes=[0, 1]) + sum(%d.1 * %w, axes=[0, 1]) }",
+     {{2, 3}, {3, 3}}},
+    {"second_order_through_recursion_and_a_pullback",
+     "def @power(%x: Tensor[(), f64], %n: Tensor[(), i64])" + kScalar +
+         "{ if (%n == 0i64) { %x } else { tanh(%x * @power(%x, %n - 1i64)) } }\n"
+         "def @f(%x: Tensor[(), f64])" +
+         kScalar + "{ let %p = pullback(@power, wrt=[0])(%x, 3i64); %p.0 * %p.1(%x).0 }",
+     {{}}},
+};
+
+class Derivatives : public testing::TestWithParam<Program> {};
+
+Expected<std::vector<Tensor>> run(const Context& context, const Module& module, Symbol name,
+                                  const std::vector<Tensor>& args) {
+  std::vector<RunValue> values(args.begin(), args.end());
+  auto result = interpret(context, module, name, values);
+  if (!result) return std::unexpected(result.error());
+  std::vector<Tensor> tensors;
+  const auto add = [&](const RunValue& value, auto& self) -> void {
+    if (value.tensor()) tensors.push_back(value.tensor());
+    else
+      for (const RunValue& field : value.fields()) self(field, self);
+  };
+  add(*result, add);
+  return tensors;
+}
+
+TEST_P(Derivatives, AgreeWithCentralDifferences) {
+  const Program& program = GetParam();
+  Context context;
+  std::string params, args;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    std::string sizes;
+    for (const int64_t size : program.args[i]) sizes += fmt::format("{},", size);
+    params += fmt::format("{}%p{}: Tensor[({}), f64]", i == 0 ? "" : ", ", i, sizes);
+    args += fmt::format("{}%p{}", i == 0 ? "" : ", ", i);
+  }
+  const std::string text =
+      fmt::format("{}{}\ndef @main({}) {{ gradient(@f)({}) }}\n", kVersion, program.text, params, args);
+  auto module = parse(context, text);
+  ASSERT_TRUE(module) << module.error().str();
+  auto again = parse(context, print(context, *module).text);
+  ASSERT_TRUE(again) << again.error().str();
+  EXPECT_TRUE(equal(*module, *again));
+  auto expanded = differentiate(context, clone(*module));
+  ASSERT_TRUE(expanded) << expanded.error().str();
+  const Status status = verify(context, *expanded);
+  ASSERT_TRUE(status) << status.error().str() << print(context, *expanded).text;
+  auto printed = parse(context, print(context, *expanded).text);
+  ASSERT_TRUE(printed) << printed.error().str();
+  EXPECT_TRUE(equal(*expanded, *printed));
+
+  Random random(test_seed(1));
+  const auto random_tensor = [&](const Shape& shape) {
+    Tensor tensor(DType::kF64, shape);
+    for (double& value : tensor.data<double>()) value = static_cast<double>(random.between(-1200, 1200)) / 1000;
+    return tensor;
+  };
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : program.args) inputs.push_back(random_tensor(shape));
+  const auto results = run(context, *expanded, context.symbol("main"), inputs);
+  ASSERT_TRUE(results) << results.error().str();
+  ASSERT_EQ(results->size(), 1 + inputs.size());
+  const auto value = [&](const std::vector<Tensor>& at) {
+    // Programs whose own code has derivatives are expanded, too.
+    const auto found = run(context, *expanded, context.symbol("f"), at);
+    EXPECT_TRUE(found) << found.error().str();
+    return found ? found->at(0).data<double>()[0] : 0;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ASSERT_EQ((*results)[1 + i].shape(), inputs[i].shape());
+    const Tensor direction = random_tensor(program.args[i]);
+    constexpr double kStep = 1e-5;
+    double slope = 0;
+    std::vector<Tensor> above = inputs, below = inputs;
+    above[i] = inputs[i].clone(), below[i] = inputs[i].clone();
+    for (size_t k = 0; k < direction.data<double>().size(); ++k) {
+      const double d = direction.data<double>()[k];
+      above[i].data<double>()[k] += kStep * d;
+      below[i].data<double>()[k] -= kStep * d;
+      slope += d * (*results)[1 + i].data<double>()[k];
+    }
+    const double difference = (value(above) - value(below)) / (2 * kStep);
+    EXPECT_NEAR(slope, difference, 1e-6 * (1 + std::abs(difference))) << "argument " << i;
+  }
+
+  // What the passes before compilation make of it computes the same.
+  auto optimized = run_passes(context, clone(*module), standard_passes(), {.verify = true});
+  ASSERT_TRUE(optimized) << optimized.error().str();
+  const auto same = run(context, *optimized, context.symbol("main"), inputs);
+  ASSERT_TRUE(same) << same.error().str();
+  for (size_t i = 0; i < results->size(); ++i) {
+    for (size_t k = 0; k < (*results)[i].data<double>().size(); ++k)
+      EXPECT_NEAR((*results)[i].data<double>()[k], (*same)[i].data<double>()[k], 1e-12);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Derivatives, testing::ValuesIn(kPrograms),
+                         [](const auto& info) { return info.param.name; });
+
+class DifferentiateErrors : public testing::Test {
+ protected:
+  std::string error_of(const std::string& text) {
+    Context context;
+    auto module = parse(context, kVersion + text, {}, "m.tn");
+    if (!module) return module.error().str();
+    auto expanded = differentiate(context, std::move(*module));
+    return expanded ? "" : expanded.error().str();
+  }
+};
+
+TEST_F(DifferentiateErrors, NameTheParameterThatHasNoDerivative) {
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(), f32], %n: Tensor[(), i64]) { %x }\n"
+                       "def @main(%x: Tensor[(), f32]) { gradient(@f, wrt=[1])(%x, 2i64) }\n"),
+              HasSubstr("m.tn:3:34: error: gradient: parameter 1 is Tensor[(), i64], which has no part of floats"));
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(), f32]) { %x }\n"
+                       "def @main(%x: Tensor[(), f32]) { gradient(@f, wrt=[1])(%x) }\n"),
+              HasSubstr("there is no parameter 1: the function has 1"));
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(), f32]) { %x }\n"
+                       "def @main(%x: Tensor[(), f32]) { gradient(@f, wrt=[0, 0])(%x) }\n"),
+              HasSubstr("wrt: the parameter 0 is out of order"));
+  EXPECT_THAT(error_of("def @main(%x: Tensor[(), f32]) { gradient(fn (%y: Tensor[(), f32]) { %y })(%x) }\n"),
+              HasSubstr("state the parameters of a closure"));
+}
+
+TEST_F(DifferentiateErrors, NameTheShapeOfALossThatIsNoScalar) {
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(2,), f32]) { %x }\n"
+                       "def @main(%x: Tensor[(2,), f32]) { gradient(@f)(%x) }\n"),
+              HasSubstr("gradient: the result must be a scalar of floats, found Tensor[(2,), f32]"));
+}
+
+TEST_F(DifferentiateErrors, NameEveryCallWithoutADerivative) {
+  const std::string text = error_of(
+      "extern @other(Tensor[(4,), f32]) -> Tensor[(4,), f32] = \"other\";\n"
+      "loop @twice(%x: Tensor[(4,), f32]) -> (%y: Tensor[(4,), f32]) {\n"
+      "  for i in (4) {\n    stage twice(i in (4) at (i)) {\n      %y[i] = %x[i] + %x[i];\n    }\n  }\n}\n"
+      "def @f(%x: Tensor[(4,), f32]) { sum(@other(@twice(%x)), axes=[0]) }\n"
+      "def @main(%x: Tensor[(4,), f32]) { gradient(@f)(%x) }\n");
+  EXPECT_THAT(text, HasSubstr("m.tn:10:37: error: @other has no derivative: it is a library function")) << text;
+}
+
+TEST_F(DifferentiateErrors, RefuseAFunctionThatNeedsItsOwnDerivative) {
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(), f32]) -> Tensor[(), f32] { gradient(@f)(%x).1.0 }\n"
+                       "def @main(%x: Tensor[(), f32]) { gradient(@f)(%x) }\n"),
+              HasSubstr("its own code needs this derivative"));
+}
+
+TEST(Differentiate, LeavesNoTapeInAStraightLine) {
+  Context context;
+  std::string body = "%x";
+  for (int i = 0; i < 10; ++i) body = fmt::format("tanh({} * %w)", body);
+  auto module =
+      parse(context, kVersion + "def @f(%x: Tensor[(4,), f32], %w: Tensor[(4,), f32]) { sum(" + body +
+                         ", axes=[0]) }\n"
+                         "def @main(%x: Tensor[(4,), f32], %w: Tensor[(4,), f32]) { gradient(@f)(%x, %w) }\n");
+  ASSERT_TRUE(module) << module.error().str();
+  auto expanded = differentiate(context, std::move(*module));
+  ASSERT_TRUE(expanded) << expanded.error().str();
+  const std::string text = print(context, *expanded).text;
+  for (const char* word : {"ref(", "fn", "match", "Tape"}) EXPECT_THAT(text, Not(HasSubstr(word)));
+}
+
+}  // namespace
+}  // namespace tenon::compiler
