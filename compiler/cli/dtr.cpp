@@ -167,7 +167,7 @@ struct DtrLinear {
       out.begin_object().field("layers", n).field("budget", budget);
       std::string row;
       for (const Policy policy : kCompared) {
-        // Gradients that nobody asks for again are banished: exact neighbourhoods remain small.
+        // Gradients that are not needed again are banished: exact neighbourhoods remain small.
         const Replay result = runtime::remat::replay(log, {.budget = budget,
                                                            .max_extra_count = 2 * n * (kLinearLimit - 1),
                                                            .policy = policy,

@@ -74,16 +74,24 @@ class Future {
 
 enum class Neighbourhood : unsigned char { kNone, kClasses, kAncestors, kBoth };
 
+// Square roots and products are rounded alike on every machine, which std::pow is not.
+enum class Exponent : unsigned char { kZero, kHalf, kOne, kTwo };
+
+double power(double x, Exponent exponent) {
+  switch (exponent) {
+    case Exponent::kZero: return 1;
+    case Exponent::kHalf: return std::sqrt(x);
+    case Exponent::kOne: return x;
+    case Exponent::kTwo: return x * x;
+  }
+  return x;
+}
+
 struct Formula {
   Neighbourhood neighbourhood = Neighbourhood::kNone;
-  double bytes_exponent = 1, distance_exponent = 1;
+  Exponent bytes = Exponent::kOne, distance = Exponent::kOne;
   Release release = Release::kPrompt;
 };
-
-double power(double x, double exponent) {
-  if (exponent == 1) return x;
-  return exponent == 0 ? 1 : std::pow(x, exponent);
-}
 
 class FutureScorer final : public Scorer {
  public:
@@ -104,8 +112,8 @@ class FutureScorer final : public Scorer {
     if (bytes == 0) return std::numeric_limits<double>::infinity();
     // Never 0, which would end the search for the smallest score.
     return std::max(static_cast<double>(cost), 0.5) * factors_[root] /
-           (power(static_cast<double>(bytes), formula_.bytes_exponent) *
-            power(future_.distance(root, position_.event), formula_.distance_exponent));
+           (power(static_cast<double>(bytes), formula_.bytes) *
+            power(future_.distance(root, position_.event), formula_.distance));
   }
   bool uses_classes() const override { return formula_.neighbourhood == Neighbourhood::kClasses; }
   bool uses_exact() const override {
@@ -156,8 +164,10 @@ class Search {
     for (const Release release : kReleases) {
       for (const auto neighbourhood :
            {Neighbourhood::kNone, Neighbourhood::kClasses, Neighbourhood::kAncestors, Neighbourhood::kBoth}) {
-        for (const double bytes : {1.0, 0.5}) {
-          for (const double distance : {0.0, 0.5, 1.0, 2.0}) list.push_back({neighbourhood, bytes, distance, release});
+        for (const Exponent bytes : {Exponent::kOne, Exponent::kHalf}) {
+          for (const Exponent distance : {Exponent::kZero, Exponent::kHalf, Exponent::kOne, Exponent::kTwo}) {
+            list.push_back({neighbourhood, bytes, distance, release});
+          }
         }
       }
     }

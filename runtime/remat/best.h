@@ -1,4 +1,4 @@
-// The policy `best` of a known future: a step whose log is known is replayed many times, and the decisions of the
+// The policy `best` of a known future: a step whose log is known is replayed many times, and the evictions of the
 // fastest replay are kept, as a machine can do that runs the same step again and again.
 //
 // Semantics: three kinds of replays are compared. (1) All policies with all kinds of release. (2) Policies that know

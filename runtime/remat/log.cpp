@@ -98,7 +98,9 @@ class LogReader {
     return &*found;
   }
   std::unexpected<Diagnostic> wrong_member(const char* key, const json& value, std::string_view expected) const {
-    const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+    // A list or an object may be nested without a limit, and dump() is recursive.
+    const std::string text = value.is_structured() ? fmt::format("a JSON {}", value.type_name())
+                                                   : value.dump(-1, ' ', true, json::error_handler_t::replace);
     return fail(fmt::format("{} is {}, must be {}", key, printable(text), expected));
   }
   Expected<std::string> text_member(const char* key) const {

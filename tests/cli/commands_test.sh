@@ -461,8 +461,9 @@ expect 2 "msps, and best for a known future" "$tenon" dtr-sim $steps/unet.log --
 expect 2 "--ratio is '0', must be a number above 0 and at most 1000" "$tenon" dtr-sim $steps/unet.log --ratio 0
 expect 2 "--max-slowdown is '0', must be a number from 1 to 1000" "$tenon" dtr-sim $steps/unet.log --max-slowdown 0
 expect 1 "nowhere.log" "$tenon" dtr-sim "$scratch/nowhere.log"
-head -n 20 $steps/unet.log >"$scratch/cut.log" && echo '{"INSTRUCTION":"CALL","NAME":"f","ARGS":["t0"],"RESULT":["r"],"TIME":"1"}' >>"$scratch/cut.log"
-expect 1 'cut.log:21: error: no tensor is called "t0" here' "$tenon" dtr-sim "$scratch/cut.log"
+call='{"INSTRUCTION":"CALL","NAME":"f","ARGS":["t0"],"RESULT":["r"],"TIME":"1"}'
+(cat $steps/unet.log && echo "$call") >"$scratch/wrong.log"
+expect 1 'wrong.log:741: error: no tensor is called "t0" here' "$tenon" dtr-sim "$scratch/wrong.log"
 (cat $steps/unet.log && echo '{"INSTRUCTION":"RELEASE","NAME":"from_before"}') >"$scratch/before.log"
 expect 0 "1 releases of names from before the step are ignored" "$tenon" dtr-sim "$scratch/before.log" --policy eq --ratio 1
 expect 0 "        64      16   1.383   1.383   2.258   2.258" "$tenon" dtr-linear -n 64

@@ -77,7 +77,7 @@ TEST(StepLog, ALogWithoutStartIsAStep) {
 
 TEST(StepLog, MistakesNameTheirLine) {
   const auto expect = [](const std::string& text, const std::string& message) {
-    EXPECT_THAT(problem(text), HasSubstr(message)) << text;
+    EXPECT_THAT(problem(text), HasSubstr(message)) << text.substr(0, 2000);
   };
   const std::string where = "step.log:17: error: ";
   expect("", "step.log: error: the log has no CALL, must have one at least");
@@ -134,6 +134,10 @@ TEST(StepLog, MistakesNameTheirLine) {
   expect(line(R"({"INSTRUCTION":"RELEASE","NAME":"w"})"), where + "\"w\" was released in line 15");
   expect(line(R"({"INSTRUCTION":"COPY","DST":"y","SRC":"x"})"), where + "\"y\" is defined a second time");
   expect(line(R"({"INSTRUCTION":"COPY_FROM","DST":"v","SRC":"x"})"), where + "no tensor is called \"v\" here");
+  // A list of lists is not printed, which would recur as deep as it is nested.
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  expect(call("[" + deep + "]", "[\"r\"]", "1"), where + "ARGS is a JSON array, must be a list of strings");
+  expect(call(std::string(1'000'000, '['), "[\"r\"]", "1"), where + "not valid JSON: ");
   EXPECT_THAT(problem(line("{\"INSTRUCTION\":\"\x1b[2J\"}")), testing::Not(HasSubstr("\x1b")));
   EXPECT_FALSE(read_log((kData / "nowhere.log").string()));
 }
@@ -198,6 +202,30 @@ TEST(StepLog, ReplaysEqualANaiveOne) {
     }
   }
   EXPECT_GT(succeeded, rounds(400));
+}
+
+// A chain that is read again and again with memory for three of it: its storages are evicted so often that the
+// union-find structure of their classes is compacted several times.
+TEST(StepLog, ClassesAreTheSameAfterCompaction) {
+  Random random(test_seed(49));
+  StepLog log;
+  const auto call = [&](std::vector<uint32_t> args, int64_t bytes, int64_t cost) {
+    log.events.push_back({StepLog::Kind::kCall, static_cast<uint32_t>(log.calls.size())});
+    log.calls.push_back({"f", std::move(args), {{bytes, std::nullopt}}, cost});
+    log.bytes.push_back(bytes);
+    return static_cast<uint32_t>(log.bytes.size() - 1);
+  };
+  std::vector<uint32_t> chain = {call({}, 10, 3)};
+  while (chain.size() < 60) chain.push_back(call({chain.back()}, 10, random.between(1, 20)));
+  for (int i = 0; i < 900; ++i) {
+    const uint32_t result = call({chain[static_cast<size_t>(random.between(0, 59))]}, 0, random.between(1, 5));
+    log.events.push_back({StepLog::Kind::kRelease, result});
+  }
+  const CoreOptions options{.budget = 30, .policy = Policy::kEq};
+  const Replay result = replay(log, options);
+  EXPECT_FALSE(result.failure);
+  EXPECT_GT(result.evictions, int64_t{4} * static_cast<int64_t>(log.calls.size()) + 2000);
+  EXPECT_EQ(result.clock, naive_clock(log, options));
 }
 
 TEST(StepLog, DamagedLogsAreRefusedOrReplayed) {
