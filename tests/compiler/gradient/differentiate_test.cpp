@@ -318,12 +318,12 @@ TEST_F(DifferentiateErrors, NameWhatHasNoFiniteSetOfTypes) {
 
 TEST_F(DifferentiateErrors, NameTheSizeThatCannotPass) {
   const std::string list = "type List[A] { Cons(A, List[A]), Nil }\n";
-  EXPECT_THAT(error_of(list +
-                       "def @first[n](%l: List[Tensor[(n,), f32]], %x: Tensor[(n,), f32]) -> Tensor[(n,), f32] {\n"
-                       "  match %l { Cons(%a, _) => %a * %x, Nil => %x }\n}\n"
-                       "def @f[n](%x: Tensor[(n,), f32]) { sum(@first(Cons(%x, Nil), %x)) }\n"
-                       "def @main[n](%x: Tensor[(n,), f32]) { gradient(@f)(%x) }\n"),
-              HasSubstr("ListAdjoint[Tensor[(n,), f32]], with the size n inside of another type"));
+  EXPECT_THAT(
+      error_of(list + "def @first[n](%l: List[Tensor[(n,), f32]], %x: Tensor[(n,), f32]) -> Tensor[(n,), f32] {\n"
+                      "  match %l { Cons(%a, _) => %a * %x, Nil => %x }\n}\n"
+                      "def @f[n](%x: Tensor[(n,), f32]) { sum(@first(Cons(%x, Nil), %x)) }\n"
+                      "def @main[n](%x: Tensor[(n,), f32]) { gradient(@f)(%x) }\n"),
+      HasSubstr("ListAdjoint[Tensor[(n,), f32]], with the size n inside of another type"));
 }
 
 TEST_F(DifferentiateErrors, NameTheInterfaceWithAClosure) {
@@ -337,6 +337,8 @@ TEST_F(DifferentiateErrors, NameTheReferenceWhoseContentIsDifferentiated) {
   EXPECT_THAT(error_of("def @f(%x: Tensor[(), f32]) { let %r = ref(%x); read(%r) * %x }\n"
                        "def @main(%x: Tensor[(), f32]) { gradient(@f)(%x) }\n"),
               HasSubstr("the derivative of a value that is read from a reference is needed"));
+}
+
 TEST_F(DifferentiateErrors, TellWhyAnOperatorHasNoGradient) {
   const std::string main = "def @main(%x: Tensor[(4,), f32]) { gradient(@f)(%x) }\n";
   EXPECT_THAT(error_of("def @f(%x: Tensor[(4,), f32]) { sum(unique(%x).0) }\n" + main),
