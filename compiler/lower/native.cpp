@@ -77,7 +77,7 @@ bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 |
 std::string without_names(const Context& context, const loop::Function& function) {
   const std::string text = loop::print(context, function);
   // Names that the text binds: %buffer, "for i", "stage s", "let v", and "i in (...)" of a stage's axes.
-  std::unordered_map<std::string_view, size_t> numbers;
+  std::unordered_map<std::string_view, size_t> numbers;  // those of buffers with their "%"
   const std::string_view view = text;
   const auto tokens = [&](const auto& visit) {
     for (size_t i = 0; i < view.size();) {
@@ -94,14 +94,18 @@ std::string without_names(const Context& context, const loop::Function& function
     return begin >= word.size() && view.substr(begin - word.size(), word.size()) == word;
   };
   tokens([&](size_t begin, std::string_view name) {
-    const bool bound = follows(begin, "%") || follows(begin, "for ") || follows(begin, "stage ") ||
-                       follows(begin, "let ") || view.substr(begin + name.size()).starts_with(" in (");
+    if (follows(begin, "%")) {
+      numbers.try_emplace(view.substr(begin - 1, name.size() + 1), numbers.size());
+      return;
+    }
+    const bool bound = follows(begin, "for ") || follows(begin, "stage ") || follows(begin, "let ") ||
+                       view.substr(begin + name.size()).starts_with(" in (");
     if (bound) numbers.try_emplace(name, numbers.size());
   });
   std::string result;
   size_t done = 0;
   tokens([&](size_t begin, std::string_view name) {
-    const auto number = numbers.find(name);
+    const auto number = numbers.find(follows(begin, "%") ? view.substr(begin - 1, name.size() + 1) : name);
     if (number == numbers.end()) return;
     // A function of arithmetic may have the name of a loop.
     const bool called = view.substr(begin + name.size()).starts_with("(") && !follows(begin, "stage ");
