@@ -151,20 +151,20 @@ Expected<Saved> save(Builder& builder, Block& block, const SavedScope& scope) {
       renamed.emplace(item.var, *cast);
       continue;
     }
-    Dims sizes;
-    for (const Symbol name : dims) sizes.push_back(context.dim(name));
-    sizes.push_back(context.dim(0));
-    const Type type = context.tensor(sizes, DType::kBool);
-    fields.push_back(builder.declare(erased(context, type), "sizes"));
-    field_types.push_back(erased(context, type));
-    TENON_TRY(builder.bind(Cast{fields.back(), type, std::vector<Symbol>(dims.begin(), dims.end())}, Symbol{}));
-    dims.clear();
-    builder.open();
-    auto [attrs, computed] = sizes_attribute("shape", sizes);
-    attrs.emplace("dtype", std::string("bool"));
-    TENON_TRY_ASSIGN(full, builder.apply(ops::kFull, {}, std::move(attrs), "sizes", std::move(computed)));
-    saved.forward.bindings = builder.close(*full).bindings;
-    saved.forward.fields.push_back(*full);
+    // A tensor for each size: the product of all of them may be larger than a tensor can be.
+    for (const Symbol name : std::exchange(dims, {})) {
+      const Dims sizes{context.dim(name), context.dim(0)};
+      const Type type = context.tensor(sizes, DType::kBool);
+      fields.push_back(builder.declare(erased(context, type), "sizes"));
+      field_types.push_back(erased(context, type));
+      TENON_TRY(builder.bind(Cast{fields.back(), type, {name}}, Symbol{}));
+      builder.open();
+      auto [attrs, computed] = sizes_attribute("shape", sizes);
+      attrs.emplace("dtype", std::string("bool"));
+      TENON_TRY_ASSIGN(full, builder.apply(ops::kFull, {}, std::move(attrs), "sizes", std::move(computed)));
+      std::ranges::move(builder.close(*full).bindings, std::back_inserter(saved.forward.bindings));
+      saved.forward.fields.push_back(*full);
+    }
   }
   std::vector<Binding> opening = builder.close(Atom{}).bindings;
   for_each_use(block, [&](Atom& atom) {

@@ -161,7 +161,7 @@ Term Formula::scalar(double value, DType dtype) { return {*this, scalar_constant
 
 Dims Formula::proved_sizes(const Dims& dims) const {
   Context& context = builder_.context();
-  const DimProver prover(context, builder_.function().bounds);
+  const DimProver prover(context);  // without bounds of the function, which the operator may leave for another one
   Dims sizes;
   for (const Dim dim : dims) {
     const bool proved = dim.erased() || prover.less_equal(context.dim(0), dim) == Answer::kYes;

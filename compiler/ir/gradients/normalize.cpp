@@ -121,9 +121,10 @@ Term channel_sums(const Term& x, int64_t size, int64_t before) {
   Context& context = formula.builder().context();
   const Dim map = context.product(std::span(dims).subspan(2));
   const Term rows = x.reshape_to({dims[0], dims[1], map}).transpose({0, 2, 1});
-  const Term means = formula.apply(
-      ops::kAvgPool1d, {rows},
-      {{"kernel", Axes{size}}, {"padding", Axes{before, size - 1 - before}}, {"count_include_pad", int64_t{1}}});
+  // One window more than there are channels, of which there may be none.
+  const Term padded = rows.pad(2, before, size - before);
+  const Term means =
+      part(formula.apply(ops::kAvgPool1d, {padded}, {{"kernel", Axes{size}}}), 2, context.dim(0), dims[1]);
   return (means * static_cast<double>(size)).transpose({0, 2, 1}).reshape_to(dims);
 }
 

@@ -81,11 +81,9 @@ Status global_max_pool(GradientBuilder& g) {
   const Dims dims = x.dims();
   Context& context = g.builder().context();
   const Dims maps{dims[0], dims[1], context.product(std::span(dims).subspan(2))};
-  const Term best = g.apply(ops::kArgMax, {x.reshape_to(maps)}, {{"axis", int64_t{2}}, {"keep", int64_t{1}}});
+  const Term best = g.apply(ops::kHardmax, {x.reshape_to(maps)}, {{"axis", int64_t{2}}});
   const Term dy = g.cotangent().reshape_to({dims[0], dims[1], context.dim(1)});
-  g.add(0, g.apply(ops::kScatterElements, {g.full(maps, 0, x.dtype()), best, dy},
-                   {{"axis", int64_t{2}}, {"reduction", std::string("add")}})
-               .reshape_to(dims));
+  g.add(0, (best * dy).reshape_to(dims));
   return g.status();
 }
 

@@ -20,7 +20,7 @@ Term reshaped_like(const Term& value, const Term& x) {
   if (!formula.ok()) return x;
   const Dims from = value.dims(), to = x.dims();
   Context& context = formula.builder().context();
-  const DimProver prover(context, formula.builder().function().bounds);
+  const DimProver prover(context);
   if (formula.proved_sizes(to) == to && prover.equal(context.product(from), context.product(to)) == Answer::kYes)
     return value.reshape_to(to);
   Attributes shape;

@@ -353,9 +353,10 @@ struct FunctionPrinter::Visitor {
     std::vector<std::string> dims;
     for (const Dim dim : std::get<Dims>(attr)) dims.push_back(self.context_.str(dim));
     if (spec.kind != AttrKind::kInt) return fmt::format("[{}]", fmt::join(dims, ", "));
-    // Outside of brackets, % and // are no operators.
+    // Outside of brackets, % and // are no operators, and a name that is an operator's begins a call of it.
     const bool divides = dims[0].find("//") != std::string::npos || dims[0].find('%') != std::string::npos;
-    return divides ? fmt::format("size({})", dims[0]) : dims[0];
+    const std::string_view first = std::string_view(dims[0]).substr(0, dims[0].find_first_of(" (*+-"));
+    return divides || self.context_.find_operator(first) ? fmt::format("size({})", dims[0]) : dims[0];
   }
   Text operator()(const DimValue& value) {
     const std::string text = self.context_.str(value.dim);

@@ -97,6 +97,15 @@ TEST_F(Computed, DimsMayDivide) {
             scalar(6 + 600 + 80000));
 }
 
+TEST_F(Computed, DimsMayBeginWithTheNameOfAnOperator) {
+  EXPECT_EQ(result(R"(
+    def @main[n](%x: Tensor[(n,), f32]) -> Tensor[(), i64] {
+      sum(arange(count=size(min(n, 3))), axes=[0]) + sum(arange(count=size(max(n - 6, 0))), axes=[0]) * 100i64
+    })",
+                   {zeros({9})}),
+            scalar(3 + 300));
+}
+
 TEST_F(Computed, AClosureAndAMatchCastKnowTheirDims) {
   const std::string text = R"(
     def @main[k](%x: Tensor[(k,), f32], %c: Tensor[(k,), bool]) -> Tensor[(), i64] {
