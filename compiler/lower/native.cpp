@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/backends/llvm/gpu_code.h"
@@ -74,7 +75,10 @@ bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 |
 
 // The text of the function with numbers as the names of its buffers, loops and stages, which may come from the names of
 // a model's layers: functions that are equal but for these have equal texts.
-std::string without_names(const Context& context, const loop::Function& function) {
+std::string without_names(const Context& context, loop::Function function) {
+  std::string result;  // instructions have names of their own
+  for (const loop::Function& intrinsic : std::exchange(function.intrinsics, {}))
+    result += loop::print(context, intrinsic);
   const std::string text = loop::print(context, function);
   // Names that the text binds: %buffer, "for i", "stage s", "let v", and "i in (...)" of a stage's axes.
   std::unordered_map<std::string_view, size_t> numbers;  // those of buffers with their "%"
@@ -102,7 +106,6 @@ std::string without_names(const Context& context, const loop::Function& function
                        view.substr(begin + name.size()).starts_with(" in (");
     if (bound) numbers.try_emplace(name, numbers.size());
   });
-  std::string result;
   size_t done = 0;
   tokens([&](size_t begin, std::string_view name) {
     const auto number = numbers.find(follows(begin, "%") ? view.substr(begin - 1, name.size() + 1) : name);
