@@ -60,7 +60,8 @@ Tensor initial(const std::string& name, const Tensor& model, Random& random) {
 }
 
 struct TrainCommand {
-  std::string model, labels, eval_labels, output, state, metrics, shapes, init = "model", schedule = "constant";
+  std::string model, labels, eval_labels, output, state, metrics, step_file, shapes, init = "model",
+                                                                                     schedule = "constant";
   std::vector<std::string> data, eval_data, frozen;
   compiler::StepOptions step;
   int64_t batch = 32, epochs = 1, warmup = 0, threads = 0, save_every = 0;
@@ -83,7 +84,8 @@ struct TrainCommand {
     std::vector<std::string> inputs{model, labels, eval_labels};
     inputs.insert(inputs.end(), data.begin(), data.end());
     inputs.insert(inputs.end(), eval_data.begin(), eval_data.end());
-    for (const auto& [path, option] : {std::pair{output, "--output"}, {state, "--state"}, {metrics, "--metrics"}})
+    for (const auto& [path, option] :
+         {std::pair{output, "--output"}, {state, "--state"}, {metrics, "--metrics"}, {step_file, "--step"}})
       TENON_TRY(runtime::check_output(path, option, inputs));
     if (!output.ends_with(".tn") && !output.ends_with(".tnb"))
       return error("the trained model is written as .tn or .tnb", output, {}, Fault::kUsage);
@@ -242,6 +244,7 @@ struct TrainCommand {
     TENON_TRY(compiler::make_training_step(*model_.context, model_.module, parameters_, step));
     TENON_TRY_ASSIGN(made, executable(model_));
     step_ = std::move(*made);
+    if (!step_file.empty()) TENON_TRY(runtime::save(step_, step_file));
     runtime::SessionOptions session;
     session.threads = static_cast<unsigned>(threads);
     session.profile = false;
@@ -418,6 +421,8 @@ Action train_model(Options& options) {
                  "exists");
   options.option(command->save_every, "--save-every", "STEPS", "write the state also after so many steps; 0: no",
                  {.least = 0});
+  options.option(command->step_file, "--step", "FILE.tnx",
+                 "write the step as an executable, which takes weights, states, rate, step, inputs and labels");
   options.option(command->metrics, "--metrics", "FILE.jsonl", "append a line of JSON for each epoch");
   options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
                  runtime::kThreadBounds);

@@ -27,7 +27,8 @@ fi
 grep -q "$accuracy" "$scratch/run"
 
 # The same bytes, with one thread or two, and where the training was interrupted.
-expect 0 "" "${train[@]}" --epochs 2 --threads 1 -o "$scratch/one.tnb"
+expect 0 "" "${train[@]}" --epochs 2 --threads 1 --step "$scratch/step.tnx" -o "$scratch/one.tnb"
+expect 0 "labels: i64 (100,)" "$tenon" inspect "$scratch/step.tnx"
 expect 0 "" "${train[@]}" --epochs 2 --threads 2 -o "$scratch/two.tnb"
 cmp "$scratch/one.tnb" "$scratch/two.tnb"
 for seconds in 0.7 1.1; do
