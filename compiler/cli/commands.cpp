@@ -39,6 +39,8 @@ Action print_memory_plan(Options&);
 Action list_devices(Options&);
 Action serve_devices(Options&);
 Action doctor(Options&);
+Action dtr_sim(Options&);
+Action dtr_linear(Options&);
 Action tune_model(Options&);
 Action prepare(Options&);
 Action decode(Options&);
@@ -91,6 +93,9 @@ constexpr Command kCommands[] = {
     {"disasm", "print the instructions of a program", disassemble},
     {"inspect", "print what an executable is made of: signature, code, memory, kernels, programs", inspect},
     {"plan", "print the memory plan of an executable, function by function", print_memory_plan},
+    {"dtr-sim", "replay logs of training steps under budgets of memory: how much longer the step takes", dtr_sim},
+    {"dtr-linear", "count the operators of a linear network under the budget of the rematerialization theorem",
+     dtr_linear},
     {"devices", "list the kinds of devices and what each needs, or the devices of a server", list_devices},
     {"serve", "lend devices of this machine to clients on others", serve_devices},
     {"doctor", "list tools and devices, and which tool is missing for which purpose", doctor},

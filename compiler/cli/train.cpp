@@ -9,7 +9,7 @@
 
 #include "compiler/cli/command.h"
 #include "compiler/cli/progress.h"
-#include "compiler/ir/dim_names.h"
+#include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
 #include "compiler/pipeline/pipeline.h"
@@ -42,7 +42,7 @@ double normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * uniform());
 }
 
-// Random weights of variance 2 / fan-in (He et al., "Delving deep into rectifiers", 2015); added vectors become 0, and
+// Random weights of variance 2 / fan-in (He et al., arXiv:1502.01852, 2015); added vectors become 0, and
 // all other vectors keep their values.
 Tensor initial(const std::string& name, const Tensor& model, Random& random) {
   Tensor tensor = model.clone();
@@ -60,8 +60,8 @@ Tensor initial(const std::string& name, const Tensor& model, Random& random) {
 }
 
 struct TrainCommand {
-  std::string model, labels, eval_labels, output, state, metrics, init = "model", schedule = "constant";
-  std::vector<std::string> data, eval_data, shapes, frozen;
+  std::string model, labels, eval_labels, output, state, metrics, shapes, init = "model", schedule = "constant";
+  std::vector<std::string> data, eval_data, frozen;
   compiler::StepOptions step;
   int64_t batch = 32, epochs = 1, warmup = 0, threads = 0, save_every = 0;
   uint64_t seed = 1;
@@ -110,22 +110,34 @@ struct TrainCommand {
         sizes.insert_or_assign(std::string(open->context->name(name)), batch);
       });
     }
+    TENON_TRY(bind_other_sizes(sizes));
     TENON_TRY_ASSIGN(bound, compiler::read_model(model, sizes));
-    TENON_TRY_ASSIGN(whole, compiler::read_model(model, {}));
     model_ = std::move(*bound);
-    original_ = std::move(*whole);
-    compiler::Context& context = *model_.context;
-    // Operators of an importer that have a simpler form are trained in that form.
-    TENON_TRY_ASSIGN(parameters, compiler::lift_parameters(context, model_.module, model_.entry, frozen));
+    TENON_TRY_ASSIGN(parameters, compiler::lift_parameters(*model_.context, model_.module, model_.entry, frozen));
     parameters_ = std::move(*parameters);
-    compiler::Context& original = *original_.context;
-    TENON_TRY_ASSIGN(same, compiler::lift_parameters(original, original_.module, original_.entry, frozen));
-    original_parameters_ = std::move(*same);
+    // The model is written as it was read, where the same constants are the weights.
+    original_ = std::move(*open);
+    compiler::Module copy = clone(original_.module);
+    TENON_TRY_ASSIGN(same, compiler::lift_parameters(*original_.context, copy, original_.entry, frozen));
+    for (const compiler::LiftedParameter& parameter : *same)
+      original_weights_.emplace(parameter.name, parameter.constant);
+    for (const compiler::LiftedParameter& parameter : parameters_) {
+      if (original_weights_.contains(parameter.name)) continue;
+      return error(fmt::format("the weight '{}' exists only for batches of {}", parameter.name, batch), model,
+                   fmt::format("--freeze {} leaves it as it is", parameter.name));
+    }
     Random random(seed);
     for (const compiler::LiftedParameter& parameter : parameters_) {
       const Tensor& tensor = model_.module.constant(parameter.constant);
       weights_.emplace(parameter.name, init == "random" ? initial(parameter.name, tensor, random) : tensor.clone());
     }
+    return {};
+  }
+
+  // Adds the sizes of --shapes.
+  Status bind_other_sizes(std::map<std::string, int64_t>& sizes) const {
+    TENON_TRY_ASSIGN(given, compiler::parse_shapes(shapes));
+    for (const auto& [name, size] : *given) sizes.insert_or_assign(name, size);
     return {};
   }
 
@@ -163,8 +175,8 @@ struct TrainCommand {
 
   Expected<runtime::TrainingData> read(const std::vector<std::string>& sources, const std::string& classes) const {
     TENON_TRY_ASSIGN(ports, this->ports());
-    TENON_TRY_ASSIGN(tensors, runtime::read_inputs(runtime::input_slots(*ports), sources,
-                                                   {.where = model, .fault = Fault::kUsage}));
+    TENON_TRY_ASSIGN(
+        tensors, runtime::read_inputs(runtime::input_slots(*ports), sources, {.where = model, .fault = Fault::kUsage}));
     runtime::TrainingData read;
     for (size_t i = 0; i < ports->size(); ++i) {
       TENON_TRY_ASSIGN(tensor, as_port((*tensors)[i], (*ports)[i]));
@@ -204,8 +216,8 @@ struct TrainCommand {
   }
 
   static Expected<runtime::Executable> executable(compiler::Model& model) {
-    TENON_TRY_ASSIGN(simplified, compiler::run_passes(*model.context, std::move(model.module),
-                                                      compiler::standard_passes()));
+    TENON_TRY_ASSIGN(simplified,
+                     compiler::run_passes(*model.context, std::move(model.module), compiler::standard_passes()));
     model.module = std::move(*simplified);
     compiler::CompileOptions options;
     if (const auto levels = runtime::host_levels(); !levels.empty()) options.cpu.levels.emplace_back(levels.front());
@@ -219,7 +231,8 @@ struct TrainCommand {
     const compiler::Type scores = first_result();
     if (scores.tensor() && scores.tensor()->rank() == 2) classes_ = scores.tensor()->dims[1].constant().value_or(0);
     if (!eval_data.empty()) {
-      compiler::Model forward{.context = nullptr, .module = clone(model_.module), .entry = model_.entry, .name = "eval"};
+      compiler::Model forward{
+          .context = nullptr, .module = clone(model_.module), .entry = model_.entry, .name = "eval"};
       forward.context = std::move(model_.context);
       auto made = executable(forward);
       model_.context = std::move(forward.context);
@@ -246,18 +259,16 @@ struct TrainCommand {
 
   // What a state must agree with, so that the rest of the training is as if it had not been interrupted.
   NamedTensors settings() const {
-    return {{"samples", scalar(training_.samples())},
-            {"batch", scalar(batch)},
-            {"seed", scalar(seed)}};
+    return {{"samples", scalar(training_.samples())}, {"batch", scalar(batch)}, {"seed", scalar(seed)}};
   }
 
   Status resume() {
     std::error_code ignored;
     if (state.empty() || !std::filesystem::exists(state, ignored)) return {};
-    TENON_TRY_ASSIGN(rest, trainer_->load(state));
+    TENON_TRY_ASSIGN(others, trainer_->load(state));
     for (const auto& [name, value] : settings()) {
-      const auto found = rest->find(name);
-      if (found != rest->end() && found->second == value) continue;
+      const auto found = others->find(name);
+      if (found != others->end() && found->second == value) continue;
       return error(fmt::format("the state was made with another '{}'", name), state,
                    "give the options and the data of the interrupted training, or another file");
     }
@@ -329,7 +340,7 @@ struct TrainCommand {
     else
       print_stdout("epoch {}: loss {:.4f}{}, {:.1f} s\n", epoch + 1, loss,
                    accuracy ? fmt::format(", accuracy {:.2f} %", *accuracy) : "", seconds);
-    return {};
+    return flush_output();  // an epoch may take long
   }
 
   // The share of held-out samples whose class is right, in percent; a last batch is filled up with its first sample.
@@ -354,17 +365,16 @@ struct TrainCommand {
 
   // The model as it was read, with its new weights.
   Status write() {
-    const NamedTensors weights = trainer_->weights();
-    TENON_TRY_ASSIGN(fresh, compiler::read_model(model, {}));
-    for (const compiler::LiftedParameter& parameter : original_parameters_)
-      fresh->module.constants[static_cast<size_t>(parameter.constant)] = weights.at(parameter.name);
-    TENON_TRY(compiler::save(*fresh->context, fresh->module, output));
+    for (const auto& [name, weight] : trainer_->weights())
+      original_.module.constants[static_cast<size_t>(original_weights_.at(name))] = weight;
+    TENON_TRY(compiler::save(*original_.context, original_.module, output));
     if (!json) print_stdout("wrote {}\n", output);
     return {};
   }
 
   compiler::Model model_, original_;
-  std::vector<compiler::LiftedParameter> parameters_, original_parameters_;
+  std::vector<compiler::LiftedParameter> parameters_;
+  std::map<std::string, compiler::ConstId, std::less<>> original_weights_;
   NamedTensors weights_;
   runtime::TrainingData training_, held_;
   runtime::Executable step_, forward_;
@@ -395,6 +405,7 @@ Action train_model(Options& options) {
   options.option(command->step.clip, "--clip", "NORM", "largest norm of all gradients together; 0: any", {.least = 0});
   options.option(command->batch, "--batch", "N", "samples in a step, where the model has an unknown first size",
                  {1, 1 << 20});
+  options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of the model's other unknown sizes");
   options.option(command->epochs, "--epochs", "N", "passes over the samples", {1, 1'000'000});
   options.option(command->seed, "--seed", "N", "of the order of samples and of --init random", {});
   options.choice(command->init, "--init", {"model", "random"}, "first weights: the model's, or random ones");

@@ -23,7 +23,10 @@ class Floats {
 
   bool operator()(Type type) {
     if (const TensorType* tensor = type.tensor()) return runtime::kReals.contains(tensor->dtype);
-    if (const TupleType* tuple = type.tuple()) return std::ranges::any_of(tuple->fields, std::ref(*this));
+    if (const TupleType* tuple = type.tuple()) {
+      // A part that was looked at before had none; nested tuples may share their parts.
+      return tuples_.insert(type).second && std::ranges::any_of(tuple->fields, std::ref(*this));
+    }
     if (type.variable()) return params_;
     const AdtType* adt = type.adt();
     if (!adt || seen_.size() > kMaxTypes || !seen_.insert(type).second) return false;
@@ -43,7 +46,7 @@ class Floats {
   Context& context_;
   const Module& module_;
   bool params_;
-  std::set<Type> seen_;
+  std::set<Type> seen_, tuples_;
 };
 
 // Whether the defined type has an adjoint of its own; its parameters are taken to be floats.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <unordered_map>
 
 #include "compiler/backends/llvm/compile.h"
 #include "compiler/backends/llvm/gpu_code.h"
@@ -69,11 +70,48 @@ void unify_parameters(Context& context, kernels::KernelFunction& kernel, std::ve
   }
 }
 
-// The text of the function with numbers as the names of its buffers, which may come from the names of a model's layers:
-// functions that are equal but for these have equal texts.
-std::string without_names(Context& context, loop::Function function) {
-  for (size_t i = 0; i < function.buffers.size(); ++i) function.buffers[i].name = context.symbol(fmt::format("b{}", i));
-  return loop::print(context, function);
+bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }
+
+// The text of the function with numbers as the names of its buffers, loops and stages, which may come from the names of
+// a model's layers: functions that are equal but for these have equal texts.
+std::string without_names(const Context& context, const loop::Function& function) {
+  const std::string text = loop::print(context, function);
+  // Names that the text binds: %buffer, "for i", "stage s", "let v", and "i in (...)" of a stage's axes.
+  std::unordered_map<std::string_view, size_t> numbers;
+  const std::string_view view = text;
+  const auto tokens = [&](const auto& visit) {
+    for (size_t i = 0; i < view.size();) {
+      if (!in_name(view[i])) {
+        ++i;
+        continue;
+      }
+      const size_t begin = i;
+      while (i < view.size() && in_name(view[i])) ++i;
+      visit(begin, view.substr(begin, i - begin));
+    }
+  };
+  const auto follows = [&](size_t begin, std::string_view word) {
+    return begin >= word.size() && view.substr(begin - word.size(), word.size()) == word;
+  };
+  tokens([&](size_t begin, std::string_view name) {
+    const bool bound = follows(begin, "%") || follows(begin, "for ") || follows(begin, "stage ") ||
+                       follows(begin, "let ") || view.substr(begin + name.size()).starts_with(" in (");
+    if (bound) numbers.try_emplace(name, numbers.size());
+  });
+  std::string result;
+  size_t done = 0;
+  tokens([&](size_t begin, std::string_view name) {
+    const auto number = numbers.find(name);
+    if (number == numbers.end()) return;
+    // A function of arithmetic may have the name of a loop.
+    const bool called = view.substr(begin + name.size()).starts_with("(") && !follows(begin, "stage ");
+    if (called) return;
+    result.append(view.substr(done, begin - done));
+    result += fmt::format("#{}", number->second);
+    done = begin + name.size();
+  });
+  result.append(view.substr(done));
+  return result;
 }
 
 }  // namespace

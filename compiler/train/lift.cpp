@@ -12,7 +12,9 @@
 namespace tenon::compiler {
 namespace {
 
-bool is_weight(const runtime::Tensor& tensor) { return runtime::kReals.contains(tensor.dtype()) && !tensor.shape().empty(); }
+bool is_weight(const runtime::Tensor& tensor) {
+  return runtime::kReals.contains(tensor.dtype()) && !tensor.shape().empty();
+}
 
 // The constants that a function may train, in the order of their first use, and their names.
 std::vector<LiftedParameter> weights(const Context& context, const Module& module, const Function& function) {
@@ -33,7 +35,8 @@ std::vector<LiftedParameter> weights(const Context& context, const Module& modul
       const std::string_view base = name.empty() ? std::string_view(apply->op->name) : name;
       for (size_t i = 0; i < apply->args.size(); ++i) {
         const auto& inputs = apply->op->inputs;
-        const std::string argument = inputs.empty() ? fmt::format("{}", i) : inputs[std::min(i, inputs.size() - 1)].name;
+        const std::string argument =
+            inputs.empty() ? fmt::format("{}", i) : inputs[std::min(i, inputs.size() - 1)].name;
         add(apply->args[i], fmt::format("{}.{}", base, argument));
       }
     }
@@ -57,9 +60,9 @@ Expected<std::vector<LiftedParameter>> lift_parameters(Context& context, Module&
                  fmt::format("the weights are {}", fmt::join(names, ", ")), Fault::kUsage);
   }
   if (found.empty()) {
-    return error(fmt::format("@{} has no weights to train: none of its constants is a tensor of floats",
-                             context.name(entry)),
-                 {}, "weights are constants of the model with at least one axis");
+    return error(
+        fmt::format("@{} has no weights to train: none of its constants is a tensor of floats", context.name(entry)),
+        {}, "weights are constants of the model with at least one axis");
   }
   std::map<ConstId, VarId> vars;
   std::vector<VarId> params;

@@ -35,7 +35,9 @@ const std::vector<OptimizerRecord> kOptimizers{
      .doc = "w - rate * g",
      .state = {},
      .update = [](const Options& options, const Term& w, const Term& g, const State&, const Term& rate,
-                  const Term&) -> WeightUpdate { return {w - rate * decayed(options, w, g), {}}; }},
+                  const Term&) -> WeightUpdate {
+       return {w - rate * decayed(options, w, g), {}};
+     }},
     {.name = "momentum",
      .doc = "v' = momentum * v + g; w - rate * v'",
      .state = {"velocity"},

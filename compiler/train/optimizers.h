@@ -16,8 +16,8 @@ struct OptimizerOptions {
   double decay = 0;  // of weights: added to gradients as decay * w, or subtracted from weights by adamw
 };
 
-// One weight in a step: w' and the tensors of its state, each of the shape of w. `step` counts from 1 and is a scalar of
-// the dtype of w.
+// One weight in a step: w' and the tensors of its state, each of the shape of w. `step` counts from 1 and is a scalar
+// of the dtype of w.
 struct WeightUpdate {
   Term weight;
   std::vector<Term> state;

@@ -80,8 +80,8 @@ class StepMaker {
       }
       args.push_back(builder.param(model.type(param), context_.name(model.info(param).name)));
     }
-    const Type first = model.result.tuple() && !model.result.tuple()->fields.empty() ? model.result.tuple()->fields[0]
-                                                                                     : model.result;
+    const Type first =
+        model.result.tuple() && !model.result.tuple()->fields.empty() ? model.result.tuple()->fields[0] : model.result;
     TENON_TRY_ASSIGN(type, labels_type(first));
     const Atom labels = builder.param(*type, kLabels);
     TENON_TRY_ASSIGN(result, builder.call(model_, std::move(args)));
@@ -115,8 +115,8 @@ class StepMaker {
     for (size_t i = 0; i < weights_.size(); ++i) {
       states.emplace_back();
       for (const std::string_view kind : optimizer.state) {
-        states.back().emplace_back(f, builder.param(loss.type(loss.params[i]),
-                                                    fmt::format("{}{}.{}", kStatePrefix, weights_[i].name, kind)));
+        states.back().emplace_back(
+            f, builder.param(loss.type(loss.params[i]), fmt::format("{}{}.{}", kStatePrefix, weights_[i].name, kind)));
       }
     }
     const Type scalar = context_.tensor(Dims{}, DType::kF32);

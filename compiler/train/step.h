@@ -18,7 +18,8 @@ struct StepOptions {
 
 // Makes @main of the module the step, and the former @main, whose first parameters are the weights (lift_parameters),
 // @model. Labels of cross_entropy are classes [N] of i64 for scores [N, C], those of mse are of the result's type.
-// An error where the first result does not fit the loss, or where a parameter that is no weight is no tensor. Parameters have the names of runtime/train/names.h.
+// An error where the first result does not fit the loss, or where a parameter that is no weight is no tensor.
+// Parameters have the names of runtime/train/names.h.
 Status make_training_step(Context& context, Module& module, const std::vector<LiftedParameter>& weights,
                           const StepOptions& options);
 

@@ -86,8 +86,8 @@ Expected<Trainer> Trainer::create(const Executable& step, const NamedTensors& we
     const auto found = weights.find(std::string_view(port.name).substr(kWeightPrefix.size()));
     if (found == weights.end()) return error(fmt::format("the weight '{}' is missing", port.name));
     if (!port.accepts(found->second)) {
-      return error(fmt::format("the weight '{}' is {} {}, the model needs {}", port.name,
-                               name(found->second.dtype()), to_string(found->second.shape()), to_string(port)));
+      return error(fmt::format("the weight '{}' is {} {}, the model needs {}", port.name, name(found->second.dtype()),
+                               to_string(found->second.shape()), to_string(port)));
     }
     trainer.tensors_.push_back(found->second.clone());
   }
@@ -111,8 +111,8 @@ Status Trainer::check(const TrainingData& data, int64_t classes) const {
   for (size_t i = 0; i < ports.size(); ++i) {
     const Tensor& tensor = i + 1 == ports.size() ? data.labels : data.inputs[i];
     const Port& port = ports[i];
-    bool fits = tensor && tensor.dtype() == port.dtype && tensor.shape().size() == port.shape.size() &&
-                !tensor.shape().empty();
+    bool fits =
+        tensor && tensor.dtype() == port.dtype && tensor.shape().size() == port.shape.size() && !tensor.shape().empty();
     for (size_t axis = 1; fits && axis < port.shape.size(); ++axis)
       fits = port.shape[axis] == kAnySize || port.shape[axis] == tensor.shape()[axis];
     if (!fits) {
@@ -121,8 +121,8 @@ Status Trainer::check(const TrainingData& data, int64_t classes) const {
                    {}, "the leading axis counts samples");
     }
     if (tensor.shape()[0] != data.samples()) {
-      return error(fmt::format("'{}' has {} samples, and there are {} labels", port.name, tensor.shape()[0],
-                               data.samples()));
+      return error(
+          fmt::format("'{}' has {} samples, and there are {} labels", port.name, tensor.shape()[0], data.samples()));
     }
     if (const auto bad = first_infinite(tensor)) {
       return error(fmt::format("sample {} of '{}' has a value that is not finite",

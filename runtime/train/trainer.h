@@ -37,8 +37,8 @@ class Trainer {
   // zero. An error where the executable is no step, or where a weight is missing or of another type.
   static Expected<Trainer> create(const Executable& step, const NamedTensors& weights, SessionOptions options);
 
-  // Checks that the data has one tensor for each input, of its type behind the leading axis, and as many labels. A label
-  // of classes must be in [0, classes); no float may be NaN or infinite. Errors name the input and the sample.
+  // Checks that the data has one tensor for each input, of its type behind the leading axis, and as many labels. A
+  // label of classes must be in [0, classes); no float may be NaN or infinite. Errors name the input and the sample.
   Status check(const TrainingData& data, int64_t classes) const;
 
   // One step with the samples of these indices: the loss before it. An error where the loss is NaN or infinite, after

@@ -444,3 +444,28 @@ expect 1 "the model's metadata has no 'character'" "$tenon" decode "$scratch/s.n
 expect 2 "--ctc requires --labels" "$tenon" decode "$scratch/s.npy" --ctc
 expect 2 "--top is '0'" "$tenon" decode "$scratch/s.npy" --top 0
 expect 2 "are for --ctc" "$tenon" decode "$scratch/s.npy" --space
+
+# Rematerialization.
+steps=tests/runtime/remat/data
+expect 0 "114 operators, time 79727713, peak 27.9 MB, of which constants 2.3 MB" "$tenon" dtr-sim $steps/unet.log --policy eq
+expect 0 "  lru       1.019     >2" "$tenon" dtr-sim $steps/unet.log --policy lru --ratio 0.9,0.6
+expect 0 "  eq       memory" "$tenon" dtr-sim $steps/unet.log --policy eq --ratio 0.3
+expect 0 '"clock": 94854119' "$tenon" dtr-sim $steps/unet.log --policy eq --ratio 0.5 --json
+expect 0 '"fails": "time"' "$tenon" dtr-sim $steps/unet.log --policy lru --ratio 0.6 --json
+expect 0 '"found_by": ' "$tenon" dtr-sim $steps/unet.log --policy best --ratio 0.5 --effort 5 --json
+expect 0 "1.099" "$tenon" dtr-sim $steps/unet.log --policy eq --ratio 0.5 --release prompt
+expect 0 "lru" "$tenon" dtr-sim $steps/unet.log --policy lru --ratio 0.8 --release banish
+expect 0 ">1.1" "$tenon" dtr-sim $steps/unet.log --policy eq --ratio 0.5 --max-slowdown 1.1
+expect 2 'no policy is called "lur"' "$tenon" dtr-sim $steps/unet.log --policy lur
+expect 2 "msps, and best for a known future" "$tenon" dtr-sim $steps/unet.log --policy lur
+expect 2 "--ratio is '0', must be a number above 0 and at most 1000" "$tenon" dtr-sim $steps/unet.log --ratio 0
+expect 2 "--max-slowdown is '0', must be a number from 1 to 1000" "$tenon" dtr-sim $steps/unet.log --max-slowdown 0
+expect 1 "nowhere.log" "$tenon" dtr-sim "$scratch/nowhere.log"
+call='{"INSTRUCTION":"CALL","NAME":"f","ARGS":["t0"],"RESULT":["r"],"TIME":"1"}'
+(cat $steps/unet.log && echo "$call") >"$scratch/wrong.log"
+expect 1 'wrong.log:741: error: no tensor is called "t0" here' "$tenon" dtr-sim "$scratch/wrong.log"
+(cat $steps/unet.log && echo '{"INSTRUCTION":"RELEASE","NAME":"from_before"}') >"$scratch/before.log"
+expect 0 "1 releases of names from before the step are ignored" "$tenon" dtr-sim "$scratch/before.log" --policy eq --ratio 1
+expect 0 "        64      16   1.383   1.383   2.258   2.258" "$tenon" dtr-linear -n 64
+expect 0 '"lru": "more than 10"' "$tenon" dtr-linear -n 1024 --json
+expect 2 "--layers is '0', must be an integer from 1 to 1048576" "$tenon" dtr-linear -n 0

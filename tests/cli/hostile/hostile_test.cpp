@@ -208,6 +208,12 @@ TEST_F(Hostile, Assembly) {
   attack("s.bin", stream, [&](Random& random) { return mutate_bytes(stream, random); }, {{"disasm", path("s.bin")}});
 }
 
+TEST_F(Hostile, StepLogs) {
+  const std::string good = read(TENON_SOURCE_DIR "/tests/runtime/remat/data/unet.log");
+  attack("step.log", good, [&](Random& random) { return mutate_text(good, random); },
+         {{"dtr-sim", path("step.log"), "--ratio", "0.6,0.4"}});
+}
+
 TEST_F(Hostile, Xclbin) {
   ASSERT_EQ(tenon({"xclbin", "write", "--config", "tiny", "-o", path("good.xclbin")}), 0) << output_;
   const std::string good = read(path("good.xclbin"));

@@ -43,6 +43,18 @@ TEST(IrFuzz, ThePromisesOfEachModuleHold) {
   EXPECT_LT(result.uncovered.size(), context.operators().size() / 5) << testing::PrintToString(result.uncovered);
 }
 
+TEST(IrFuzz, DerivativesAgreeWithCentralDifferences) {
+  CampaignOptions derivatives = options(70'000, rounds(60));
+  derivatives.generator.floats = runtime::DType::kF64;
+  derivatives.generator.derivable = true;
+  derivatives.oracle.gradients = true;
+  derivatives.oracle.passes.clear();
+  const auto result = campaign(derivatives);
+  EXPECT_FALSE(result.failure) << result.failure->report;
+  EXPECT_GT(result.counts.derivatives, rounds(60) / 3);
+  EXPECT_LT(result.counts.kinks, rounds(60) / 5);
+}
+
 // A target that takes arithmetic wherever it stands.
 Expected<Module> partitioned(Context& context, Module module) {
   Target target;

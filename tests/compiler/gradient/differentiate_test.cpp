@@ -301,6 +301,44 @@ TEST_F(DifferentiateErrors, NameEveryCallWithoutADerivative) {
   EXPECT_THAT(text, HasSubstr("m.tn:10:37: error: @other has no derivative: it is a library function")) << text;
 }
 
+TEST_F(DifferentiateErrors, NameWhatHasNoFiniteSetOfTypes) {
+  EXPECT_THAT(error_of("type Nest[A] { Tip(A), Twice(Nest[(A, A)]) }\n"
+                       "def @f(%x: Nest[Tensor[(), f32]], %y: Nest[Tensor[(), f32]], %b: Tensor[(), bool]) {\n"
+                       "  let %z = if (%b) { %x } else { %y };\n"
+                       "  match (%z, %x) { (Tip(%a), Tip(%c)) => %a * %c, _ => 0f32 }\n}\n"
+                       "def @main(%x: Nest[Tensor[(), f32]], %b: Tensor[(), bool]) { gradient(@f)(%x, %x, %b) }\n"),
+              HasSubstr("NestAdjoint has itself with ever larger arguments among its fields"));
+  EXPECT_THAT(error_of("type List[A] { Cons(A, List[A]), Nil }\n"
+                       "def @deep[A](%x: A, %y: Tensor[(), f32], %n: Tensor[(), i64]) -> Tensor[(), f32] {\n"
+                       "  if (%n == 0i64) { %y } else { @deep((%x, %x), %y * %y, %n - 1i64) }\n}\n"
+                       "def @f(%x: Tensor[(), f32]) { @deep(%x, %x, 3i64) }\n"
+                       "def @main(%x: Tensor[(), f32]) { gradient(@f)(%x) }\n"),
+              HasSubstr("@deep is called with more than 64 combinations of types"));
+}
+
+TEST_F(DifferentiateErrors, NameTheSizeThatCannotPass) {
+  const std::string list = "type List[A] { Cons(A, List[A]), Nil }\n";
+  EXPECT_THAT(
+      error_of(list + "def @first[n](%l: List[Tensor[(n,), f32]], %x: Tensor[(n,), f32]) -> Tensor[(n,), f32] {\n"
+                      "  match %l { Cons(%a, _) => %a * %x, Nil => %x }\n}\n"
+                      "def @f[n](%x: Tensor[(n,), f32]) { sum(@first(Cons(%x, Nil), %x)) }\n"
+                      "def @main[n](%x: Tensor[(n,), f32]) { gradient(@f)(%x) }\n"),
+      HasSubstr("ListAdjoint[Tensor[(n,), f32]], with the size n inside of another type"));
+}
+
+TEST_F(DifferentiateErrors, NameTheInterfaceWithAClosure) {
+  EXPECT_THAT(error_of("def @f(%g: fn(Tensor[(), f32]) -> Tensor[(), f32], %x: Tensor[(), f32]) { %g(%x) }\n"
+                       "def @main(%g: fn(Tensor[(), f32]) -> Tensor[(), f32], %x: Tensor[(), f32]) {\n"
+                       "  gradient(@f, wrt=[1])(%g, %x)\n}\n"),
+              HasSubstr("@main has a function as an argument or result"));
+}
+
+TEST_F(DifferentiateErrors, NameTheReferenceWhoseContentIsDifferentiated) {
+  EXPECT_THAT(error_of("def @f(%x: Tensor[(), f32]) { let %r = ref(%x); read(%r) * %x }\n"
+                       "def @main(%x: Tensor[(), f32]) { gradient(@f)(%x) }\n"),
+              HasSubstr("the derivative of a value that is read from a reference is needed"));
+}
+
 TEST_F(DifferentiateErrors, TellWhyAnOperatorHasNoGradient) {
   const std::string main = "def @main(%x: Tensor[(4,), f32]) { gradient(@f)(%x) }\n";
   EXPECT_THAT(error_of("def @f(%x: Tensor[(4,), f32]) { sum(unique(%x).0) }\n" + main),

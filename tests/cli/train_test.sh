@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# tenon train: a network learns digits from random weights, the same bytes result however it is interrupted, and what
+# bad data get. Argument: the program.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+model=tests/models/tiny_digits.onnx
+digits=tests/models/resnet8_digits_test.npz
+any_batch=("$tenon" train "$model" --init random --data "$digits:x" --labels "$digits:y" --divide 255 --quiet)
+train=("${any_batch[@]}" --batch 100)
+
+# It learns, and says so.
+expect 0 "epoch 4: loss" "${any_batch[@]}" --batch 25 --epochs 4 --rate 0.01 --schedule cosine --warmup 5 --eval-data "$digits:x" \
+  --eval-labels "$digits:y" --metrics "$scratch/m.jsonl" -o "$scratch/m.tnb"
+grep -q '"epoch": 1' "$scratch/m.jsonl"
+[ "$(wc -l <"$scratch/m.jsonl")" = 4 ]
+accuracy=$(tail -n 1 "$scratch/m.jsonl" | sed 's/.*"accuracy": \([0-9]*\).*/\1/')
+if [ "$accuracy" -lt 60 ]; then
+  echo "the accuracy is $accuracy %" >&2
+  exit 1
+fi
+# The written model computes what was measured.
+"$tenon" run "$scratch/m.tnb" --cpu --shapes N=100 --data "$digits:x" --labels "$digits:y" --divide 255 --quiet >"$scratch/run"
+grep -q "$accuracy" "$scratch/run"
+
+# The same bytes, with one thread or two, and where the training was interrupted.
+expect 0 "" "${train[@]}" --epochs 2 --threads 1 -o "$scratch/one.tnb"
+expect 0 "" "${train[@]}" --epochs 2 --threads 2 -o "$scratch/two.tnb"
+cmp "$scratch/one.tnb" "$scratch/two.tnb"
+for seconds in 0.7 1.1; do
+  timeout -s KILL $seconds "${train[@]}" --epochs 2 --state "$scratch/s.npz" --save-every 3 -o "$scratch/three.tnb" >"$scratch/out" 2>&1 || true
+done
+expect 0 "" "${train[@]}" --epochs 2 --state "$scratch/s.npz" --save-every 3 -o "$scratch/three.tnb"
+cmp "$scratch/one.tnb" "$scratch/three.tnb"
+expect 1 "the state was made with another 'seed'" "${train[@]}" --epochs 2 --seed 7 --state "$scratch/s.npz" -o "$scratch/three.tnb"
+expect 1 "the state has no 'state." "${train[@]}" --optimizer momentum --state "$scratch/s.npz" -o "$scratch/three.tnb"
+head -c 3000 "$scratch/s.npz" >"$scratch/cut.npz"
+expect 1 "cut.npz" "${train[@]}" --state "$scratch/cut.npz" -o "$scratch/three.tnb"
+
+# Bad input.
+expect 1 "bad.npz" "$tenon" train $model --data "$digits:x" --labels "$scratch/bad.npz:y" -o "$scratch/x.tn" --quiet
+expect 2 "no weight has the name 'nonsense'" "${train[@]}" --freeze nonsense -o "$scratch/x.tn"
+expect 2 "the trained model is written as .tn or .tnb" "${train[@]}" -o "$scratch/x.onnx"
+expect 2 "less than a batch of 5000" "${any_batch[@]}" --batch 5000 -o "$scratch/x.tn"
+expect 2 "--save-every needs --state" "${train[@]}" --save-every 5 -o "$scratch/x.tn"
+expect 2 "--eval-data and --eval-labels belong together" "${train[@]}" --eval-data "$digits:x" -o "$scratch/x.tn"
+expect 2 "--output" "${train[@]}" -o "$digits"
+expect 1 "the loss of step" "${train[@]}" --optimizer sgd --rate 1e30 -o "$scratch/x.tn"
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(4, 2), f32]) { %%x * 2f32 }\n' >"$scratch/none.tn"
+expect 1 "has no weights to train" "$tenon" train "$scratch/none.tn" --data "$digits:x" --labels "$digits:y" -o "$scratch/x.tn"
