@@ -1,5 +1,4 @@
 // Gradients of activations.
-#include <cmath>
 #include <numbers>
 
 #include "compiler/ir/gradients/rules.h"

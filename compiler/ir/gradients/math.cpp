@@ -1,5 +1,4 @@
 // Gradients of functions of one element.
-#include <cmath>
 #include <numbers>
 
 #include "compiler/ir/gradients/rules.h"

@@ -1,7 +1,6 @@
 #include "compiler/ir/gradients/rules.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace tenon::compiler::gradients {
 
