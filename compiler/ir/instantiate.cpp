@@ -25,11 +25,12 @@ std::optional<Instantiation> instantiate(Context& context, const Module& module,
   for (const auto& [name, dim] : unknown.dims) {
     const Dim resolved = solver.resolve(dim);
     if (!solver.is_resolved(resolved)) return std::nullopt;
-    if (auto bound = callee.bounds.find(name); bound != callee.bounds.end()) {  // a call would check them
+    if (auto bound = callee.bounds.find(name); bound != callee.bounds.end()) {
       const DimRange& range = bound->second;
       const DimProver& prover = solver.prover();
-      if (range.lo && prover.less_equal(context.dim(*range.lo), resolved) != Answer::kYes) return std::nullopt;
-      if (range.hi && prover.less_equal(resolved, context.dim(*range.hi)) != Answer::kYes) return std::nullopt;
+      const auto proved = [&](Dim lo, Dim hi) { return prover.less_equal(lo, hi) == Answer::kYes; };
+      result.bounds_hold &= !range.lo || proved(context.dim(*range.lo), resolved);
+      result.bounds_hold &= !range.hi || proved(resolved, context.dim(*range.hi));
     }
     result.dims.emplace(name, resolved);
   }

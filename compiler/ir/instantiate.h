@@ -12,9 +12,9 @@ namespace tenon::compiler {
 struct Instantiation {
   std::map<Symbol, Dim> dims;
   std::map<Symbol, Type> types;
+  bool bounds_hold = true;  // whether the callee's bounds of its dims are proved, which the call checks otherwise
 };
-// Infers them from the types of the arguments; std::nullopt where they are not determined, or where the call would
-// check the callee's bounds of a dim at run time.
+// Infers them from the types of the arguments; std::nullopt where they are not determined.
 std::optional<Instantiation> instantiate(Context& context, const Module& module, const Function& caller,
                                          const Function& callee, const Call& call);
 

@@ -211,7 +211,7 @@ class Inliner {
   bool instantiate(const Function& callee, const Call& call, Copier& copier) {
     if (has_erased(callee.result)) return false;  // the caller must not see more than the declared type
     std::optional<Instantiation> found = compiler::instantiate(context_, module_, function_, callee, call);
-    if (!found) return false;
+    if (!found || !found->bounds_hold) return false;
     copier.dims() = std::move(found->dims);
     copier.types() = std::move(found->types);
     return true;

@@ -436,7 +436,7 @@ class Evaluator {
       TENON_TRY_ASSIGN(worthwhile, is_worthwhile(callee.body, call.args, recursive, single));
       if (!*worthwhile) return std::nullopt;
       auto names = instantiate(context_, program_.module, result_, callee, call);
-      if (!names) return std::nullopt;
+      if (!names || !names->bounds_hold) return std::nullopt;
       Frame frame{&callee, {}, std::move(*names), false};
       return unfold(frame, callee.params, call.args, callee.body, wanted);
     }

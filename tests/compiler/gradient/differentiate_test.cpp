@@ -149,6 +149,15 @@ const std::vector<Program> kPrograms{
          "def @f(" +
          kX + ", " + kW + ")" + kScalar + "{ @mean_of(@layers(%x, %w, 3i64)) }",
      {{2, 3}, {3, 3}}},
+    {"bounds_that_a_call_checks",
+     "def @scaled[n in 1..4, A](%x: Tensor[(n,), f64], %y: A, %f: fn(A) -> Tensor[(), f64])" + kScalar +
+         "{ sum(%x) * %f(%y) }\n"
+         "def @inner[n](%x: Tensor[(n,), f64])" +
+         kScalar +
+         "{ @scaled(%x, (%x, 2f64), fn (%p: (Tensor[(n,), f64], Tensor[(), f64])) { sum(%p.0 * %p.0) * %p.1 }) }\n"
+         "def @f(%x: Tensor[(3,), f64])" +
+         kScalar + "{ @inner(%x) }",
+     {{3}}},
     {"newton",
      "def @root(%a: Tensor[(), f64], %x: Tensor[(), f64], %n: Tensor[(), i64])" + kScalar +
          "{ if (%n == 0i64) { %x } else { @root(%a, %x - (%x * %x * %x - %a) * 0.05f64, %n - 1i64) } }\n"
