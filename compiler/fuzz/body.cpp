@@ -83,7 +83,7 @@ bool Body::statement() {
   if (draw < 68) return any_if();
   if (draw < 75) return any_closure();
   if (draw < 83) return any_data();
-  if (draw < 91) return options_.derivable ? any_data() : any_reference();
+  if (draw < 91) return any_reference();
   if (draw < 94) return any_cast();
   if (draw < 97) return any_size();
   if (draw < 98) return any_library();

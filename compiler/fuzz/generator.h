@@ -17,7 +17,7 @@ struct Options {
   int size = 24;                     // statements of @main, at most; other functions have fewer
   bool control = true;               // false: @main alone, of operators and tuples, as a model's graph
   std::optional<DType> floats = {};  // nothing: f32 or f64, by the seed
-  // Only what has a derivative: no references, loop functions and library functions, and operators with gradient rules.
+  // Only what has a derivative: no loop functions and library functions, and operators with gradient rules.
   bool derivable = false;
 };
 

@@ -171,7 +171,7 @@ Type Types::any(const Wish& wish) {
     for (int64_t i = random_.between(0, 2); i > 0; --i) params.push_back(any(inner));
     return context_.function(std::move(params), any(inner));
   }
-  return derivable_ ? any(inner) : context_.reference(any(inner));
+  return context_.reference(any(inner));
 }
 
 void Types::define(std::string_view name, const std::vector<std::string_view>& params,
@@ -203,7 +203,7 @@ void Types::define() {
   }
   if (random_.chance(8)) define("Nest", {"A"}, {{"Tip", {a}}, {"Twice", {of("Nest", {context_.tuple({a, a})})}}});
   if (random_.chance(15)) define("Code", {"A", "B"}, {{"Code", {context_.function({a}, b)}}});
-  if (!derivable_ && random_.chance(12)) define("Cell", {"A"}, {{"Cell", {context_.reference(a), a}}});
+  if (random_.chance(12)) define("Cell", {"A"}, {{"Cell", {context_.reference(a), a}}});
   for (int i = static_cast<int>(random_.between(0, 2)); i > 0; --i) define_random(i);
 }
 

@@ -123,7 +123,7 @@ Body::Made Body::compute(Type type, int depth) {
     if (!argument) return std::nullopt;
     return bind(Call{*closure, {*argument}});
   }
-  if (draw < 97 && !options_.derivable) {  // into a cell and out again
+  if (draw < 97) {  // into a cell and out again
     const Made content = value(type, depth);
     const Made cell = content ? bind(MakeReference{*content}) : std::nullopt;
     if (!cell) return std::nullopt;

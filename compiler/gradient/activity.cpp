@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/gradient/cells.h"
 #include "compiler/ir/adjoint.h"
 
 namespace tenon::compiler::gradient {
@@ -26,11 +27,18 @@ class Activity::Walk {
  private:
   void mark(VarId var, bool active) {
     const Type type = function_.type(var);
+    if (is_cell(type)) active_[index(var)] = true;
     if (active && (type.function() || type.reference() || has_adjoint(type))) active_[index(var)] = true;
   }
   bool has_adjoint(Type type) {
     const auto [known, is_new] = floats_.try_emplace(type.node, false);
     if (is_new) known->second = compiler::has_adjoint(activity_.context_, activity_.module_, type);
+    return known->second;
+  }
+
+  bool is_cell(Type type) {
+    const auto [known, is_new] = cells_.try_emplace(type.node, false);
+    if (is_new) known->second = has_reference_to_floats(activity_.context_, activity_.module_, type);
     return known->second;
   }
 
@@ -73,7 +81,7 @@ class Activity::Walk {
   Activity& activity_;
   const Function& function_;
   std::vector<bool> active_;
-  std::map<const TypeNode*, bool> floats_;
+  std::map<const TypeNode*, bool> floats_, cells_;
 };
 
 bool Activity::result(Symbol function, const std::vector<bool>& params) {

@@ -9,8 +9,8 @@
 namespace tenon::compiler::gradient {
 
 // The activity of functions of a module, across calls. A value is active if it depends on an active parameter through
-// data, whatever operators do with it, and has a part of floats; a closure or a reference is active if such a value may
-// be read from it.
+// data, whatever operators do with it, and has a part of floats; a closure is active if such a value may be read from
+// it. A reference to floats, and what has one as a part, is always active: what is written to it later is not known.
 class Activity {
  public:
   // The module may get more functions, but its functions must not change.

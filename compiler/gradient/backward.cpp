@@ -25,10 +25,12 @@ Status Reverse::backward(const std::vector<Record>& records, Adjoints& adjoints)
   for (size_t i = records.size(); i-- > 0;) {
     const Record& record = records[i];
     const auto found = adjoints.find(record.binding->var);
-    if (found == adjoints.end()) continue;
-    const Adjoint adjoint = std::move(found->second);
-    adjoints.erase(found);
-    if (adjoint.zero()) continue;
+    Adjoint adjoint;
+    if (found != adjoints.end()) {
+      adjoint = std::move(found->second);
+      adjoints.erase(found);
+    }
+    if (adjoint.zero() && !record.effects) continue;
     context_.visit();
     at(record.binding->var);
     struct Visitor {
@@ -74,7 +76,7 @@ Status Reverse::backward(const std::vector<Record>& records, Adjoints& adjoints)
       }
       Status operator()(const MakeReference&) const { return {}; }
       Status operator()(const ReadReference&) const {
-        return unsupported("the derivative of a value that is read from a reference is needed",
+        return unsupported("a second derivative of a value that is read from a reference is needed",
                            "pass the value as an argument and a result");
       }
       Status operator()(const WriteReference&) const { return {}; }
@@ -254,7 +256,7 @@ Status Reverse::branch(const Record& record, const Adjoint& adjoint, Adjoints& a
       if (!value.zero()) outer.insert(var);
     }
   }
-  if (outer.empty()) return {};
+  if (outer.empty() && !record.effects) return {};
   Case taken{record.tape, {}};
   for (size_t i = 0; i < sides.size(); ++i) {
     Side& side = sides[i];

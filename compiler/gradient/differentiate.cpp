@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/gradient/cells.h"
 #include "compiler/gradient/functions_as_data.h"
 #include "compiler/gradient/reverse.h"
 #include "compiler/gradient/specialize.h"
@@ -25,7 +26,7 @@ bool has_gradient(const Function& function) {
 
 class Differentiation : public PassesOfCallees {
  public:
-  Differentiation(Context& context, Module& module) : context_(context), module_(module) {
+  Differentiation(Context& context, Module& module) : context_(context), module_(module), cells_(context) {
     tables_.emplace(context, module);
   }
 
@@ -145,6 +146,22 @@ class Differentiation : public PassesOfCallees {
       TENON_TRY(functions_as_data(context_, module_, *this));
       tables_.emplace(context_, module_);
     }
+    return references();
+  }
+
+  Status references() {
+    bool found = false;
+    for (const Symbol name : differentiated()) {
+      const Function* function = module_.function(name);
+      for (size_t i = 0; function && i < function->vars.size(); ++i) {
+        const Type type = function->vars[i].type;
+        found |= type && has_reference_to_floats(context_, module_, type);
+      }
+    }
+    if (!found) return {};
+    TENON_TRY(declare_adjoints(context_, module_));
+    TENON_TRY(cells_.convert(module_, tables_->dims));
+    tables_.emplace(context_, module_);
     return {};
   }
 
@@ -276,6 +293,11 @@ class Differentiation : public PassesOfCallees {
     states_[passes.forward] = states_[passes.backward] = State::kOpen;
     waiting_.erase(passes.forward);
     waiting_.erase(passes.backward);
+    if (cells_.contains(key.first)) {
+      TENON_TRY(cells_.define(module_, *tables_, key.first, key.second, passes));
+      states_[passes.forward] = states_[passes.backward] = State::kDone;
+      return {};
+    }
     TENON_TRY(complete(key.first));
     Reverse reverse(context_, module_, *tables_, *this, key.first, key.second);
     Function forward, backward;
@@ -304,6 +326,7 @@ class Differentiation : public PassesOfCallees {
   Context& context_;
   Module& module_;
   std::optional<Tables> tables_;
+  Cells cells_;
   enum class State : uint8_t { kOpen, kDone };
   std::map<Symbol, State> states_;
   std::set<Symbol> complete_;  // functions that are final, with all that they depend on

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/gradient/cells.h"
 #include "compiler/gradient/reverse.h"
 #include "compiler/ir/adjoint.h"
 #include "support/try.h"
@@ -86,6 +87,25 @@ bool Reverse::active(const Atom& atom) const {
   return var && active_[index(*var)];
 }
 
+// Whether the value is a call that may use or make a reference to floats, or a branch with one.
+bool Reverse::has_effects(const Binding& binding) const {
+  const Value& value = binding.value;
+  if (auto* call = std::get_if<Call>(&value)) {
+    const auto is_cell = [&](VarId var) { return has_reference_to_floats(context_, module_, type(var)); };
+    return is_cell(binding.var) || std::ranges::any_of(call->args, [&](const Atom& arg) {
+             const auto* var = std::get_if<VarId>(&arg);
+             return var && is_cell(*var);
+           });
+  }
+  bool found = false;
+  if (std::holds_alternative<If>(value) || std::holds_alternative<Case>(value)) {
+    for_each_block(value, [&](const Block& block) {
+      for (const Binding& inner : block.bindings) found |= has_effects(inner);
+    });
+  }
+  return found;
+}
+
 Atom Reverse::renamed(const Atom& atom) const {
   const auto* var = std::get_if<VarId>(&atom);
   return var ? renamed_.at(*var) : atom;
@@ -135,11 +155,12 @@ Status Reverse::copy(const Binding& old) {
 
 Status Reverse::forward(const Block& block, std::vector<Record>& records) {
   for (const Binding& binding : block.bindings) {
-    if (!active_[index(binding.var)]) {
+    const bool effects = has_effects(binding);
+    if (!active_[index(binding.var)] && !effects) {
       TENON_TRY(copy(binding));
       continue;
     }
-    Record record{&binding, {}, {}, {}, {}, {}};
+    Record record{&binding, {}, {}, {}, {}, effects, {}};
     const auto* call = std::get_if<Call>(&binding.value);
     const auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
     if (callee && module_.function(*callee)) {

@@ -62,6 +62,7 @@ class Reverse {
     std::optional<Passes> callee;      // of a call
     std::vector<bool> active;          // of a call: the arguments
     Atom tape;                         // of a call or a branch
+    bool effects = false;              // on references: runs even if its result has no adjoint
     std::vector<ForwardArm> arms;      // of a branch
   };
   struct ForwardArm {
@@ -76,6 +77,7 @@ class Reverse {
   using Adjoints = std::map<VarId, Adjoint>;  // by variable of the function
 
   bool active(const Atom& atom) const;
+  bool has_effects(const Binding& binding) const;
   Type type(VarId var) const { return from_.type(var); }
   Atom renamed(const Atom& atom) const;
   void rename(Atom& atom) const { atom = renamed(atom); }

@@ -149,6 +149,31 @@ const std::vector<Program> kPrograms{
          "def @f(" +
          kX + ", " + kW + ")" + kScalar + "{ @mean_of(@layers(%x, %w, 3i64)) }",
      {{2, 3}, {3, 3}}},
+    {"content_of_a_reference",
+     "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" + kScalar +
+         "{ let %r = ref(%a * %b); let %x = read(%r); write(%r, %x * %a); let %y = read(%r); write(%r, %b); %y * %x * "
+         "read(%r) }",
+     {{}, {}}},
+    {"sum_in_a_reference",
+     "def @steps(%r: Ref[Tensor[(), f64]], %x: Tensor[(), f64], %n: Tensor[(), i64]) -> () {\n"
+     "  if (%n == 0i64) { () } else { write(%r, tanh(read(%r) * %x + %x)); @steps(%r, %x, %n - 1i64) }\n}\n"
+     "def @f(%a: Tensor[(), f64])" +
+         kScalar + "{ let %r = ref(%a); @steps(%r, %a * %a, 5i64); read(%r) }",
+     {{}}},
+    {"memo_table_in_a_reference",
+     "type Table { Entry(Tensor[(), i64], Tensor[(), f64], Table), Empty }\n"
+     "type Found { Some(Tensor[(), f64]), None }\n"
+     "def @find(%t: Table, %n: Tensor[(), i64]) -> Found {\n"
+     "  match %t { Entry(%k, %v, %rest) => if (%k == %n) { Some(%v) } else { @find(%rest, %n) }, Empty => None }\n}\n"
+     "def @fib(%memo: Ref[Table], %x: Tensor[(), f64], %n: Tensor[(), i64])" +
+         kScalar +
+         "{\n  if (%n < 2i64) { %x } else {\n"
+         "    match @find(read(%memo), %n) {\n      Some(%v) => %v,\n      None => {\n"
+         "        let %v = tanh(@fib(%memo, %x, %n - 1i64) + @fib(%memo, %x, %n - 2i64) * %x);\n"
+         "        write(%memo, Entry(%n, %v, read(%memo)));\n        %v\n      }\n    }\n  }\n}\n"
+         "def @f(%x: Tensor[(), f64])" +
+         kScalar + "{ let %memo: Ref[Table] = ref(Empty); @fib(%memo, %x, 8i64) }",
+     {{}}},
     {"bounds_that_a_call_checks",
      "def @scaled[n in 1..4, A](%x: Tensor[(n,), f64], %y: A, %f: fn(A) -> Tensor[(), f64])" + kScalar +
          "{ sum(%x) * %f(%y) }\n"
@@ -343,9 +368,15 @@ TEST_F(DifferentiateErrors, NameTheInterfaceWithAClosure) {
 }
 
 TEST_F(DifferentiateErrors, NameTheReferenceWhoseContentIsDifferentiated) {
-  EXPECT_THAT(error_of("def @f(%x: Tensor[(), f32]) { let %r = ref(%x); read(%r) * %x }\n"
-                       "def @main(%x: Tensor[(), f32]) { gradient(@f)(%x) }\n"),
-              HasSubstr("the derivative of a value that is read from a reference is needed"));
+  const std::string f = "def @f(%x: Tensor[(), f32]) { let %r = ref(%x); read(%r) * %x }\n";
+  EXPECT_THAT(error_of(f + "def @g(%x: Tensor[(), f32]) { gradient(@f)(%x).1.0 }\n"
+                           "def @main(%x: Tensor[(), f32]) { gradient(@g)(%x) }\n"),
+              HasSubstr("a second derivative of a value that is read from a reference is needed"));
+  EXPECT_THAT(error_of(f + "def @main(%x: Tensor[(), f32]) { (gradient(@f)(%x), ref(%x)) }\n"),
+              HasSubstr("@main has a reference as an argument or result"));
+  EXPECT_THAT(error_of("def @f[n](%x: Tensor[(n,), f32]) { let %r = ref(%x); sum(read(%r) * %x) }\n"
+                       "def @main[n](%x: Tensor[(n,), f32]) { gradient(@f)(%x) }\n"),
+              HasSubstr("a reference has the content Tensor[(n,), f32], with the size n inside of another type"));
 }
 
 TEST_F(DifferentiateErrors, TellWhyAnOperatorHasNoGradient) {
