@@ -161,6 +161,7 @@ struct FuzzIr {
       for (const auto& [reason, times] : counts.underivable) without += times;
       print_stdout("{} derivatives agree with central differences, {} at kinks, {} programs without a derivative\n",
                    counts.derivatives, counts.kinks, without);
+      for (const auto& [reason, times] : counts.underivable) print_stdout("  {}: {}\n", reason, times);
     }
     print_stdout("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
                  fmt::join(result.uncovered, ", "));
