@@ -64,25 +64,24 @@ class Specialization {
                             std::vector<Symbol>& made) {
     const auto found = instantiate(context_, module_, caller, callee, call);
     if (!found) return error(fmt::format("the types of this call of @{} are not determined", context_.name(name)));
-    // The dims of the caller that the types mention become dims of the copy.
-    std::map<Symbol, Dim> renamed;
+    // The sizes that the types have in the caller become dims of the copy, one for each expression.
+    std::vector<std::pair<Dim, Dim>> renamed;
     std::vector<Symbol> added;
     std::vector<Type> key;
     std::map<Symbol, Type> types;
+    const auto own_dim = [&](Dim dim) {
+      if (dim.constant() || dim.erased()) return dim;
+      const auto known = std::ranges::find(renamed, dim, &std::pair<Dim, Dim>::first);
+      if (known != renamed.end()) return known->second;
+      added.push_back(context_.symbol(fmt::format("t{}", renamed.size())));
+      renamed.emplace_back(dim, context_.dim(added.back()));
+      return renamed.back().second;
+    };
     for (const Symbol variable : callee.types) {
-      for_each_part(found->types.at(variable), [&](Type part) {
-        if (!part.tensor()) return;
-        for (const Dim dim : part.tensor()->dims) {
-          for_each_variable(dim, [&](Symbol dim_name) {
-            if (renamed.contains(dim_name)) return;
-            const std::string plain = fmt::format("t{}", renamed.size());
-            renamed.emplace(dim_name, context_.dim(context_.symbol(plain)));
-            added.push_back(context_.symbol(plain));
-          });
-        }
-      });
-      types.emplace(variable, context_.substitute(found->types.at(variable), renamed));
-      key.push_back(types.at(variable));
+      const Type type = context_.map_type(
+          found->types.at(variable), [](Type leaf) { return leaf; }, own_dim);
+      types.emplace(variable, type);
+      key.push_back(type);
     }
     auto& copies = copies_[name];
     if (const auto known = copies.find(key); known != copies.end()) return known->second;
@@ -120,12 +119,10 @@ class Specialization {
         return dim;
       });
     }
-    for (const auto& [dim_name, dim] : renamed) {
-      bool known = false;
-      for_each_variable(dim, [&](Symbol own_name) { known |= visible.contains(own_name); });
-      if (known) continue;
+    for (size_t i = 0; i < added.size(); ++i) {
+      if (visible.contains(added[i])) continue;
       return error(fmt::format("@{} is called with types that have the size {} inside of other types alone",
-                               context_.name(name), context_.name(dim_name)),
+                               context_.name(name), context_.str(renamed[i].first)),
                    "", "a derivative needs an argument with this size, or a constant size");
     }
     Symbol symbol;

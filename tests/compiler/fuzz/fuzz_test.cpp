@@ -51,7 +51,7 @@ TEST(IrFuzz, DerivativesAgreeWithCentralDifferences) {
   derivatives.oracle.passes.clear();
   const auto result = campaign(derivatives);
   EXPECT_FALSE(result.failure) << result.failure->report;
-  EXPECT_GT(result.counts.derivatives, rounds(60) / 3);
+  EXPECT_GT(result.counts.derivatives, rounds(60) / 5);
   EXPECT_LT(result.counts.kinks, rounds(60) / 5);
 }
 
