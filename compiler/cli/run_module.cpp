@@ -162,12 +162,12 @@ Status run_module(const ModuleRun& run) {
   files.insert(files.end(), run.inputs.begin(), run.inputs.end());
   TENON_TRY(runtime::check_output(run.output, "--output", files));
   if (run.interpret && run.limits.any()) {
-    return error("--max-memory, --max-steps, --max-stack and --max-seconds are limits of compiled code", {},
+    return error("--max-memory, --max-steps, --max-stack, --max-seconds and --budget are limits of compiled code", {},
                  "leave --interpret out", Fault::kUsage);
   }
   runtime::SessionOptions session;
   session.threads = run.threads;
-  run.limits.apply(session);
+  TENON_TRY(run.limits.apply(session));
   TENON_TRY_ASSIGN(loaded, run.interpret ? read(run.model) : load(run.model));
   Context& context = *loaded->model.context;
   TENON_TRY_ASSIGN(inputs, read_inputs(context, loaded->model.main(), run));

@@ -163,7 +163,7 @@ class SamplesCommand {
     session.native = !options_.no_native;
     session.threads = static_cast<unsigned>(options_.threads);
     session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options_.seconds * 1e9));
-    options_.limits.apply(session);
+    TENON_TRY(options_.limits.apply(session));
     if (comparison) session.hook = comparison->hook();
     return Runner::create(executable_, std::move(session), options_.bundle);
   }

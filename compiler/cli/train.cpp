@@ -64,6 +64,7 @@ struct TrainCommand {
                                                                                      schedule = "constant";
   std::vector<std::string> data, eval_data, frozen;
   compiler::StepOptions step;
+  runtime::BudgetOptions budget;
   int64_t batch = 32, epochs = 1, warmup = 0, threads = 0, save_every = 0;
   uint64_t seed = 1;
   double rate = 0.001, divide = 1;
@@ -248,6 +249,7 @@ struct TrainCommand {
     runtime::SessionOptions session;
     session.threads = static_cast<unsigned>(threads);
     session.profile = false;
+    TENON_TRY(budget.apply(session));
     TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, weights_, session));
     trainer_.emplace(std::move(*trainer));
     TENON_TRY(trainer_->check(training_, classes_));
@@ -424,6 +426,7 @@ Action train_model(Options& options) {
   options.option(command->step_file, "--step", "FILE.tnx",
                  "write the step as an executable, which takes weights, states, rate, step, inputs and labels");
   options.option(command->metrics, "--metrics", "FILE.jsonl", "append a line of JSON for each epoch");
+  command->budget.declare(options);
   options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
                  runtime::kThreadBounds);
   options.flag(command->json, "--json", "figures as JSON");

@@ -22,6 +22,7 @@
 #include "runtime/npy.h"
 #include "runtime/profile/profile.h"
 #include "runtime/reference/kernels.h"
+#include "runtime/remat/policy.h"
 
 namespace tenon::runtime {
 
@@ -60,6 +61,10 @@ struct SessionOptions {
   uint64_t max_stack = 1 << 25;               // registers of all live frames, plus one a frame: the limit of recursion
   uint64_t max_steps = 0;                     // instructions of a run; 0: no limit
   uint64_t max_bytes = 0;                     // of the objects and tensors of a run, without arenas; 0: no limit
+  // Bytes of the tensors of a run, its inputs and results included, constants of the executable not: tensors that do not
+  // fit are given up and computed again when they are read, which changes no bit of a result. 0: no budget.
+  uint64_t budget = 0;
+  remat::Policy remat_policy = remat::Policy::kEq;  // which tensors are given up
   std::chrono::nanoseconds max_time{};        // of a run; 0: no limit. A kernel ends at its next parallel task
   const std::atomic<bool>* cancel = nullptr;  // true: runs end with an error; outlives the session
   Hook hook = {};
