@@ -328,6 +328,9 @@ struct TrainCommand {
     Json line;
     line.begin_object().field("epoch", epoch + 1).field("steps", trainer_->steps()).field("loss", loss);
     if (accuracy) line.field("accuracy", *accuracy);
+    const runtime::MemoryRecord& memory = trainer_->memory();
+    line.field("peak_bytes", memory.peak_bytes);
+    if (!budget.budget.empty()) line.field("given_up", memory.evictions).field("again", memory.repeated_calls);
     const std::string text = line.field("rate", rate_at(trainer_->steps() - 1)).field("seconds", seconds).end().str();
     std::string flat;
     for (const char c : text) {
@@ -343,8 +346,9 @@ struct TrainCommand {
     }
     if (json) print_stdout("{}\n", flat);
     else
-      print_stdout("epoch {}: loss {:.4f}{}, {:.1f} s\n", epoch + 1, loss,
-                   accuracy ? fmt::format(", accuracy {:.2f} %", *accuracy) : "", seconds);
+      print_stdout("epoch {}: loss {:.4f}{}, {:.1f} s{}\n", epoch + 1, loss,
+                   accuracy ? fmt::format(", accuracy {:.2f} %", *accuracy) : "", seconds,
+                   budget.budget.empty() ? "" : ", a step: " + runtime::describe(memory));
     return flush_output();  // an epoch may take long
   }
 

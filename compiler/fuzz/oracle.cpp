@@ -349,7 +349,7 @@ class Examination {
     Random random(seed_ ^ 0xb4d9e7);
     for (int i = 0; i < options_.budgets && peak > 0; ++i) {
       const auto most = static_cast<int64_t>(peak);
-      const auto budget = static_cast<uint64_t>(random.between((most + 3) / 4, most));
+      const auto budget = static_cast<uint64_t>(random.between((most + 1) / 2, most));
       const NativeCode native = i % 2 == 0 ? NativeCode::kNone : NativeCode::kFunctions;
       uint64_t used = 0;
       const std::optional<Run> run = compiled(module, inputs, native, budget, &used);

@@ -114,7 +114,7 @@ void Core::set_cost(OperatorId op, int64_t cost) {
 }
 
 Status Core::set_other_bytes(int64_t bytes) {
-  if (bytes > other_) TENON_TRY(make_room(bytes - other_));
+  if (bytes > other_) TENON_TRY(evict_for(bytes - other_));
   use(bytes - std::exchange(other_, bytes));
   return {};
 }
@@ -235,6 +235,14 @@ void Core::evict(StorageId id) {
 }
 
 Status Core::make_room(int64_t bytes) {
+  if (other_ > 0 && bytes > options_.budget - used_) {
+    const int64_t left = host_.free_other();
+    use(left - std::exchange(other_, left));
+  }
+  return evict_for(bytes);
+}
+
+Status Core::evict_for(int64_t bytes) {
   while (bytes > options_.budget - used_) {
     const StorageId victim = choose();
     if (victim == kNone) {
@@ -294,11 +302,11 @@ Status Core::finish(const Frame& frame) {
     if (!is_view(result)) bytes += std::max<int64_t>(0, storages_[tensors_[result].storage].bytes);
   }
   TENON_TRY(make_room(bytes));
+  use(bytes);
   if (Status done = host_.compute(frame.op, frame.again); !done) {
     failure_ = Failure::kHost;
     return done;
   }
-  use(bytes);
   clock_ += op.cost;
   for (const TensorId result : op.results) {
     const StorageId id = tensors_[result].storage;

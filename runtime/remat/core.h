@@ -48,6 +48,8 @@ class Host {
   virtual Status compute(OperatorId op, bool again) = 0;
   // Frees the memory of the storage. Not called for what is resident when the core is destroyed.
   virtual void free(StorageId storage) = 0;
+  // Frees what it can of the memory that it has beside all storages; how many bytes are left. Before any eviction.
+  virtual int64_t free_other() { return 0; }
 };
 
 class Core;
@@ -100,7 +102,7 @@ class Core {
   Status set_bytes(TensorId result, int64_t bytes);
   // Within the first execution of an operator whose call said a cost of 0.
   void set_cost(OperatorId op, int64_t cost);
-  // Makes room for memory of the host's own beside all storages, which is `bytes` from now on.
+  // Makes room for memory of the host's own beside all storages, which is `bytes` from now on, or until free_other().
   Status set_other_bytes(int64_t bytes);
   // Computes the tensor if it is undefined. It stays so until room is made.
   Status define(TensorId tensor);
@@ -130,6 +132,7 @@ class Core {
 
   int64_t clock() const { return clock_; }  // 1 at first
   int64_t used() const { return used_; }    // bytes, the host's own memory included
+  int64_t other_bytes() const { return other_; }
   int64_t peak() const { return peak_; }
   int64_t evictions() const { return evictions_; }      // for room, not by release
   int64_t extra_count() const { return extra_count_; }  // operators that were computed again
@@ -182,6 +185,7 @@ class Core {
   void unlock(StorageId storage);
   void evict(StorageId storage);
   Status make_room(int64_t bytes);
+  Status evict_for(int64_t bytes);
   void use(int64_t bytes);  // counts them as used
   Status execute(OperatorId op, TensorId wanted, bool again);
   void begin(OperatorId op, TensorId wanted, bool again);

@@ -1,5 +1,7 @@
 #include "runtime/run/limits.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "support/number.h"
@@ -14,6 +16,11 @@ Status BudgetOptions::apply(SessionOptions& session) const {
   TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget));
   session.budget = *bytes;
   return {};
+}
+
+std::string describe(const MemoryRecord& memory) {
+  return fmt::format("{:.2f} MiB of tensors at most, {} given up, {} calls executed again",
+                     static_cast<double>(memory.peak_bytes) * 0x1p-20, memory.evictions, memory.repeated_calls);
 }
 
 Status RunLimits::apply(SessionOptions& session) const {

@@ -24,6 +24,9 @@ struct BudgetOptions {
   }
 };
 
+// "4.0 MiB of tensors at most, 12 given up, 9 calls executed again".
+std::string describe(const MemoryRecord& memory);
+
 // 0: no limit; of the stack, the default of SessionOptions.
 struct RunLimits {
   uint64_t memory_mib = 0, steps = 0, stack = 0;

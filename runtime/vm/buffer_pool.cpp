@@ -82,10 +82,10 @@ struct BufferPool::State {
   std::array<Block*, kClasses> idle{};
   std::array<uint64_t, kClasses / 64> has_idle{};  // a bit for each class
   uint64_t runs = 0;
-  const size_t limit;
+  size_t limit = SIZE_MAX;
   size_t held = 0;  // bytes from the system
 
-  explicit State(size_t most) : limit(most) {}
+  State() = default;
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { free_idle(UINT64_MAX); }
@@ -120,10 +120,14 @@ struct BufferPool::State {
   Block* take(size_t index, size_t bytes) {
     if (!is_limited()) return take_idle(index);
     if (idle[index]) return take_idle(index);
-    for (size_t other = kClasses; held + bytes > limit && other-- > 0;) {
-      while (idle[other] && held + bytes > limit) free(take_idle(other));
-    }
+    make_room(bytes);
     return nullptr;
+  }
+  // Frees idle blocks, the largest first, until so many bytes are within the limit.
+  void make_room(size_t bytes) {
+    for (size_t index = kClasses; held + bytes > limit && index-- > 0;) {
+      while (idle[index] && held + bytes > limit) free(take_idle(index));
+    }
   }
   void free(Block* block) {
     held -= Block::kBytes + block->capacity;
@@ -147,8 +151,18 @@ struct BufferPool::State {
   }
 };
 
-BufferPool::BufferPool() : BufferPool(SIZE_MAX) {}
-BufferPool::BufferPool(size_t limit) : state_(std::make_shared<State>(limit)) {}
+BufferPool::BufferPool() : state_(std::make_shared<State>()) {}
+
+void BufferPool::limit(size_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->limit = bytes;
+  state_->make_room(0);
+}
+
+size_t BufferPool::held() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->held;
+}
 
 size_t BufferPool::rounded(size_t bytes) {
   if (bytes <= kSteps * kSmallest) return std::max<size_t>((bytes + kSmallest - 1) / kSmallest, 1) * kSmallest;

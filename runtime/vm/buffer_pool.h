@@ -13,9 +13,10 @@ namespace tenon::runtime {
 class BufferPool {
  public:
   BufferPool();
-  // A pool that has at most `limit` bytes from the system as long as its user has at most `limit` bytes of buffers by
-  // footprint(): idle memory is freed for memory of another class, and no buffer is larger than its class.
-  explicit BufferPool(size_t limit);
+  // A pool that has at most `bytes` from the system as long as its user has at most so many bytes of buffers by
+  // footprint(): idle memory is freed now, and for memory of another class, and no buffer is larger than its class.
+  void limit(size_t bytes);
+  size_t held() const;  // bytes from the system
 
   // Memory aligned for tensors, with unknown contents, which may outlive the pool; no memory if there is not enough.
   // Its capacity is that of its size class, or of a larger class that has idle memory.

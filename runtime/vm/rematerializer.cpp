@@ -18,13 +18,14 @@ bool is_tensor_of_run(const Word& word) { return word.tag == Tag::kTensor && wor
 }  // namespace
 
 Rematerializer::Rematerializer(RunState& run, CallOperands& operands, std::function<Status(const CallSite&)> invoke)
-    : run_(run), operands_(operands), invoke_(std::move(invoke)), pool_(run.session.options.budget) {}
+    : run_(run), operands_(operands), invoke_(std::move(invoke)) {}
 
 void Rematerializer::begin() {
   const remat::CoreOptions options{.budget = static_cast<int64_t>(run_.session.options.budget),
                                    .policy = run_.session.options.remat_policy,
                                    .release = remat::Release::kForget,
                                    .sample = kSample};
+  inputs_ = 0;
   core_.emplace(options, static_cast<remat::Host&>(*this));
 }
 
@@ -43,6 +44,7 @@ void Rematerializer::end() {
 Status Rematerializer::add_input(TensorObject& tensor) {
   TENON_TRY_ASSIGN(id, core_->constant(static_cast<int64_t>(tensor.tensor.bytes().size())));
   tensor.node = *id + 1;
+  inputs_ += static_cast<int64_t>(tensor.tensor.bytes().size());
   held(*id) = {tensor.tensor, &tensor};
   return {};
 }
@@ -102,13 +104,9 @@ Status Rematerializer::compute(remat::OperatorId op, bool again) {
   const Call& call = calls_[op];
   TENON_TRY(load(call));
   asking_ = again ? std::span<const remat::TensorId>() : core_->results_of(op);
-  refusal_.reset();
   operands_.memory.called_function = false;
   const int64_t begin = run_.session.now();
-  if (Status done = invoke_({*call.words, call.instruction}); !done) {
-    if (refusal_) return std::unexpected(std::move(*refusal_));
-    return done;
-  }
+  TENON_TRY(invoke({*call.words, call.instruction}));
   const int64_t ns = std::max<int64_t>(1, run_.session.now() - begin);
   const std::span<const remat::TensorId> results = core_->results_of(op);
   for (size_t i = 0; i < results.size(); ++i) TENON_TRY(hold(results[i], std::move(operands_.made[i]), again));
@@ -119,6 +117,36 @@ Status Rematerializer::compute(remat::OperatorId op, bool again) {
   }
   if (!again) core_->set_cost(op, cost(call, results, ns));
   return {};
+}
+
+// Kernels take memory of their own when they need it: a call that gets none begins again when room has been made.
+Status Rematerializer::invoke(const CallSite& site) {
+  ThreadPool* const pool = run_.session.pool;
+  for (;;) {
+    refusal_.reset();
+    share_budget();
+    Status done = invoke_(site);
+    if (done) break;
+    if (refusal_) return std::unexpected(std::move(*refusal_));
+    const int64_t wanted = pool ? pool->arena_bytes() + pool->refused_arena_bytes() : 0;
+    if (wanted <= core_->other_bytes()) return done;
+    operands_.made.clear();
+    TENON_TRY(core_->set_other_bytes(wanted));
+  }
+  return pool ? core_->set_other_bytes(pool->arena_bytes()) : Status{};
+}
+
+int64_t Rematerializer::free_other() {
+  ThreadPool* const pool = run_.session.pool;
+  if (!pool) return 0;
+  pool->free_arenas();
+  return pool->arena_bytes();
+}
+
+void Rematerializer::share_budget() {
+  const int64_t budget = static_cast<int64_t>(run_.session.options.budget) - inputs_;
+  pool_.limit(static_cast<size_t>(std::max<int64_t>(0, budget - core_->other_bytes())));
+  if (run_.session.pool) run_.session.pool->limit_arenas(budget - static_cast<int64_t>(pool_.held()));
 }
 
 Status Rematerializer::load(const Call& call) {
@@ -137,7 +165,9 @@ Storage Rematerializer::result_memory(size_t result, size_t bytes) {
       return {};
     }
   }
-  return pool_.take(bytes);
+  Storage taken = pool_.take(bytes);
+  share_budget();
+  return taken;
 }
 
 Status Rematerializer::hold(remat::TensorId tensor, Tensor made, bool again) {

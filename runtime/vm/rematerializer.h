@@ -66,9 +66,14 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   void released(TensorObject& tensor) override;
   Status compute(remat::OperatorId op, bool again) override;
   void free(remat::StorageId storage) override;
+  int64_t free_other() override;
 
   Held& held(remat::TensorId tensor);
   Status load(const Call& call);
+  Status invoke(const CallSite& site);
+  // Divides what the inputs leave of the budget: tensors get what is not for kernels, and kernels what the pool does not
+  // hold.
+  void share_budget();
   Status hold(remat::TensorId tensor, Tensor made, bool again);
   int64_t cost(const Call& call, std::span<const remat::TensorId> results, int64_t ns);
 
@@ -76,6 +81,7 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   CallOperands& operands_;
   const std::function<Status(const CallSite&)> invoke_;
   BufferPool pool_;
+  int64_t inputs_ = 0;  // bytes
   std::optional<remat::Core> core_;        // of the run
   std::vector<Call> calls_;                // by operator
   std::vector<Held> held_;                 // by storage

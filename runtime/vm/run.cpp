@@ -132,6 +132,10 @@ void Session::State::add(Profile made, bool ended) {
   }
 }
 
+std::unique_lock<std::mutex> Session::State::one_at_a_time() {
+  return options.budget == 0 ? std::unique_lock<std::mutex>() : std::unique_lock(budgeted);
+}
+
 std::unique_ptr<Run> Session::State::take_run() {
   {
     const std::lock_guard lock(mutex);
@@ -148,10 +152,12 @@ void Session::State::give_back(std::unique_ptr<Run> run, bool ended) {
   buffers.age();
   const std::lock_guard lock(mutex);
   if (options.profile) add(std::move(run->profile()), ended);
+  else if (ended) profile.memory = run->profile().memory;
   idle.push_back(std::move(run));
 }
 
 Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) {
+  const std::unique_lock alone = one_at_a_time();
   std::unique_ptr<Run> run = take_run();
   auto results = run->run(inputs);
   give_back(std::move(run), results.has_value());
@@ -159,6 +165,7 @@ Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) 
 }
 
 Status Session::State::run(std::span<const Tensor> inputs, std::vector<Tensor>& results) {
+  const std::unique_lock alone = one_at_a_time();
   std::unique_ptr<Run> run = take_run();
   Status status = run->run(inputs, results);
   give_back(std::move(run), status.has_value());
