@@ -291,6 +291,9 @@ Status Core::execute(OperatorId op, TensorId wanted, bool again) {
     locked = 1;
     ++frame.next;
   }
+  for (const StorageId storage : std::exchange(unread_, {})) {
+    if (!storages_[storage].banished && storages_[storage].references == 0) give_up(storage);
+  }
   return {};
 }
 
@@ -358,6 +361,10 @@ Status Core::count_extra(int64_t cost) {
 
 // A storage without references is evicted, and its node is removed where the options say so.
 void Core::give_up(StorageId id) {
+  if (options_.release == Release::kForget && frames_.size() > 1) {
+    unread_.push_back(id);
+    return;
+  }
   if (evictable(id)) evict(id);
   if (options_.release >= Release::kForget) banish(id);
 }

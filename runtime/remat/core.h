@@ -210,6 +210,7 @@ class Core {
   size_t holes_ = 0;
   std::vector<Frame> frames_;
   std::vector<char> locked_;
+  std::vector<StorageId> unread_;  // without references, kept until the call ends
   int64_t clock_ = 1, used_ = 0, other_ = 0, peak_ = 0, evictions_ = 0, extra_count_ = 0, extra_cost_ = 0;
   std::optional<Failure> failure_;
 };

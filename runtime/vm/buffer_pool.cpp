@@ -159,6 +159,15 @@ void BufferPool::limit(size_t bytes) {
   state_->make_room(0);
 }
 
+size_t BufferPool::used() const {
+  const std::lock_guard lock(state_->mutex);
+  size_t used = state_->held;
+  for (const State::Block* block : state_->idle) {
+    for (; block; block = block->next) used -= State::Block::kBytes + block->capacity;
+  }
+  return used;
+}
+
 size_t BufferPool::held() const {
   const std::lock_guard lock(state_->mutex);
   return state_->held;

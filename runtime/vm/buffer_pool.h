@@ -17,6 +17,7 @@ class BufferPool {
   // footprint(): idle memory is freed now, and for memory of another class, and no buffer is larger than its class.
   void limit(size_t bytes);
   size_t held() const;  // bytes from the system
+  size_t used() const;  // of buffers that are not idle
 
   // Memory aligned for tensors, with unknown contents, which may outlive the pool; no memory if there is not enough.
   // Its capacity is that of its size class, or of a larger class that has idle memory.

@@ -25,7 +25,7 @@ void Rematerializer::begin() {
                                    .policy = run_.session.options.remat_policy,
                                    .release = remat::Release::kForget,
                                    .sample = kSample};
-  inputs_ = 0;
+  of_caller_ = -static_cast<int64_t>(pool_.used());
   core_.emplace(options, static_cast<remat::Host&>(*this));
 }
 
@@ -44,7 +44,7 @@ void Rematerializer::end() {
 Status Rematerializer::add_input(TensorObject& tensor) {
   TENON_TRY_ASSIGN(id, core_->constant(static_cast<int64_t>(tensor.tensor.bytes().size())));
   tensor.node = *id + 1;
-  inputs_ += static_cast<int64_t>(tensor.tensor.bytes().size());
+  of_caller_ += static_cast<int64_t>(tensor.tensor.bytes().size());
   held(*id) = {tensor.tensor, &tensor};
   return {};
 }
@@ -144,7 +144,7 @@ int64_t Rematerializer::free_other() {
 }
 
 void Rematerializer::share_budget() {
-  const int64_t budget = static_cast<int64_t>(run_.session.options.budget) - inputs_;
+  const int64_t budget = static_cast<int64_t>(run_.session.options.budget) - of_caller_;
   pool_.limit(static_cast<size_t>(std::max<int64_t>(0, budget - core_->other_bytes())));
   if (run_.session.pool) run_.session.pool->limit_arenas(budget - static_cast<int64_t>(pool_.held()));
 }

@@ -71,7 +71,7 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   Held& held(remat::TensorId tensor);
   Status load(const Call& call);
   Status invoke(const CallSite& site);
-  // Divides what the inputs leave of the budget: tensors get what is not for kernels, and kernels what the pool does not
+  // Divides what the caller's memory leaves of the budget: tensors get what is not for kernels, and kernels what the pool does not
   // hold.
   void share_budget();
   Status hold(remat::TensorId tensor, Tensor made, bool again);
@@ -81,7 +81,8 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   CallOperands& operands_;
   const std::function<Status(const CallSite&)> invoke_;
   BufferPool pool_;
-  int64_t inputs_ = 0;  // bytes
+  // Bytes of inputs, less those of results of earlier runs, which are the pool's: they may be among the inputs.
+  int64_t of_caller_ = 0;
   std::optional<remat::Core> core_;        // of the run
   std::vector<Call> calls_;                // by operator
   std::vector<Held> held_;                 // by storage
