@@ -124,22 +124,25 @@ void Machine::begin_load(size_t i, Reader& r, size_t reader) {
 
 void Machine::begin_store(size_t i) {
   const TransferPlan p = plan(config_, *dma_of(config_, instruction(i), launch_.bases));
-  uint64_t time = now_ + cycles(p_.start + p_.store_pipeline), end = time;
-  std::deque<uint64_t> open;
+  uint64_t& free = unit_free_[n(Unit::kSt)];
+  uint64_t time = now_ + cycles(p_.start + p_.store_pipeline);
+  if (config_.overlapping_stores) time = std::max(time, free);
+  uint64_t end = time;
   for (const Burst& b : p.bursts) {
     time += b.idle_work;
-    if (open.size() == static_cast<size_t>(config_.in_order ? 1 : p_.open_writes)) {
-      time = std::max(time, open.front());
-      open.pop_front();
+    if (open_writes_.size() == static_cast<size_t>(config_.in_order ? 1 : p_.open_writes)) {
+      time = std::max(time, open_writes_.front());
+      open_writes_.pop_front();
     }
     time += b.work;
     end = time + cycles(p_.write_latency);
-    open.push_back(end);
+    open_writes_.push_back(end);
     result_.write_beats += b.beats;
     ++result_.write_bursts;
   }
-  end = std::max(end, time + p.tail) + cycles(p_.store_done);
-  unit_free_[n(Unit::kSt)] = end + 1;
+  time += p.tail;
+  end = std::max(end, time) + cycles(p_.store_done);
+  free = config_.overlapping_stores ? time + cycles(p_.store_refill) : end + 1;
   finish_at(end, i);
   const Dma dma = *dma_of(config_, instruction(i), launch_.bases);
   if (dma.memory == spec::Memory::kAcc) {

@@ -37,6 +37,7 @@ struct Parameters {
   int alu_pipeline = 4;
   int rq_pipeline = 12;
   int store_pipeline = 8;  // from a store's start to its first beat
+  int store_refill = 6;    // from an overlapping store's last beat to the first one of the next, besides the row's gap
   int store_done = 1;      // from the last response to done
   int open_writes = 6;     // write bursts that the store unit keeps open
   int launch = 3;          // from ap_start to the first address
