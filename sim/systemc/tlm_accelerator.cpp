@@ -419,7 +419,8 @@ bool TlmAccelerator::move_ranges(const Dma& dma) {
 }
 
 uint64_t TlmAccelerator::take_channel(uint32_t beats) {
-  const uint64_t first = std::max(now_in_cycles() + static_cast<uint64_t>(parameters_.read_latency), channel_free_);
+  const uint64_t first =
+      std::max(now_in_cycles() + static_cast<uint64_t>(parameters_.memory.read_latency), channel_free_);
   channel_free_ = first + beats;
   counters_.read_beats += beats;
   ++counters_.read_bursts;
@@ -465,7 +466,7 @@ void TlmAccelerator::store(const Dma& dma, size_t i, uint64_t& due) {
     ++counters_.write_bursts;
   }
   // An overlapping store is in flight until the memory has answered, and another one begins meanwhile.
-  const uint64_t answer = plan.bursts.empty() ? 0 : static_cast<uint64_t>(parameters_.write_latency);
+  const uint64_t answer = plan.bursts.empty() ? 0 : static_cast<uint64_t>(parameters_.memory.write_latency);
   const bool overlaps = isa_.config().overlapping_stores;
   pause(overlaps ? work : work + answer);
   execute(i);

@@ -79,14 +79,14 @@ void Machine::ask(size_t reader) {
     when = r.room_at(next.burst.beats, now_);
   }
   when = std::max(when, address_free_);
-  if (outstanding_.size() >= static_cast<size_t>(p_.outstanding)) when = std::max(when, outstanding_.front());
+  if (outstanding_.size() >= static_cast<size_t>(p_.memory.outstanding)) when = std::max(when, outstanding_.front());
   if (when > now_) {
     r.scheduled = true;
     return at(when, Event::kAsk, reader);
   }
   r.pending.pop_front();
   address_free_ = now_ + 1;
-  const uint64_t first = std::max(now_ + cycles(p_.read_latency), data_free_);
+  const uint64_t first = std::max(now_ + cycles(p_.memory.read_latency), data_free_);
   const uint64_t end = first + next.burst.beats;
   data_free_ = end;
   while (!outstanding_.empty() && outstanding_.front() <= now_) outstanding_.pop_front();
@@ -135,7 +135,7 @@ void Machine::begin_store(size_t i) {
       open_writes_.pop_front();
     }
     time += b.work;
-    end = time + cycles(p_.write_latency);
+    end = time + cycles(p_.memory.write_latency);
     open_writes_.push_back(end);
     result_.write_beats += b.beats;
     ++result_.write_bursts;

@@ -87,6 +87,11 @@ three=(tests/models/tiny_digits.onnx --shapes N=1 --config tiny --calibrate test
 expect 0 "accel  accel.conv2d" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
 expect 0 "cuda   cuda.max_pool2d" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${three[@]}" --targets cuda:emulated,accel
+# The memory that programs are scheduled for.
+expect 0 "" "$tenon" compile "${three[@]}" --memory 200/180/8
+expect 0 '"memory": "200/180/8"' "$tenon" inspect "$scratch/t.tnx" --json
+expect 2 "the write latency of --memory is '0', must be an integer from 1 to 100000" "$tenon" compile "${three[@]}" --memory 200/0
+expect 2 "--memory is about the memory of an accelerator, and there is none" "$tenon" compile "${digits[@]}" --memory 200/200
 expect 2 "--targets accel requires an accelerator" "$tenon" compile "${digits[@]}" --targets accel,cpu
 expect 2 "name cpu last" "$tenon" compile "${digits[@]}" --targets cpu,dnnl
 expect 2 "names 'dnnl' twice" "$tenon" compile "${digits[@]}" --targets dnnl,cpu,dnnl
