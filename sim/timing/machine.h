@@ -165,10 +165,10 @@ class Machine {
   std::array<Class, spec::kEngines> classes_;
   std::array<Reader, kReaders> readers_;
   std::array<uint64_t, kUnits> unit_free_{};  // of ST with overlapping stores, the next store's first beat
-  uint64_t gemm_quiet_ = 0;           // until then the running GEMM does not read acc
-  std::array<Victim, 2> victims_;     // the store and RQ
-  std::vector<uint64_t> due_;         // the scheduled end of each instruction
-  std::array<uint64_t, 3> handed_{};  // the cycle of each load unit's last command
+  uint64_t gemm_quiet_ = 0;                   // until then the running GEMM does not read acc
+  std::array<Victim, 2> victims_;             // the store and RQ
+  std::vector<uint64_t> due_;                 // the scheduled end of each instruction
+  std::array<uint64_t, 3> handed_{};          // the cycle of each load unit's last command
   std::array<uint64_t, spec::kEngines> started_{};
   std::array<uint64_t, spec::kEngines> tried_{};  // the cycle of each class's last event kTry
   std::deque<uint64_t> outstanding_;              // the ends of the bursts in the memory

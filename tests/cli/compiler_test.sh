@@ -91,6 +91,18 @@ expect 0 "cuda   cuda.conv2d" "$tenon" compile "${three[@]}" --targets cuda:emul
 expect 0 "" "$tenon" compile "${three[@]}" --memory 200/180/8
 expect 0 '"memory": "200/180/8"' "$tenon" inspect "$scratch/t.tnx" --json
 expect 2 "the write latency of --memory is '0', must be an integer from 1 to 100000" "$tenon" compile "${three[@]}" --memory 200/0
+
+# What binds each layer: the cycles are those of a run, and the memory decides.
+schedule=(tests/models/tiny_digits.onnx --shapes N=1 --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255)
+expect 0 "accel_0 on default, memory 60/40/16" "$tenon" compile "${schedule[@]}" --explain-schedule -o "$scratch/s.tnx"
+cycles=$("$tenon" compile "${schedule[@]}" --explain-schedule -o "$scratch/s.tnx" | awk '$1 == "all" { n += $2 } END { print n }')
+ran=$("$tenon" run "${schedule[@]}" --data tests/models/resnet8_digits_test.npz:x --limit 1 --device behavioral:default --json |
+  sed -n 's/.*"cycles": \([0-9]*\).*/\1/p')
+[ $((cycles > ran ? cycles - ran : ran - cycles)) -le $((ran / 50)) ] || { echo "explained $cycles cycles, ran $ran"; exit 1; }
+expect 0 "  latency" "$tenon" compile "${schedule[@]}" --memory 5000/5000 --explain-schedule -o "$scratch/s.tnx"
+"$tenon" compile "${three[@]}" --explain-schedule >"$scratch/bound"
+grep -q '  lanes$' "$scratch/bound" || { echo "no layer of the smallest tensor core is bound by its lanes"; exit 1; }
+expect 2 "--json prints figures only" "$tenon" compile "${schedule[@]}" --explain-schedule --json -o "$scratch/s.tnx"
 expect 2 "--memory is about the memory of an accelerator, and there is none" "$tenon" compile "${digits[@]}" --memory 200/200
 expect 2 "--targets accel requires an accelerator" "$tenon" compile "${digits[@]}" --targets accel,cpu
 expect 2 "name cpu last" "$tenon" compile "${digits[@]}" --targets cpu,dnnl
