@@ -35,7 +35,7 @@ inline constexpr Limit kExtensionLimits[] = {
     {"alu_passes", &Config::alu_passes, 1, 4, true, "a pass writes an equal part of an accumulator's four DMA units"},
     {"requantizer_passes", &Config::requantizer_passes, 1, 64, true, "each pass takes an equal part of a vector"},
     {"read_beats", &Config::read_beats, 0, 1024, false,
-     "a FIFO of 512 beats is one block RAM, and twice as many hide every latency of DRAM"},
+     "256 beats hide reads of 200 cycles, and deeper FIFOs let one load engine get ahead of the others"},
 };
 struct Switch {
   std::string_view key;

@@ -102,6 +102,12 @@ ran=$("$tenon" run "${schedule[@]}" --data tests/models/resnet8_digits_test.npz:
 expect 0 "  latency" "$tenon" compile "${schedule[@]}" --memory 5000/5000 --explain-schedule -o "$scratch/s.tnx"
 "$tenon" compile "${three[@]}" --explain-schedule >"$scratch/bound"
 grep -q '  lanes$' "$scratch/bound" || { echo "no layer of the smallest tensor core is bound by its lanes"; exit 1; }
+expect 0 "behavioral:default?latency=200" "$tenon" bench accel "${schedule[@]}" --device behavioral:default \
+  --device "behavioral:default?latency=200&write_latency=200"
+modeled=$("$tenon" bench accel "${schedule[@]:0:3}" --json | sed -n 's/.*"modeled": \([0-9]*\).*/\1/p')
+[ "$modeled" = "$cycles" ] || { echo "bench accel has $modeled cycles, --explain-schedule $cycles"; exit 1; }
+expect 1 "no operator of the model runs on behavioral:tiny" "$tenon" bench accel "$scratch/m.tn" --shapes N=1 --device behavioral:tiny
+expect 2 "unknown device scheme" "$tenon" bench accel "${schedule[@]}" --device nothing:
 expect 2 "--json prints figures only" "$tenon" compile "${schedule[@]}" --explain-schedule --json -o "$scratch/s.tnx"
 expect 2 "--memory is about the memory of an accelerator, and there is none" "$tenon" compile "${digits[@]}" --memory 200/200
 expect 2 "--targets accel requires an accelerator" "$tenon" compile "${digits[@]}" --targets accel,cpu
