@@ -99,6 +99,7 @@ class SamplesCommand {
     TENON_TRY_ASSIGN(ports, input_ports(loaded_->model, sizes()));
     TENON_TRY(read_data(*ports, loaded_->model.name));
     model.for_this_machine = true;
+    if (accelerator_) model.device_memory = accelerator_->info().memory;
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr));
     compilation_ = std::move(*compiled);
     executable_ = compilation_->executable;
