@@ -191,7 +191,7 @@ for how in "" --interpret; do
 done
 expect 2 "input 'p.1.0' is given twice" \
   "$tenon" run "$scratch/pair.tn" --input p="$scratch/pair.npz" --input n=1 --input p.1.0=3
-expect 1 "input 'xs' is List[Tensor[(), f32]]: only tensors and tuples of them can be given" \
+expect 1 "input 'xs' is List[Tensor[(), f32]]: --input gives tensors and tuples of them" \
   "$tenon" run "$scratch/pair.tn" --entry length --input 1
 
 # Results that are no tensors, by the runtime alone and over samples.
