@@ -27,7 +27,7 @@ class Analysis {
 
   Sharing run(Symbol entry, const std::vector<bool>& own) {
     const Function& main = *module_.function(entry);
-    reach(entry);
+    visit_function(entry);
     for (size_t i = 0; i < main.params.size(); ++i) {
       const Origin shared{Kind::kShared, entry, static_cast<uint32_t>(index(main.params[i]))};
       join(fact(entry, main.params[i]), own[i] ? kAnything : Fact{shared, {}});
@@ -39,7 +39,7 @@ class Analysis {
         const Symbol name = reached_[i];
         function_ = name;
         const Function& function = *module_.function(name);
-        join(results_[name], block(function.body));
+        join_result({Kind::kGlobal, name, 0}, results_[name], block(function.body));
       }
     } while (changed_);
     Sharing sharing;
@@ -53,7 +53,7 @@ class Analysis {
  private:
   using Location = std::pair<Symbol, VarId>;
 
-  void reach(Symbol name) {
+  void visit_function(Symbol name) {
     const auto [facts, is_new] = facts_.try_emplace(name);
     if (!is_new) return;
     facts->second.resize(module_.function(name)->vars.size());
@@ -90,19 +90,24 @@ class Analysis {
   // Of a fact that is kept.
   void join(Fact& to, const Fact& from) { changed_ |= merge(to, from); }
 
-  // A function of this code may be called with any arguments.
+  // A function of this code may be called with any arguments, and its result used in any way.
   void escape(const Origin& code) {
+    if (code.kind == Kind::kNone || code.kind == Kind::kOwn || !escaped_.insert(code).second) return;
     if (code.kind == Kind::kGlobal) {
       if (const Function* function = module_.function(code.function)) {
-        reach(code.function);
+        visit_function(code.function);
         for (const VarId param : function->params) join(fact(code.function, param), kAnything);
+        escape(results_[code.function].code);
       }
-    } else if (code.kind == Kind::kShared) {
-      const VarId var{code.id};
-      if (const auto lambda = lambdas_.find({code.function, var}); lambda != lambdas_.end()) {
-        for (const VarId param : lambda->second->params) join(fact(code.function, param), kAnything);
-      }
+    } else if (const auto lambda = lambdas_.find({code.function, VarId{code.id}}); lambda != lambdas_.end()) {
+      for (const VarId param : lambda->second->params) join(fact(code.function, param), kAnything);
+      escape(results_of_lambdas_[lambda->first].code);
     }
+  }
+  // The result of a function of this code, which escapes with it.
+  void join_result(const Origin& code, Fact& result, const Fact& found) {
+    join(result, found);
+    if (escaped_.contains(code)) escape(result.code);
   }
   void escape(const Atom& atom) { escape(fact(atom).code); }
 
@@ -148,7 +153,7 @@ class Analysis {
     if (code.kind == Kind::kGlobal) {
       if (module_.loop_function(code.function)) return {computed(var, call.args), {}};
       if (const Function* function = module_.function(code.function)) {
-        reach(code.function);
+        visit_function(code.function);
         pass(call.args, code.function, function->params);
         return results_[code.function];
       }
@@ -191,7 +196,7 @@ class Analysis {
     lambdas_[location] = &lambda;
     const Origin code{Kind::kShared, function_, static_cast<uint32_t>(index(var))};
     join(fact(var), {{}, code});  // the body may call it
-    join(results_of_lambdas_[location], block(lambda.body[0]));
+    join_result(code, results_of_lambdas_[location], block(lambda.body[0]));
     return {computed(var, captured(var, lambda)), code};
   }
   static Atoms captured(VarId var, const Lambda& lambda) {
@@ -232,10 +237,10 @@ class Analysis {
   }
   // The result of one of the arms, which `by` decides.
   Fact chosen(VarId var, const Atom& by, const std::vector<Fact>& arms) {
-    const Origin decision = fact(by).origin;
-    if (decision.kind == Kind::kNone) return {};
+    const Origin by_origin = fact(by).origin;
+    if (by_origin.kind == Kind::kNone) return {};
     Fact joined;
-    bool own = !decision.shared(), equal = true;
+    bool own = !by_origin.shared(), equal = true;
     for (const Fact& arm : arms) {
       if (arm.origin.kind == Kind::kNone) continue;  // it does not end, as far as is known yet
       equal &= joined.origin.kind == Kind::kNone || joined.origin == arm.origin;
@@ -265,7 +270,8 @@ class Analysis {
   std::map<Location, const Lambda*> lambdas_;
   std::map<Location, Fact> results_of_lambdas_;
   std::map<Location, const Tuple*> tuples_;
-  Symbol function_{};  // that is visited
+  std::set<Origin> escaped_;  // functions that may be called with anything
+  Symbol function_{};         // that is visited
   bool changed_ = false;
 };
 

@@ -1,14 +1,14 @@
 // Sharing: which values are the same in every instance of a batch.
 //
-// Semantics: a batch joins calls of one unit from all instances, and from different places and steps of one instance. A
+// Semantics: a batch joins calls of one unit from all instances, and from different calls and steps of one instance. A
 // value is shared if it is the same object in all of them: a constant, an input that all instances share, or what is
 // computed from such values alone. Otherwise it is own. A parameter that gets two different shared values is own, since
 // one batch may join calls with both; the pass `specialize` makes copies in which it is a constant.
 //
-// The analysis is a forward fix point over all functions that the entry reaches, as the one of ACRoBat (Fegade et al.,
-// "ACRoBat: optimizing auto-batching of dynamic deep learning at compile time", section 4.1). A function value is
-// followed to its calls as long as it is the only one there; one that is stored or mixed with another may be called
-// with anything.
+// The analysis is a forward fix point over all functions that the entry calls, directly or not, as the one of ACRoBat
+// (Fegade et al., "ACRoBat: optimizing auto-batching of dynamic deep learning at compile time", section 4.1). A
+// function value is followed to its calls as long as it is the only one there; one that is stored or mixed with another
+// may be called with anything.
 #pragma once
 
 #include <compare>

@@ -146,7 +146,8 @@ TEST(Sharing, SharedValuesOfRandomModulesAreTheSameInAllInstances) {
         const auto origins = found.origins.find(global);
         ASSERT_NE(origins, found.origins.end()) << context.name(global);
         const Origin& origin = origins->second[index(var)];
-        ASSERT_NE(origin.kind, Origin::Kind::kNone);
+        ASSERT_NE(origin.kind, Origin::Kind::kNone)
+            << "@" << context.name(global) << " %" << context.name(function.info(var).name) << " " << index(var);
         if (origin.kind == Origin::Kind::kConstant) {
           EXPECT_EQ(value.tensor(), module.constants[origin.id]);
         } else if (origin.kind == Origin::Kind::kShared) {
