@@ -4,19 +4,36 @@
 namespace tenon::compiler::batching {
 namespace {
 
-// Of a shared table, the parts at the indices of all instances; of tables of their own, those at shared indices.
+// Of a shared table, the parts at the indices of all instances; of tables of their own, those at shared indices, or at
+// the instance's own.
 Status gather(BatchBuilder& b) {
   if (!b.own(1)) return along_axis(b);
-  b.expect_shared(0);
   const int64_t rank = b.rank(0), indices = b.rank(1), axis = int_attr(b.attrs(), "axis");
   const int64_t first = axis < 0 ? axis + rank : axis;
-  const Term parts = b.apply_to({b.arg(0), b.arg(1)});
-  // The instances are behind the table's dims before `axis`.
-  std::vector<int64_t> axes{first};
-  for (int64_t i = 0; i < rank + indices; ++i) {
-    if (i != first) axes.push_back(i);
+  std::vector<int64_t> axes;
+  if (!b.own(0)) {
+    const Term parts = b.apply_to({b.arg(0), b.arg(1)});
+    // The instances are behind the table's dims before `axis`.
+    axes.push_back(first);
+    for (int64_t i = 0; i < rank + indices; ++i) {
+      if (i != first) axes.push_back(i);
+    }
+    return b.finish(first == 0 ? parts : parts.transpose(std::move(axes)));
   }
-  return b.finish(first == 0 ? parts : parts.transpose(std::move(axes)));
+  // The indexed axis is behind the instances, and each index is a tuple of one.
+  axes = {0, first + 1};
+  for (int64_t i = 1; i <= rank; ++i) {
+    if (i != first + 1) axes.push_back(i);
+  }
+  const Term table = first == 0 ? b.arg(0) : b.arg(0).transpose(std::move(axes));
+  const Term parts =
+      b.apply(ops::kGatherNd, {table, b.arg(1).expand_dims({indices + 1})}, {{"batch_dims", int64_t{1}}});
+  if (first == 0) return b.finish(parts);
+  axes = {0};
+  for (int64_t i = 0; i < first; ++i) axes.push_back(1 + indices + i);
+  for (int64_t i = 1; i <= indices; ++i) axes.push_back(i);
+  for (int64_t i = first; i < rank - 1; ++i) axes.push_back(1 + indices + i);
+  return b.finish(parts.transpose(std::move(axes)));
 }
 
 // Both tensors have the dims of the instances.

@@ -367,8 +367,9 @@ TEST(Batched, AFunctionWithoutABatchedFormSaysWhy) {
   };
   const Case cases[] = {
       {"def @main(%x: Tensor[(4,), f32]) { unique(%x) }", "unique has no batching rule", "m.tn:2:"},
-      {"def @main(%x: Tensor[(3, 4), f32], %i: Tensor[(2,), i64]) { gather(%x, %i) }",
-       "gather is not batched where each instance has its own x", "m.tn:2:"},
+      {"def @main(%x: Tensor[(3, 4), f32], %s: Tensor[(4,), f32]) { rms_norm(%x, %s) }",
+       "rms_norm is not batched where each instance has its own scale", "m.tn:2:"},
+
       {"def @main(%x: Tensor[(), f32]) { if (%x < 1f32) { %x } else { %x } }",
        "neither an operator's result nor a tuple has no batched form", "m.tn:2:"},
       {"def @main(%x: Tensor[(4,), f32], %i: Tensor[(1,), i64]) { sum(%x, axes=%i) }",

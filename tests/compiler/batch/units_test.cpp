@@ -94,10 +94,10 @@ TEST(Units, WhatAllInstancesShareAndWhatControlNeedsStaysOutside) {
 }
 
 TEST(Units, AUnitWithoutABatchedFormSaysWhichOperatorIsTheReason) {
-  EXPECT_THAT(units_of("def @main(%x: Tensor[(3, 4), f32], %i: Tensor[(9, 9, 9, 9), i64]) {\n  tanh(gather(%x, %i))\n}",
+  EXPECT_THAT(units_of("def @main(%x: Tensor[(3, 4), f32], %s: Tensor[(4,), f32]) {\n  tanh(rms_norm(%x, %s))\n}",
                        {true, true}),
-              ElementsAre("(%x: Tensor[(3, 4), f32], %i: Tensor[(9, 9, 9, 9), i64]): gather, tanh",
-                          "  not batched: gather is not batched where each instance has its own x (m.tn:3:8)"));
+              ElementsAre("(%x: Tensor[(3, 4), f32], %s: Tensor[(4,), f32]): rms_norm, tanh",
+                          "  not batched: rms_norm is not batched where each instance has its own scale (m.tn:3:8)"));
 }
 
 // The module of units computes what the module computes, and each batched unit has in its rows what the calls of the
