@@ -2,6 +2,7 @@
 // the values of tuples by path.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,16 +26,22 @@ struct ValueView {
   std::span<const V> fields = {};     // kTuple, kData; of kReference, the content
 };
 
-// In the syntax of the compiler's text form: 3i64, Tensor[(2,), f32] [1, 2]. A large tensor is abbreviated.
-std::string str(const Tensor& tensor);
-// {"dtype", "shape", "data"}
+// What of a value is printed. A text that value_reader.h can read is whole.
+struct TextLimits {
+  size_t parts = 2000;      // of a value; what follows is abbreviated to three dots
+  int64_t elements = 1000;  // of a tensor
+  bool one_line = false;    // false: a line for each row of a tensor
+};
+inline constexpr TextLimits kWhole{SIZE_MAX, INT64_MAX, true};
+
+// In the syntax of the compiler's text form: 3i64, Tensor[(2,), f32] [1, 2].
+std::string str(const Tensor& tensor, const TextLimits& limits = {});
+// {"dtype", "shape", "data"}; the infinities are "inf" and "-inf", and NaN is null.
 void write_json(tenon::Json& out, const Tensor& tensor);
 
-// As str(): (true, Cons(1i64, Nil)). Computed without recursion, since a list may be as long as memory allows; a value
-// of many parts is abbreviated.
+// As str(): (true, Cons(1i64, Nil)). Computed without recursion, since a list may be as long as memory allows.
 template <class V, class View>
-std::string value_text(const V& value, const View& view) {
-  constexpr size_t kMaxParts = 2000;
+std::string value_text(const V& value, const View& view, const TextLimits& limits = {}) {
   struct Part {
     const V* value;  // nullptr: the part is the text only
     std::string text;
@@ -46,10 +53,10 @@ std::string value_text(const V& value, const View& view) {
     open.pop_back();
     out += part.text;
     if (!part.value) continue;
-    if (parts > kMaxParts) return out + "...";
+    if (parts > limits.parts) return out + "...";
     const ValueView<V> level = view(*part.value);
     switch (level.kind) {
-      case ValueKind::kTensor: out += str(*level.tensor); continue;
+      case ValueKind::kTensor: out += str(*level.tensor, limits); continue;
       case ValueKind::kFunction: out += "a function"; continue;
       case ValueKind::kReference: out += "a reference"; continue;
       case ValueKind::kData: out += level.constructor; break;
@@ -76,7 +83,7 @@ void write_json(tenon::Json& out, const V& value, const View& view, int depth = 
     out.end();
   };
   if (depth > kDeepest || level.kind == ValueKind::kFunction) {
-    out.value(value_text(value, view));
+    out.value(value_text(value, view, kWhole));
   } else if (level.kind == ValueKind::kTensor) {
     write_json(out, *level.tensor);
   } else if (level.kind == ValueKind::kTuple) {

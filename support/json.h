@@ -1,11 +1,15 @@
-// JSON for --json, written in the order of the calls; the JSON library is hidden in it.
+// JSON: a writer in the order of the calls, for --json, and a reader by events. The JSON library is hidden in them.
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "support/function_ref.h"
 
 namespace tenon {
 
@@ -36,8 +40,8 @@ class Json {
     return key(name).value(x);
   }
 
-  // The complete text with a final newline; every begun object and array must have ended.
-  std::string str() const;
+  // The complete text with a final newline; every begun object and array must have ended. `line`: without other ones.
+  std::string str(bool line = false) const;
 
  private:
   Json& boolean(bool flag);
@@ -47,5 +51,29 @@ class Json {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// A part of a JSON text, in the order of the text.
+struct JsonEvent {
+  enum class Kind : uint8_t {
+    kNull,
+    kBoolean,
+    kNumber,
+    kString,
+    kKey,
+    kBeginObject,
+    kEndObject,
+    kBeginArray,
+    kEndArray
+  };
+  Kind kind = Kind::kNull;
+  std::string_view text = {};  // of a number in decimal, of a string or a key its bytes, of a boolean true or false
+  size_t offset = 0;           // of the first byte in the text
+};
+struct JsonFault {
+  size_t offset = 0;
+  std::string problem;
+};
+// Calls `visit` with each event, without recursion, until it returns false. The fault of a text that is no JSON.
+std::optional<JsonFault> read_json(std::string_view text, FunctionRef<bool(const JsonEvent&)> visit);
 
 }  // namespace tenon

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "compiler/batch/units.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
@@ -60,20 +63,30 @@ void print_memory(compiler::Context& context, const compiler::Module& module) {
 
 struct OptCommand {
   std::string model, shapes, passes, output;
-  bool spans = false, strict_shapes = false, memory = false;
+  std::vector<std::string> shared;
+  bool spans = false, strict_shapes = false, memory = false, units = false;
   PassFlags flags;
 
   Status run() const {
     TENON_TRY_ASSIGN(sizes, compiler::parse_shapes(shapes));
     TENON_TRY_ASSIGN(options, flags.options());
     std::vector<Pass> chosen = compiler::standard_passes();
-    chosen.insert(chosen.end(), compiler::kernel_passes().begin(), compiler::kernel_passes().end());
-    if (!passes.empty()) {
-      TENON_TRY_ASSIGN(found, compiler::find_passes(split(passes)));
-      chosen = std::move(*found);
+    if (!passes.empty() || units) {
+      TENON_TRY_ASSIGN(found, compiler::find_passes(split(passes.empty() ? "specialize,dead_code" : passes)));
+      if (!passes.empty()) chosen.clear();
+      chosen.insert(chosen.end(), found->begin(), found->end());
+    } else {
+      chosen.insert(chosen.end(), compiler::kernel_passes().begin(), compiler::kernel_passes().end());
+    }
+    if (!units && !shared.empty()) {
+      return error("--shared is for the instances of --units", model, "add --units", Fault::kUsage);
     }
     TENON_TRY_ASSIGN(model, compiler::read_model(this->model, *sizes, {.strict_shapes = strict_shapes}));
     TENON_TRY_ASSIGN(module, compiler::run_passes(*model->context, std::move(model->module), chosen, *options));
+    if (units) {
+      TENON_TRY(make_units(*model, *module));
+      if (output.empty()) return {};
+    }
     if (memory) {
       print_memory(*model->context, *module);
       if (output.empty()) return {};
@@ -85,6 +98,26 @@ struct OptCommand {
     compiler::Text text = compiler::print(*model->context, *module, {.spans = spans});
     if (!text.side.empty()) text = compiler::print(*model->context, *module, {.spans = spans, .constants = false});
     print_stdout("{}", text.text);
+    return {};
+  }
+
+ private:
+  // Adds the units of batches to the module, and prints them.
+  Status make_units(const compiler::Model& model, compiler::Module& module) const {
+    const compiler::Function* entry = module.function(model.entry);
+    if (!entry)
+      return error(fmt::format("the module has no function @{}", model.context->name(model.entry)), this->model);
+    std::vector<bool> own;
+    std::vector<std::string_view> unknown(shared.begin(), shared.end());
+    for (const compiler::VarId param : entry->params)
+      own.push_back(std::erase(unknown, model.context->name(entry->info(param).name)) == 0);
+    if (!unknown.empty()) {
+      return error(fmt::format("no input is named '{}'", unknown[0]), this->model,
+                   "--shared takes the names of inputs of @main, without %", Fault::kUsage);
+    }
+    compiler::batch::Units made = compiler::batch::make_units(*model.context, std::move(module), model.entry, own);
+    print_stdout("{}", compiler::batch::explain(*model.context, made));
+    module = std::move(made.module);
     return {};
   }
 };
@@ -102,6 +135,11 @@ Action opt(Options& options) {
   options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of unknown sizes of an .onnx model");
   options.flag(command->memory, "--memory",
                "print the memory plan of each function: the offsets of its tensors in the arena, and the arena's size");
+  options.flag(
+      command->units, "--units",
+      "print what batches of instances would join: units of operators with the inputs that all instances share, "
+      "or why a unit is not batched; -o has the module with them");
+  options.repeated(command->shared, "--shared", "NAME", "--units: an input that all instances share; may be repeated");
   options.flag(command->spans, "--spans", "print where each binding came from");
   command->flags.declare(options);
   options.footer("tenon passes lists the passes.\ntenon opt m.tn --passes inline,simplify,cse --diff-passes all");

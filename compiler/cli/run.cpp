@@ -12,8 +12,9 @@ namespace {
 
 struct RunCommand {
   SamplesRun samples;
-  std::string output, expect, entry = "@main";
-  std::vector<std::string> inputs;
+  std::string output, expect, instances, entry = "@main";
+  std::vector<std::string> inputs, shared;
+  int64_t batch = 64;
   double tolerance = 1e-5;
   bool json = false, interpret = false;
 
@@ -24,11 +25,11 @@ struct RunCommand {
       samples.model.quiet = true;
       samples.model.for_this_machine = true;
       return run_module({samples.model, samples.limits, static_cast<unsigned>(samples.threads), inputs, output, expect,
-                         tolerance, json, interpret});
+                         tolerance, json, interpret, instances, static_cast<size_t>(batch), shared});
     }
-    if (!inputs.empty() || !expect.empty()) {
-      return error("--input and --expect are for modules in the text form or the binary form, .tn or .tnb", model,
-                   "give a model's samples with --data", Fault::kUsage);
+    if (!inputs.empty() || !expect.empty() || !instances.empty()) {
+      return error("--input, --instances and --expect are for modules in the text form or the binary form, .tn or .tnb",
+                   model, "give a model's samples with --data", Fault::kUsage);
     }
     samples.output = output;
     samples.json = json;
@@ -50,9 +51,16 @@ Action run_model(Options& options) {
       "repeated");
   options.option(command->inputs, "-i,--input", "[NAME=]FILE",
                  "an input of a .tn module, which runs once on the CPU: FILE.npy, FILE.npz:MEMBER, or a scalar");
-  options.option(command->entry, "--entry", "@NAME", "--input: the function to run");
+  options.option(
+      command->instances, "--instances", "FILE",
+      "the inputs of many runs of a .tn module: a line of text for each (3i64, Cons(1i64, Nil)), or of JSON in "
+      "a .jsonl, or tensors in an .npz; prints a line for each");
+  options.option(command->batch, "--batch", "N", "--instances: read, run and print so many together", {.least = 1});
+  options.repeated(command->shared, "--shared", "NAME",
+                   "--instances: an input that all instances share, given by --input; may be repeated");
+  options.option(command->entry, "--entry", "@NAME", "--input, --instances: the function to run");
   options.flag(command->interpret, "--interpret",
-               "--input: run in the interpreter, which defines the results of the compiled code");
+               "--input, --instances: run in the interpreter, which defines the results of the compiled code");
   options.option(command->expect, "--expect", "FILE", "--input: file of the expected results, .npy or .npz");
   options.option(command->tolerance, "--tolerance", "T",
                  "--expect: tolerance of floats, relative to the largest element or 1; integers must be equal",
@@ -84,9 +92,11 @@ Action run_model(Options& options) {
   options.flag(command->samples.verbose, "--verbose", "a row for each operator: where it runs, and why");
   options.footer(
       "A model over samples is compiled and runs on the device; a .tn module with --input, or without inputs, is\n"
-      "compiled for the CPU and runs once, with every feature of the language.\n\n"
+      "compiled for the CPU and runs once, with every feature of the language, or once for each line of "
+      "--instances.\n\n"
       "tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check\n"
-      "tenon run model.tn --input x=x.npy --input steps=20 --expect y.npy");
+      "tenon run model.tn --input x=x.npy --input steps=20 --expect y.npy\n"
+      "tenon run tests/examples/tree_lstm.tn --entry @classify --instances tests/examples/trees.txt");
   return [command] { return command->run(); };
 }
 

@@ -1,14 +1,15 @@
-// Inputs from files and literals, one run of the compiled module, and results as text, files or a comparison.
+// Inputs from files and literals, one run of the compiled module, and results as text, files or a comparison; or
+// instances from a file, and a line of text or JSON for each.
 #include "compiler/cli/run_module.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
-#include <cmath>
-#include <filesystem>
+#include <memory>
+#include <optional>
 #include <span>
 
+#include "compiler/cli/instances.h"
 #include "compiler/gradient/differentiate.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
@@ -45,8 +46,8 @@ Status add_slots(const Context& context, compiler::Type type, const std::string&
     return {};
   }
   if (!type.tuple()) {
-    return error(fmt::format("input '{}' is {}: only tensors and tuples of them can be given", name, context.str(type)),
-                 where, "write a function that builds the input from tensors, and name it with --entry");
+    return error(fmt::format("input '{}' is {}: --input gives tensors and tuples of them", name, context.str(type)),
+                 where, "--instances FILE gives values of any type, a line for each run");
   }
   for (size_t i = 0; i < type.tuple()->fields.size(); ++i)
     TENON_TRY(add_slots(context, type.tuple()->fields[i], fmt::format("{}.{}", name, i), where, slots));
@@ -80,9 +81,11 @@ std::vector<std::string> with_members(const std::vector<std::string>& arguments,
   return expanded;
 }
 
-Expected<std::vector<RunValue>> read_inputs(const Context& context, const Function& function, const ModuleRun& run) {
+// The values of these parameters.
+Expected<std::vector<RunValue>> read_inputs(const Context& context, const Function& function,
+                                            const std::vector<compiler::VarId>& params, const ModuleRun& run) {
   std::vector<runtime::InputSlot> slots;
-  for (const compiler::VarId param : function.params) {
+  for (const compiler::VarId param : params) {
     const compiler::VarInfo& info = function.info(param);
     TENON_TRY(add_slots(context, info.type, std::string(context.name(info.name)), run.model.model, slots));
   }
@@ -94,7 +97,7 @@ Expected<std::vector<RunValue>> read_inputs(const Context& context, const Functi
                             .fault = Fault::kUsage}));
   std::vector<RunValue> inputs;
   auto next = tensors->begin();
-  for (const compiler::VarId param : function.params) inputs.push_back(assembled(function.type(param), next));
+  for (const compiler::VarId param : params) inputs.push_back(assembled(function.type(param), next));
   return inputs;
 }
 
@@ -124,34 +127,183 @@ Expected<LoadedModel> read(const ModelOptions& options) {
   return LoadedModel{std::move(*model), {}};
 }
 
-// One run of the executable. The results of a function whose result is a tuple are its fields.
-Expected<RunValue> execute(compiler::Model& model, const runtime::Executable& executable,
-                           std::span<const RunValue> inputs, runtime::SessionOptions options) {
-  Context& context = *model.context;
-  std::vector<runtime::Value> values;
-  for (const RunValue& input : inputs) {
-    TENON_TRY_ASSIGN(value, compiler::to_session(context, model.module, executable, input));
-    values.push_back(std::move(*value));
+// A module that is ready to run: a session of the executable, or the interpreter.
+class Program {
+ public:
+  static Expected<std::unique_ptr<Program>> make(LoadedModel& loaded, const ModuleRun& run,
+                                                 runtime::SessionOptions options) {
+    auto program = std::unique_ptr<Program>(new Program(loaded.model));
+    if (run.interpret) return program;
+    auto compiled = compile(loaded, run.model, nullptr);
+    if (!compiled) {
+      if (compiled.error().fault != Fault::kInput || run.limits.any()) return std::unexpected(compiled.error());
+      print_stderr("note: the module does not compile and runs in the interpreter: {}\n", compiled.error().what);
+      return program;
+    }
+    program->executable_ = std::move(compiled->executable);
+    options.profile = false;
+    TENON_TRY_ASSIGN(session, runtime::Session::create(*program->executable_, std::move(options)));
+    program->session_ = std::move(*session);
+    return program;
   }
-  TENON_TRY_ASSIGN(session, runtime::Session::create(executable, std::move(options)));
-  TENON_TRY_ASSIGN(made, session->run_values(values));
-  std::vector<RunValue> results;
-  for (const runtime::Value& value : *made) {
-    results.push_back(compiler::from_session(context, executable, value));
-  }
-  return model.main().result.tuple() ? RunValue::tuple(std::move(results)) : std::move(results.at(0));
-}
 
-Expected<RunValue> evaluate(LoadedModel& loaded, const ModuleRun& run, std::span<const RunValue> inputs,
-                            runtime::SessionOptions options) {
-  compiler::Model& model = loaded.model;
-  if (run.interpret) return compiler::interpret(*model.context, model.module, model.entry, inputs);
-  const auto compiled = compile(loaded, run.model, nullptr);
-  if (compiled) return execute(model, compiled->executable, inputs, std::move(options));
-  if (compiled.error().fault != Fault::kInput || run.limits.any()) return std::unexpected(compiled.error());
-  print_stderr("note: the module does not compile and runs in the interpreter: {}\n", compiled.error().what);
-  return compiler::interpret(*model.context, model.module, model.entry, inputs);
-}
+  // The result of each instance, or its error.
+  std::vector<Expected<RunValue>> run(std::span<const std::vector<RunValue>> instances) {
+    std::vector<Expected<RunValue>> results;
+    if (!session_) {
+      for (const std::vector<RunValue>& inputs : instances)
+        results.push_back(compiler::interpret(*model_.context, model_.module, model_.entry, inputs));
+      return results;
+    }
+    std::vector<std::vector<runtime::Value>> values;  // of the instances whose results have no error yet
+    for (const std::vector<RunValue>& inputs : instances) {
+      auto converted = session_values(inputs);
+      results.emplace_back(converted ? Expected<RunValue>() : std::unexpected(std::move(converted.error())));
+      if (converted) values.push_back(std::move(*converted));
+    }
+    auto result = results.begin();
+    for (auto& made : session_->run_many(values)) {
+      while (!*result) ++result;
+      *result++ = made ? result_of(*made) : std::unexpected(std::move(made.error()));
+    }
+    return results;
+  }
+
+ private:
+  explicit Program(compiler::Model& model) : model_(model) {}
+
+  Expected<std::vector<runtime::Value>> session_values(const std::vector<RunValue>& inputs) const {
+    std::vector<runtime::Value> values;
+    for (const RunValue& input : inputs) {
+      TENON_TRY_ASSIGN(value, compiler::to_session(*model_.context, model_.module, *executable_, input));
+      values.push_back(std::move(*value));
+    }
+    return values;
+  }
+  // The results of a function whose result is a tuple are its fields.
+  Expected<RunValue> result_of(const std::vector<runtime::Value>& made) const {
+    std::vector<RunValue> fields;
+    for (const runtime::Value& value : made)
+      fields.push_back(compiler::from_session(*model_.context, *executable_, value));
+    return model_.main().result.tuple() ? RunValue::tuple(std::move(fields)) : std::move(fields.at(0));
+  }
+
+  compiler::Model& model_;
+  std::optional<runtime::Executable> executable_;  // none: the interpreter
+  std::optional<runtime::Session> session_;
+};
+
+// The results of the instances in a file, in its order.
+class InstancesRun {
+ public:
+  InstancesRun(LoadedModel& loaded, const ModuleRun& run)
+      : run_(run), model_(loaded.model), context_(*loaded.model.context), reader_(context_, loaded.model.module) {}
+
+  Status run(Program& program) {
+    TENON_TRY(share());
+    TENON_TRY_ASSIGN(file, InstanceFile::open(context_, run_.instances, own_));
+    for (bool more = true; more;) {
+      std::vector<Instance> batch;
+      std::vector<std::vector<RunValue>> inputs;  // of the instances without mistakes
+      while (batch.size() < run_.batch) {
+        auto instance = file->next(context_, reader_);
+        if (!instance) break;
+        if (instance->inputs) inputs.push_back(arguments(*instance->inputs));
+        batch.push_back(std::move(*instance));
+      }
+      more = batch.size() == run_.batch;
+      auto results = program.run(inputs);
+      size_t next = 0;
+      for (Instance& instance : batch) {
+        Expected<RunValue> result =
+            instance.inputs ? std::move(results[next++]) : std::unexpected(std::move(instance.inputs.error()));
+        if (!result && instance.inputs) {
+          std::string& where = result.error().where;
+          where = fmt::format("{}: instance {}{}{}", instance.where, done_, where.empty() ? "" : ": ", where);
+        }
+        TENON_TRY(finish(result));
+        ++done_;
+      }
+    }
+    if (!run_.output.empty()) TENON_TRY(runtime::write_results(run_.output, tensors_));
+    if (failed_ == 0) return {};
+    return error(fmt::format("{} of {} instances failed", failed_, done_), run_.instances,
+                 "the others have their results; the errors are above");
+  }
+
+ private:
+  // Which parameters all instances share, and the values of these.
+  Status share() {
+    const Function& main = model_.main();
+    std::vector<compiler::VarId> shared;
+    std::vector<std::string_view> unknown(run_.shared.begin(), run_.shared.end());
+    for (const compiler::VarId param : main.params) {
+      const std::string name(context_.name(main.info(param).name));
+      if (std::erase(unknown, name) + std::erase(unknown, "%" + name) > 0) shared.push_back(param);
+      else own_.push_back({name, main.type(param)});
+      is_shared_.push_back(!shared.empty() && shared.back() == param);
+    }
+    if (!unknown.empty()) {
+      return error(fmt::format("no input is named '{}'", unknown[0]), run_.model.model,
+                   fmt::format("@{} takes {}", run_.model.entry, signature(context_, main)), Fault::kUsage);
+    }
+    if (shared.empty() && !run_.inputs.empty()) {
+      return error("--input with --instances is for inputs that all instances share", run_.model.model,
+                   "name the input with --shared NAME", Fault::kUsage);
+    }
+    if (shared.empty()) return {};
+    TENON_TRY_ASSIGN(values, read_inputs(context_, main, shared, run_));
+    shared_ = std::move(*values);
+    return {};
+  }
+
+  std::vector<RunValue> arguments(const std::vector<RunValue>& own) const {
+    std::vector<RunValue> values;
+    size_t next_own = 0, next_shared = 0;
+    for (const bool shared : is_shared_) values.push_back(shared ? shared_[next_shared++] : own[next_own++]);
+    return values;
+  }
+
+  // Prints the result, or the error and a line instead of the result.
+  Status finish(const Expected<RunValue>& result) {
+    const auto view_of = [&](const RunValue& part) { return view(context_, part); };
+    if (!result) {
+      ++failed_;
+      print_stderr("{}\n", result.error().str());
+      if (run_.json) {
+        Json out;
+        out.begin_object().key("error").begin_object().field("instance", done_).field("what", result.error().what);
+        out.field("where", result.error().where).field("help", result.error().help);
+        print_stdout("{}", out.end().end().str(true));
+      } else if (run_.output.empty()) {
+        print_stdout("// instance {} failed\n", done_);
+      }
+      return {};
+    }
+    if (!run_.output.empty()) {
+      TENON_TRY_ASSIGN(tensors, tensors_by_path(context_, *result));
+      for (auto& [path, tensor] : *tensors) tensors_.emplace(fmt::format("{}_{}", path, done_), std::move(tensor));
+    }
+    if (run_.json) {
+      Json out;
+      runtime::write_json(out, *result, view_of);
+      print_stdout("{}", out.str(true));
+    } else if (run_.output.empty()) {
+      print_stdout("{}\n", runtime::value_text(*result, view_of, runtime::kWhole));
+    }
+    return {};
+  }
+
+  const ModuleRun& run_;
+  const compiler::Model& model_;
+  Context& context_;
+  compiler::RunValueReader reader_;
+  std::vector<InstanceInput> own_;
+  std::vector<bool> is_shared_;  // of each parameter
+  std::vector<RunValue> shared_;
+  runtime::NamedTensors tensors_;  // of all results, for --output
+  size_t done_ = 0, failed_ = 0;
+};
 
 }  // namespace
 
@@ -159,8 +311,20 @@ bool is_module(const std::string& path) { return path.ends_with(".tn") || path.e
 
 Status run_module(const ModuleRun& run) {
   std::vector<std::string> files{run.model.model, run.expect};
+  files.push_back(run.instances);
   files.insert(files.end(), run.inputs.begin(), run.inputs.end());
   TENON_TRY(runtime::check_output(run.output, "--output", files));
+  if (run.instances.empty() && !run.shared.empty()) {
+    return error("--shared is for the instances of --instances", run.model.model, "give a file with --instances",
+                 Fault::kUsage);
+  }
+  if (!run.instances.empty() && !run.expect.empty()) {
+    return error("--expect is for one run", run.model.model, "compare the lines that --instances prints",
+                 Fault::kUsage);
+  }
+  if (!run.instances.empty() && !run.output.empty() && !run.output.ends_with(".npz")) {
+    return error("--output of instances ends in .npz", run.output, "its members are 0_0, 0_1, ...", Fault::kUsage);
+  }
   if (run.interpret && run.limits.any()) {
     return error("--max-memory, --max-steps, --max-stack, --max-seconds and --budget are limits of compiled code", {},
                  "leave --interpret out", Fault::kUsage);
@@ -170,8 +334,14 @@ Status run_module(const ModuleRun& run) {
   TENON_TRY(run.limits.apply(session));
   TENON_TRY_ASSIGN(loaded, run.interpret ? read(run.model) : load(run.model));
   Context& context = *loaded->model.context;
-  TENON_TRY_ASSIGN(inputs, read_inputs(context, loaded->model.main(), run));
-  auto result = evaluate(*loaded, run, *inputs, std::move(session));
+  const Function& main = loaded->model.main();
+  if (!run.instances.empty()) {
+    TENON_TRY_ASSIGN(program, Program::make(*loaded, run, std::move(session)));
+    return InstancesRun(*loaded, run).run(**program);
+  }
+  TENON_TRY_ASSIGN(inputs, read_inputs(context, main, main.params, run));
+  auto program = Program::make(*loaded, run, std::move(session));
+  auto result = program ? std::move((*program)->run({&*inputs, 1})[0]) : std::unexpected(std::move(program.error()));
   if (!result && result.error().where.empty()) result.error().where = run.model.model;
   TENON_TRY(result);
   if (!run.output.empty() || !run.expect.empty()) {

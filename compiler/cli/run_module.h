@@ -1,4 +1,5 @@
-// tenon run on a module of the language with inputs by name: compiled for the CPU, and run once.
+// tenon run on a module of the language: compiled for the CPU, and run once with inputs by name, or for each of the
+// instances of a file.
 #pragma once
 
 #include <string>
@@ -17,7 +18,10 @@ struct ModuleRun {
   std::string output, expect;       // .npy, or .npz for a tuple
   double tolerance = 1e-5;          // of floats, relative to the largest element expected or 1
   bool json = false;
-  bool interpret = false;  // by the interpreter, which defines what the compiled code computes
+  bool interpret = false;           // by the interpreter, which defines what the compiled code computes
+  std::string instances;            // file of instances; empty: one run
+  size_t batch = 64;                // instances that are read, run and printed together
+  std::vector<std::string> shared;  // names of inputs that all instances share
 };
 
 // Whether the file is a module of the language, by its ending.

@@ -2,10 +2,12 @@
 // instances, or it is of each instance its own: such an argument, and the result, have the instances as one more,
 // leading axis. A rule keeps the bits: a row of its result is the result of one instance, whatever the others are.
 //
-// The rules are rows of batching.cpp; an operator without a row is applied to one instance after the other.
+// The rules are rows of tables, a file a family of operators in compiler/ir/batching; an operator without a row is
+// applied to one instance after the other. A rule for some arguments alone says what it lacks.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "compiler/ir/operator.h"
@@ -15,14 +17,16 @@ namespace tenon::compiler {
 
 class BatchBuilder : public Formula {
  public:
-  // Appends to the builder. `apply` is the application in one instance; `args` are its arguments in the batch, of which
-  // those with `own` have the leading axis, of `batch` instances. One of them at least is own.
-  BatchBuilder(Builder& builder, const Apply& apply, const Atoms& args, std::vector<bool> own, Dim batch)
-      : Formula(builder), apply_(apply), own_(std::move(own)), batch_(batch) {
+  // Appends to the builder. `apply` is the application in one instance, whose result has the type `result`; `args` are
+  // its arguments in the batch, of which those with `own` have the leading axis, of `batch` instances. One of them at
+  // least is own. The values of computed attributes are shared, and valid in the builder's function.
+  BatchBuilder(Builder& builder, const Apply& apply, Type result, const Atoms& args, std::vector<bool> own, Dim batch)
+      : Formula(builder), apply_(apply), result_type_(result), own_(std::move(own)), batch_(batch) {
     for (const Atom& arg : args) args_.emplace_back(*this, arg);
   }
 
   const Attrs& attrs() const { return apply_.attrs; }
+  const ComputedAttrs& computed() const { return apply_.computed; }
   const Operator& op() const { return *apply_.op; }
   size_t num_args() const { return args_.size(); }
   const Term& arg(size_t i) const { return args_[i]; }
@@ -30,9 +34,23 @@ class BatchBuilder : public Formula {
   Dim batch() const { return batch_; }
   // The rank of argument i in one instance.
   int64_t rank(size_t i) const { return args_[i].rank() - (own_[i] ? 1 : 0); }
+  // The dims of the result, a tensor, in the batch.
+  Dims result_dims() const;
 
-  // The operator itself, with its attributes, applied to these arguments.
-  Term apply_to(const std::vector<Term>& args) { return apply(apply_.op->id, args, apply_.attrs); }
+  // Argument i with the leading axis: a shared one is repeated.
+  Term as_own(size_t i);
+  // Argument i, whose instances' axis stays the first one before as many axes of size 1 as give it this rank in one
+  // instance, so that it broadcasts with arguments of that rank. A shared argument stays as it is.
+  Term of_rank(size_t i, int64_t rank) const;
+  // Records the error that the rule does not support argument i as it is, own or shared.
+  void expect_own(size_t i);
+  void expect_shared(size_t i);
+
+  // The operator itself, with its attributes or with others, applied to these arguments.
+  Term apply_to(const std::vector<Term>& args) { return apply(op().id, args, attrs(), computed()); }
+  Term apply_to(const std::vector<Term>& args, Attrs attrs, ComputedAttrs computed = {}) {
+    return apply(op().id, args, std::move(attrs), std::move(computed));
+  }
 
   // What a rule ends with: the result of the batch, with the instances as its leading axis.
   Status finish(const Term& result) {
@@ -42,11 +60,19 @@ class BatchBuilder : public Formula {
   const Term& result() const { return *result_; }
 
  private:
+  Diagnostic located(std::string what, std::string help) const override;
+
   const Apply& apply_;
+  Type result_type_;
   std::vector<Term> args_;
   std::vector<bool> own_;
   Dim batch_;
   std::optional<Term> result_;
+};
+
+struct BatchingRow {
+  OperatorId op;
+  BatchingRule rule;
 };
 
 // The rule of a built-in operator; nullptr where it has none.

@@ -1,5 +1,5 @@
-// Outlining: turns some bindings of a block into a function of their own, with layouts at its boundary. Internal to
-// the partitioner.
+// Outlining: turns some bindings of a block into a function of their own, with layouts at its boundary: for
+// partitioning, and for the units of batches.
 #pragma once
 
 #include <cassert>

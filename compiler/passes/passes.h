@@ -29,6 +29,7 @@ Expected<Module> canonical_layers(Context& context, Module module);
 Expected<Module> integer_layers(Context& context, Module module);
 Expected<Module> hoist_rows(Context& context, Module module);
 Expected<Module> slice_splits(Context& context, Module module);
+Expected<Module> specialize(Context& context, Module module);
 Expected<Module> copy_widenings(Context& context, Module module);
 Expected<Module> fuse(Context& context, Module module);
 

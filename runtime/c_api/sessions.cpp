@@ -80,26 +80,75 @@ Status create_session(const tenon_program* program, const tenon_session_options*
   return {};
 }
 
+// The values of `count` handles, of which none may be NULL.
+Expected<std::vector<Value>> input_values(const tenon_value* const* handles, size_t count, const char* function,
+                                          const std::string& instance = {}) {
+  std::vector<Value> values;
+  for (size_t i = 0; i < count; ++i) {
+    if (!handles[i]) return error(fmt::format("input {}{} is NULL", i, instance), function, {}, Fault::kUsage);
+    values.push_back(handles[i]->value);
+  }
+  return values;
+}
+
+Status check_outputs(const tenon_session* session, size_t output_count, const char* function) {
+  const size_t results = session->executable->main().results.size();
+  if (output_count == results) return {};
+  return error(fmt::format("there is space for {} outputs, the program has {}", output_count, results), function, {},
+               Fault::kUsage);
+}
+
+std::vector<std::unique_ptr<tenon_value>> handles_of(std::vector<Value> values) {
+  std::vector<std::unique_ptr<tenon_value>> handles;
+  for (Value& value : values) handles.push_back(std::make_unique<tenon_value>(std::move(value)));
+  return handles;
+}
+
 Status run(tenon_session* session, const tenon_value* const* inputs, size_t input_count, tenon_value** outputs,
            size_t output_count) {
   constexpr char kFunction[] = "tenon_session_run";
   TENON_TRY(require(kFunction, {{"session", session}}));
-  const size_t results = session->executable->main().results.size();
-  if (output_count != results) {
-    return error(fmt::format("there is space for {} outputs, the program has {}", output_count, results), kFunction, {},
-                 Fault::kUsage);
-  }
+  TENON_TRY(check_outputs(session, output_count, kFunction));
   if (input_count > 0) TENON_TRY(require(kFunction, {{"inputs", inputs}}));
   if (output_count > 0) TENON_TRY(require(kFunction, {{"outputs", outputs}}));
-  std::vector<Value> values;
-  for (size_t i = 0; i < input_count; ++i) {
-    if (!inputs[i]) return error(fmt::format("input {} is NULL", i), kFunction, {}, Fault::kUsage);
-    values.push_back(inputs[i]->value);
-  }
-  TENON_TRY_ASSIGN(made, session->session->run_values(values));
-  std::vector<std::unique_ptr<tenon_value>> handles;
-  for (Value& value : *made) handles.push_back(std::make_unique<tenon_value>(std::move(value)));
+  TENON_TRY_ASSIGN(values, input_values(inputs, input_count, kFunction));
+  TENON_TRY_ASSIGN(made, session->session->run_values(*values));
+  auto handles = handles_of(std::move(*made));
   for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+  return {};
+}
+
+Status run_many(tenon_session* session, size_t instance_count, const tenon_value* const* inputs, size_t input_count,
+                tenon_value** outputs, size_t output_count, tenon_error** errors) {
+  constexpr char kFunction[] = "tenon_session_run_many";
+  TENON_TRY(require(kFunction, {{"session", session}}));
+  TENON_TRY(check_outputs(session, output_count, kFunction));
+  if (instance_count == 0) return {};
+  TENON_TRY(require(kFunction, {{"errors", errors}}));
+  if (input_count > 0) TENON_TRY(require(kFunction, {{"inputs", inputs}}));
+  if (output_count > 0) TENON_TRY(require(kFunction, {{"outputs", outputs}}));
+  std::vector<std::vector<Value>> instances;
+  for (size_t i = 0; i < instance_count; ++i) {
+    TENON_TRY_ASSIGN(values,
+                     input_values(inputs + i * input_count, input_count, kFunction, fmt::format(" of instance {}", i)));
+    instances.push_back(std::move(*values));
+  }
+  auto results = session->session->run_many(instances);
+  // Nothing is written until everything exists.
+  std::vector<std::vector<std::unique_ptr<tenon_value>>> handles(instance_count);
+  struct FreeError {
+    void operator()(tenon_error* error) const { tenon_error_free(error); }
+  };
+  std::vector<std::unique_ptr<tenon_error, FreeError>> failures(instance_count);
+  for (size_t i = 0; i < instance_count; ++i) {
+    if (results[i]) handles[i] = handles_of(std::move(*results[i]));
+    else failures[i].reset(make_error(std::move(results[i].error())));
+  }
+  for (size_t i = 0; i < instance_count; ++i) {
+    for (size_t k = 0; k < output_count; ++k)
+      outputs[i * output_count + k] = failures[i] ? nullptr : handles[i][k].release();
+    errors[i] = failures[i].release();
+  }
   return {};
 }
 
@@ -159,6 +208,13 @@ void tenon_session_free(tenon_session* session) { delete session; }
 tenon_error* tenon_session_run(tenon_session* session, const tenon_value* const* inputs, size_t input_count,
                                tenon_value** outputs, size_t output_count) {
   return guarded([&] { return c_api::run(session, inputs, input_count, outputs, output_count); });
+}
+
+tenon_error* tenon_session_run_many(tenon_session* session, size_t instance_count, const tenon_value* const* inputs,
+                                    size_t input_count, tenon_value** outputs, size_t output_count,
+                                    tenon_error** errors) {
+  return guarded(
+      [&] { return c_api::run_many(session, instance_count, inputs, input_count, outputs, output_count, errors); });
 }
 
 tenon_error* tenon_session_cancel(tenon_session* session, int cancelled) {

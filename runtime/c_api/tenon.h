@@ -9,8 +9,8 @@
  * - Ownership: every object that a function writes to `*out` is freed by the caller with tenon_TYPE_free(), in any
  *   order; an object keeps what it depends on. Freeing NULL does nothing. Pointers that accessors return belong to the
  *   object asked.
- * - Threads: tenon_session_run() and tenon_session_cancel() may be called from several threads. Programs, errors and
- *   values may be read from several threads. A device serves one session at a time.
+ * - Threads: tenon_session_run(), tenon_session_run_many() and tenon_session_cancel() may be called from several
+ *   threads. Programs, errors and values may be read from several threads. A device serves one session at a time.
  * - Values are immutable. Tensors are dense and row-major. */
 #ifndef TENON_H
 #define TENON_H
@@ -185,6 +185,14 @@ TENON_API void tenon_session_free(tenon_session* session); /* no run is in progr
  * again. */
 TENON_API tenon_error* tenon_session_run(tenon_session* session, const tenon_value* const* inputs, size_t input_count,
                                          tenon_value** outputs, size_t output_count);
+
+/* Runs of several instances: `inputs` has input_count values for each, one instance after the other, and there is space
+ * for output_count outputs of each, and for its error. An instance's outputs are those that it has alone, to the bit.
+ * errors[i] is NULL, or what tenon_session_run() would return for instance i, whose outputs are NULL then; the caller
+ * frees it. The error that the function itself returns is that of the call, and then nothing is written. */
+TENON_API tenon_error* tenon_session_run_many(tenon_session* session, size_t instance_count,
+                                              const tenon_value* const* inputs, size_t input_count,
+                                              tenon_value** outputs, size_t output_count, tenon_error** errors);
 
 /* Not 0: runs in progress end soon, with an error, and later ones at once, until it is called with 0. */
 TENON_API tenon_error* tenon_session_cancel(tenon_session* session, int cancelled);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -195,11 +196,37 @@ class Session {
     check(tenon_session_create(program.get(), &options, &created));
     session_.reset(created);
   }
+  tenon_session* get() const { return session_.get(); }
   std::vector<Value> run(const std::vector<Value>& inputs) const {
     const auto raw = Value::handles(inputs);
     std::vector<tenon_value*> made(outputs_, nullptr);
     check(tenon_session_run(session_.get(), raw.data(), raw.size(), made.data(), made.size()));
     return std::vector<Value>(made.begin(), made.end());
+  }
+  // The outputs of an instance, or its error.
+  struct Result {
+    std::vector<Value> outputs;
+    std::optional<Error> error;
+  };
+  // Every instance has a value for each input of the program.
+  std::vector<Result> run_many(const std::vector<std::vector<Value>>& instances) const {
+    const size_t inputs = instances.empty() ? 0 : instances[0].size();
+    std::vector<const tenon_value*> raw;
+    for (const std::vector<Value>& instance : instances) {
+      if (instance.size() != inputs) throw std::invalid_argument("the instances must have equal numbers of inputs");
+      for (const Value& value : instance) raw.push_back(value.get());
+    }
+    std::vector<tenon_value*> made(instances.size() * outputs_, nullptr);
+    std::vector<tenon_error*> errors(instances.size(), nullptr);
+    check(tenon_session_run_many(session_.get(), instances.size(), raw.data(), inputs, made.data(), outputs_,
+                                 errors.data()));
+    std::vector<Result> results(instances.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::unique_ptr<tenon_error, void (*)(tenon_error*)> owner(errors[i], tenon_error_free);
+      if (owner) results[i].error.emplace(owner.get());
+      for (size_t k = 0; k < outputs_ && !owner; ++k) results[i].outputs.push_back(Value(made[i * outputs_ + k]));
+    }
+    return results;
   }
   void cancel(bool cancelled = true) const { check(tenon_session_cancel(session_.get(), cancelled ? 1 : 0)); }
 

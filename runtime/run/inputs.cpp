@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 
-#include "runtime/dtype.h"
+#include "runtime/element_text.h"
 #include "runtime/npy.h"
 #include "support/printable.h"
 #include "support/try.h"
@@ -18,19 +17,9 @@ namespace {
 
 // A scalar of this dtype; nothing where the text is no literal of it.
 std::optional<Tensor> literal(const std::string& text, DType dtype) {
-  if (dtype == DType::kBool) {
-    if (text != "true" && text != "false") return std::nullopt;
-    return Tensor::of<bool>({}, std::array{text == "true"});
-  }
   std::optional<Tensor> scalar;
-  with_dtype<kAnyDType.without(kBoolean)>(dtype, [&]<class T>(T) {
-    std::conditional_t<is_real<T> && kStorageTypes.contains(dtype_of<T>), double, Wide<T>> value{};
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if constexpr (kNarrowIntegers.contains(dtype_of<T>)) {
-      if (value < T::format.min() || value > T::format.max()) return;
-    }
-    if (fault == std::errc() && end == text.data() + text.size())
-      scalar = Tensor::of<T>({}, std::array{static_cast<T>(value)});
+  with_dtype<kAnyDType>(dtype, [&]<class T>(T) {
+    if (const auto value = parse_element<T>(text)) scalar = Tensor::of<T>({}, std::array{*value});
   });
   return scalar;
 }

@@ -217,6 +217,13 @@ Expected<std::vector<Value>> Session::run_values(std::span<const Value> inputs) 
   return state_->run(inputs);
 }
 
+std::vector<Expected<std::vector<Value>>> Session::run_many(std::span<const std::vector<Value>> instances) {
+  std::vector<Expected<std::vector<Value>>> results;
+  results.reserve(instances.size());
+  for (const std::vector<Value>& inputs : instances) results.push_back(run_values(inputs));
+  return results;
+}
+
 Expected<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
   std::vector<Tensor> results;
   TENON_TRY(run_into(inputs, results));

@@ -83,7 +83,10 @@ class Session {
 
   // Runs the entry function; inputs in the order of its parameters. The inputs must not hold functions or references.
   Expected<std::vector<Value>> run_values(std::span<const Value> inputs);
-  // The same for tensors; a result that is not a tensor is an error.
+  // A run for each of the instances, which have inputs of their own. An instance that fails has its own error, and the
+  // results of the others are those that they have alone, to the bit.
+  std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>> instances);
+  // The same as run_values() for tensors; a result that is not a tensor is an error.
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
   // The same with `results` as the results, whose former tensors are released first; they may be among the inputs. A
   // caller that keeps the vector allocates no memory in calls after the first, where neither the executable's kernels

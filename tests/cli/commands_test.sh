@@ -191,7 +191,7 @@ for how in "" --interpret; do
 done
 expect 2 "input 'p.1.0' is given twice" \
   "$tenon" run "$scratch/pair.tn" --input p="$scratch/pair.npz" --input n=1 --input p.1.0=3
-expect 1 "input 'xs' is List[Tensor[(), f32]]: only tensors and tuples of them can be given" \
+expect 1 "input 'xs' is List[Tensor[(), f32]]: --input gives tensors and tuples of them" \
   "$tenon" run "$scratch/pair.tn" --entry length --input 1
 
 # Results that are no tensors, by the runtime alone and over samples.
@@ -332,7 +332,7 @@ def @main(%x: Tensor[(8,), f32]) -> Tensor[(8,), f32] { @f(%x) }
 END
 expect 1 "the loop 'i' cannot be parallel: a library is called inside" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 
-expect 2 "--input and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
+expect 2 "--input, --instances and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
 expect 2 "--data is required" "$tenon" run tests/models/tiny_digits.onnx
 
 # The machine: existing tools are named, missing ones with the way to get them.

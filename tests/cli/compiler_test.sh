@@ -22,6 +22,17 @@ expect 0 "256  Tensor[(16, 4), f32], bindings 1 to 2" \
   "$tenon" opt "$scratch/m.tn" --shapes N=16 --passes infer --memory
 expect 2 "did you mean simplify?" "$tenon" opt "$scratch/m.tn" --passes simplfy
 
+# What batches of instances would join.
+expect 0 "(%word: Tensor[(1,), i64]): gather, dense, split" "$tenon" opt tests/examples/tree_lstm.tn --units
+expect 0 "" "$tenon" opt tests/examples/tree_lstm.tn --units -o "$scratch/units.tn"
+grep -qF '%word: Tensor[(b, 1), i64]' "$scratch/units.tn"
+expect 0 "as expected: 1 result" "$tenon" run "$scratch/units.tn" --input tests/examples/tree_lstm_data.npz:codes \
+  --expect tests/examples/tree_lstm_data.npz
+printf '#[version = "1"]\ndef @main(%%x: Tensor[(4,), f32], %%w: Tensor[(4,), f32]) { (%%x * %%w, unique(%%x + %%x)) }\n' >"$scratch/shared.tn"
+expect 0 "(%x: Tensor[(4,), f32], shared %w: Tensor[(4,), f32]): multiply" "$tenon" opt "$scratch/shared.tn" --units --shared w
+expect 2 "no input is named 'v'" "$tenon" opt "$scratch/shared.tn" --units --shared v
+expect 2 "--shared is for the instances of --units" "$tenon" opt "$scratch/shared.tn" --shared w
+
 # Control flow as machine code.
 printf '#[version = "1"]\ndef @main(%%x: Tensor[(), i64]) -> Tensor[(), i64] { if (%%x < 3i64) { @main(%%x + 1i64) } else { %%x * 7i64 } }\n' >"$scratch/loop.tn"
 expect 0 "" "$tenon" compile "$scratch/loop.tn" --cpu --ahead-of-time -o "$scratch/loop.tnx"

@@ -4,43 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
+#include "runtime/element_text.h"
 #include "support/suggest.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
-
-// The value of an element from its text; nothing where the dtype does not represent it. The text of a float is rounded
-// once, and a number beyond the range of its dtype is no infinity.
-template <class T>
-std::optional<T> parse_element(const Token& token, bool negative) {
-  const std::string text = (negative ? "-" : "") + token.text;
-  const char *begin = text.data(), *end = begin + text.size();
-  const auto read = [&]<class Number>(Number number) -> std::optional<Number> {
-    const auto [at, fault] = std::from_chars(begin, end, number);
-    return fault == std::errc{} && at == end ? std::optional(number) : std::nullopt;
-  };
-  if constexpr (std::is_same_v<T, bool>) {
-    const auto value = read(uint8_t{});
-    return value && *value <= 1 ? std::optional(*value == 1) : std::nullopt;
-  } else if constexpr (std::is_integral_v<T>) {
-    if (token.kind == Tok::kInteger && token.text.find_first_not_of('0') == std::string::npos) return T{0};  // -0
-    return token.kind == Tok::kInteger ? read(T{}) : std::nullopt;
-  } else if constexpr (!runtime::is_real<T>) {  // an integer of less than a byte
-    const auto value = token.kind == Tok::kInteger ? read(int32_t{}) : std::nullopt;
-    return value && static_cast<int32_t>(T(*value)) == *value ? std::optional(T(*value)) : std::nullopt;
-  } else {
-    using Wide = std::conditional_t<std::is_same_v<T, float>, float, double>;
-    const bool written = token.kind == Tok::kName;  // inf or nan
-    const auto value = read(Wide{});
-    if (!value) return std::nullopt;
-    const T element(*value);
-    return written || std::isfinite(static_cast<double>(element)) ? std::optional(element) : std::nullopt;
-  }
-}
 
 // Whether the token begins a number, which may be negative.
 bool is_number(const Token& token) {
@@ -59,7 +29,7 @@ bool special_dtype(const Token& token) {
 Status read_element(Cursor& cursor, const Token& token, size_t offset, bool negative, runtime::Tensor& tensor,
                     size_t i) {
   return runtime::with_dtype<runtime::kAnyDType>(tensor.dtype(), [&]<class T>(T) -> Status {
-    const auto value = parse_element<T>(token, negative);
+    const auto value = runtime::parse_element<T>((negative ? "-" : "") + token.text);
     if (value) {
       tensor.data<T>()[i] = *value;
       return {};

@@ -1,4 +1,4 @@
-// Gradient rules beside central differences in f64, and batched operators beside the operator of each instance.
+// Gradient rules beside central differences in f64.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -6,7 +6,6 @@
 #include <set>
 #include <variant>
 
-#include "compiler/ir/batching.h"
 #include "compiler/ir/gradients.h"
 #include "compiler/ir/gradients/rules.h"
 #include "compiler/ir/infer.h"
@@ -72,39 +71,6 @@ Dims dims_of(Context& context, const Shape& shape) {
   Dims dims;
   for (const int64_t size : shape) dims.push_back(context.dim(size));
   return dims;
-}
-
-struct RuleCase {
-  std::string name;
-  OperatorId op;
-  std::vector<Shape> args;
-};
-
-// Shapes of arguments, of which an operator has those that its type rule accepts.
-const std::vector<std::vector<Shape>> kShapes{{{3, 4}},         {{2, 3, 4, 4}},      {{3, 4}, {3, 4}},
-                                              {{3, 4}, {4}},    {{3, 1}, {2, 3, 4}}, {{}, {3, 4}},
-                                              {{3, 4}, {5, 4}}, {{3, 4}, {4, 5}},    {{2, 3, 4}, {2, 4, 5}}};
-
-// Cases of each operator with the rule.
-template <class Rule>
-std::vector<RuleCase> rule_cases(Context& context, Rule Operator::*rule) {
-  std::vector<RuleCase> cases;
-  for (const Operator* op : context.operators()) {
-    if (!(op->*rule)) continue;
-    const size_t before = cases.size();
-    for (size_t i = 0; i < kShapes.size(); ++i) {
-      if (kShapes[i].size() != op->inputs.size()) continue;
-      Module module;
-      Function function;
-      Builder builder(context, module, function);
-      Atoms atoms;
-      for (const Shape& shape : kShapes[i])
-        atoms.push_back(builder.param(context.tensor(dims_of(context, shape), DType::kF64), "x"));
-      if (builder.apply(op->id, atoms)) cases.push_back({op->name + " " + std::to_string(i), op->id, kShapes[i]});
-    }
-    EXPECT_GT(cases.size(), before) << op->name << " has no case: add shapes that its type rule accepts";
-  }
-  return cases;
 }
 
 double dot(const Tensor& a, const Tensor& b) {
@@ -526,60 +492,6 @@ TEST(GradientRules, ComputeOnlyTheAdjointsThatAreWanted) {
   ASSERT_TRUE(apply.op->gradient(gradient));
   EXPECT_FALSE(gradient.adjoint(0));
   EXPECT_TRUE(gradient.adjoint(1));
-}
-
-// Three instances, each argument shared or own, by the bits of `own`.
-TEST(BatchingRules, EachRowIsTheResultOfItsInstance) {
-  constexpr int64_t kBatch = 3;
-  Context context;
-  Random random(test_seed(1));
-  for (const RuleCase& c : rule_cases(context, &Operator::batching)) {
-    for (size_t mask = 1; mask < size_t{1} << c.args.size(); ++mask) {
-      SCOPED_TRACE(c.name + ", own " + std::to_string(mask));
-      std::vector<bool> own;
-      std::vector<Type> params, batched_params;
-      std::vector<Tensor> batched;
-      const Dim batch = context.dim(context.symbol("b"));
-      for (size_t i = 0; i < c.args.size(); ++i) {
-        own.push_back(mask >> i & 1);
-        Shape shape = c.args[i];
-        Dims dims = dims_of(context, shape);
-        params.push_back(context.tensor(dims, DType::kF64));
-        if (own[i]) {
-          shape.insert(shape.begin(), kBatch);
-          dims.insert(dims.begin(), batch);
-        }
-        batched_params.push_back(context.tensor(std::move(dims), DType::kF64));
-        batched.push_back(random_doubles(random, shape));
-      }
-      const Built one(context, params,
-                      [&](Builder& builder, const Atoms& atoms) { return builder.apply(c.op, atoms); });
-      const Built all(context, batched_params, [&](Builder& builder, const Atoms& atoms) -> Expected<Atom> {
-        Attrs attrs;
-        const Apply apply{&context.op(c.op), attrs, atoms};
-        BatchBuilder rule(builder, apply, atoms, own, batch);
-        if (const Status status = apply.op->batching(rule); !status) return std::unexpected(status.error());
-        return rule.result().atom();
-      });
-      const std::vector<Tensor> results = all.run(batched);
-      ASSERT_EQ(results.size(), 1u);
-      for (int64_t b = 0; b < kBatch; ++b) {
-        std::vector<Tensor> args;
-        for (size_t i = 0; i < c.args.size(); ++i) {
-          Tensor part = Tensor(DType::kF64, c.args[i]);
-          const auto from = batched[i].data<double>();
-          const size_t size = part.data<double>().size(), offset = own[i] ? static_cast<size_t>(b) * size : 0;
-          std::copy_n(from.begin() + static_cast<ptrdiff_t>(offset), size, part.data<double>().begin());
-          args.push_back(std::move(part));
-        }
-        const std::vector<Tensor> alone = one.run(args);
-        ASSERT_EQ(alone.size(), 1u);
-        const auto row = alone[0].data<double>();
-        const auto in_batch = results[0].data<double>().subspan(static_cast<size_t>(b) * row.size(), row.size());
-        EXPECT_TRUE(std::ranges::equal(row, in_batch)) << "instance " << b;
-      }
-    }
-  }
 }
 
 }  // namespace

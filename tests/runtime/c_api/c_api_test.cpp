@@ -138,6 +138,39 @@ TEST(CApi, ListsOfTheModelsOwnTypeGoInAndOut) {
   EXPECT_THAT(found, ElementsAre(3, 2, 1));
 }
 
+// One instance has sizes that do not fit; the others have their results.
+TEST(CApi, AnInstanceThatFailsHasItsOwnError) {
+  const File file(compiled(kAdd), "many");
+  const api::Program program(file.path);
+  const api::Session session(program);
+  const auto rows = [](std::vector<float> x) {
+    return Value::tensor<float>({static_cast<int64_t>(x.size()) / 2, 2}, std::move(x));
+  };
+  const auto results = session.run_many(
+      {{rows({1, 2}), rows({3, 4})}, {rows({1, 2}), rows({1, 2, 3, 4})}, {rows({5, 6, 7, 8}), rows({1, 1, 1, 1})}});
+  ASSERT_EQ(results.size(), 3);
+  EXPECT_FALSE(results[0].error);
+  EXPECT_THAT(results[0].outputs.at(0).elements<float>(), ElementsAre(4, 6));
+  ASSERT_TRUE(results[1].error);
+  EXPECT_EQ(results[1].error->what(), thrown([&] { session.run({rows({1, 2}), rows({1, 2, 3, 4})}); }));
+  EXPECT_TRUE(results[1].outputs.empty());
+  EXPECT_THAT(results[2].outputs.at(0).elements<float>(), ElementsAre(6, 7, 8, 9));
+  EXPECT_TRUE(session.run_many({}).empty());
+  // Errors of the call itself.
+  const Value x = rows({1, 2});
+  const tenon_value* inputs[] = {x.get(), x.get(), x.get(), nullptr};
+  tenon_value* outputs[2] = {};
+  tenon_error* errors[2] = {};
+  EXPECT_THAT(text_of(tenon_session_run_many(session.get(), 2, inputs, 2, outputs, 1, errors)),
+              HasSubstr("input 1 of instance 1 is NULL"));
+  EXPECT_THAT(text_of(tenon_session_run_many(session.get(), 2, inputs, 2, outputs, 3, errors)),
+              HasSubstr("there is space for 3 outputs, the program has 1"));
+  EXPECT_THAT(text_of(tenon_session_run_many(session.get(), 2, inputs, 2, outputs, 1, nullptr)),
+              HasSubstr("tenon_session_run_many: error: the argument errors is NULL"));
+  EXPECT_EQ(outputs[0], nullptr);
+  EXPECT_EQ(errors[0], nullptr);
+}
+
 TEST(CApi, AnAcceleratorIsAUri) {
   // The sample without the call of a test kernel.
   runtime::Executable sample = runtime::sample::executable();

@@ -1,0 +1,314 @@
+#include "compiler/batch/units.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "compiler/batch/batched.h"
+#include "compiler/batch/control.h"
+#include "compiler/batch/sharing.h"
+#include "compiler/ir/dependencies.h"
+#include "compiler/ir/effects.h"
+#include "compiler/ir/groups.h"
+#include "compiler/ir/infer.h"
+#include "compiler/partition/outline.h"
+
+namespace tenon::compiler::batch {
+namespace {
+
+// Whether the type is of tensors whose sizes it has.
+bool has_sizes(Type type) {
+  if (type.tuple()) return std::ranges::all_of(type.tuple()->fields, has_sizes);
+  return type.tensor() && !has_erased(type);
+}
+
+class UnitMaker {
+ public:
+  UnitMaker(Context& context, Module& module, Symbol entry, const std::vector<bool>& own)
+      : context_(context),
+        module_(module),
+        effects_(context, module),
+        control_(context, module),
+        sharing_(sharing(context, module, entry, own)) {}
+
+  std::vector<Unit> run() {
+    find_late();
+    for (const auto& [name, origins] : sharing_.origins) {
+      if (!module_.function(name)->composite.empty()) continue;
+      name_ = name;
+      // Units are added to the module while the function is rewritten.
+      function_ = *module_.function(name);
+      block(function_.body);
+      *module_.function(name) = std::move(function_);
+    }
+    return std::move(units_);
+  }
+
+ private:
+  struct Group {
+    std::vector<size_t> members;
+    std::vector<VarId> results;
+  };
+
+  // Of a variable that the function had before its units were made.
+  bool is_own(VarId var) const { return !sharing_.of(name_, var).shared(); }
+  bool is_late(const Atom& atom) const {
+    const auto* var = std::get_if<VarId>(&atom);
+    return var && late_.at(name_)[index(*var)];
+  }
+
+  // Whether the binding is an operator of a unit.
+  bool is_work(const Function& function, const Binding& binding) const {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    if (!apply || !is_own(binding.var) || control_.contains(name_, binding.var)) return false;
+    if (effects_.of(function, binding.value) == Effect::kState || !has_sizes(function.type(binding.var))) return false;
+    for (const auto& [attr, value] : apply->computed) {
+      if (std::holds_alternative<Atom>(value)) return false;
+    }
+    bool own = false;
+    for (const Atom& arg : apply->args) {
+      const auto* var = std::get_if<VarId>(&arg);
+      if (var && !has_sizes(function.type(*var))) return false;
+      own |= var && is_own(*var);
+    }
+    return own;
+  }
+
+  // Finds the variables that may depend on the result of a unit, of any call before; the others are known as soon as
+  // the control flow is.
+  void find_late() {
+    for (const auto& [name, origins] : sharing_.origins) late_[name].assign(origins.size(), false);
+    const auto set_late = [&](Symbol function, VarId var, bool late) {
+      if (!late || late_.at(function)[index(var)]) return;
+      late_.at(function)[index(var)] = true;
+      changed_ = true;
+    };
+    const auto all_late = [&](Symbol name) {
+      if (const Function* function = late_.contains(name) ? module_.function(name) : nullptr) {
+        for (const VarId param : function->params) set_late(name, param, true);
+      }
+    };
+    do {
+      changed_ = false;
+      for (const auto& [name, origins] : sharing_.origins) {
+        name_ = name;
+        const Function& function = *module_.function(name);
+        for_each_binding(function.body, [&](const Binding& binding) {
+          context_.visit();
+          bool late = false;
+          for_each_operand(binding.value, [&](const Atom& atom) {
+            late |= is_late(atom);
+            if (const auto* global = std::get_if<Symbol>(&atom)) all_late(*global);  // it may be called with anything
+          });
+          if (const auto* call = std::get_if<Call>(&binding.value)) {
+            const auto* callee = std::get_if<Symbol>(&call->callee);
+            if (const Function* other = callee && late_.contains(*callee) ? module_.function(*callee) : nullptr) {
+              for (size_t i = 0; i < call->args.size(); ++i)
+                set_late(*callee, other->params[i], is_late(call->args[i]));
+              const auto* result = std::get_if<VarId>(&other->body.result);
+              late = result && late_.at(*callee)[index(*result)];
+            } else {
+              late |= !callee || !module_.loop_function(*callee);
+            }
+          } else if (const auto* lambda = std::get_if<Lambda>(&binding.value)) {
+            for (const VarId param : lambda->params) set_late(name, param, true);
+          } else if (const auto* match = std::get_if<Case>(&binding.value)) {
+            for (const Arm& arm : match->arms) {
+              for_each_variable(arm.pattern, [&](const VarId& part) { set_late(name, part, is_late(match->subject)); });
+            }
+          }
+          if (!std::holds_alternative<Lambda>(binding.value))
+            for_each_block(binding.value, [&](const Block& arm) { late |= is_late(arm.result); });
+          late |= is_work(function, binding) || std::holds_alternative<ReadReference>(binding.value);
+          set_late(name, binding.var, late);
+        });
+      }
+    } while (changed_);
+  }
+
+  void block(Block& block) {
+    const Dependencies graph = dependencies([&](const Value& value) { return effects_.of(function_, value); }, block);
+    ConvexGroups groups(graph.follows);
+    const std::vector<bool> member = merge(block, graph, groups);
+    for (Binding& binding : block.bindings) for_each_block(binding.value, [&](Block& inner) { this->block(inner); });
+    std::vector<std::vector<size_t>> members(block.bindings.size());
+    for (uint32_t i = 0; i < block.bindings.size(); ++i) members[groups.find(i)].push_back(i);
+    std::vector<Binding> bindings;
+    for (const uint32_t root : groups.topological()) {
+      if (member[root] && unit(block, members[root], bindings)) continue;
+      for (const size_t i : members[root]) bindings.push_back(std::move(block.bindings[i]));
+    }
+    block.bindings = std::move(bindings);
+  }
+
+  // Merges the operators that wait for the same bindings; returns which bindings are members of units.
+  std::vector<bool> merge(const Block& block, const Dependencies& graph, ConvexGroups& groups) {
+    using Waits = std::vector<uint32_t>;
+    struct Key {
+      Waits waits;
+      bool late;  // an operator that needs no result of any unit but this one is hoisted out of those that do
+      auto operator<=>(const Key&) const = default;
+    };
+    const auto count = static_cast<uint32_t>(block.bindings.size());
+    std::vector<Waits> waits(count);
+    std::vector<bool> member(count), pending(count), late(count);
+    std::map<Key, uint32_t> first;  // the last group of these operators
+    for (uint32_t i = 0; i < count; ++i) {
+      context_.visit();
+      const Binding& binding = block.bindings[i];
+      for (const uint32_t before : graph.follows[i]) {
+        Waits both;
+        std::ranges::set_union(waits[i], waits[before], std::back_inserter(both));
+        waits[i] = std::move(both);
+        pending[i] = pending[i] || pending[before] || member[before];
+      }
+      const auto* project = std::get_if<Project>(&binding.value);
+      // A field of an operator's result belongs to its unit.
+      const bool field = project && std::ranges::any_of(graph.reads[i], [&](uint32_t from) { return member[from]; }) &&
+                         is_own(binding.var) && !control_.contains(name_, binding.var);
+      member[i] = field || is_work(function_, binding);
+      if (member[i]) {
+        late[i] = is_late_member(block, graph.reads[i], binding, member, late);
+        const auto [group, is_new] = first.try_emplace({waits[i], late[i]}, i);
+        if (!is_new && !groups.merge(group->second, i)) group->second = i;
+      } else if (stops(binding.value, pending[i])) {
+        waits[i].insert(std::ranges::upper_bound(waits[i], i), i);
+      }
+    }
+    coarsen(block, graph, member, late, groups);
+    return member;
+  }
+
+  // Merges each late group into the one that alone reads its values, after a call that it need not wait for: one node
+  // more would be none the earlier. Groups that are not late stay hoisted.
+  void coarsen(const Block& block, const Dependencies& graph, const std::vector<bool>& member,
+               const std::vector<bool>& late, ConvexGroups& groups) const {
+    const auto count = static_cast<uint32_t>(block.bindings.size());
+    std::map<uint32_t, std::set<uint32_t>> readers;  // by group: the groups that read it
+    std::set<uint32_t> final;                        // groups with the block's result
+    for (uint32_t i = 0; i < count; ++i) {
+      for (const uint32_t from : graph.reads[i]) {
+        if (groups.find(from) != groups.find(i)) readers[groups.find(from)].insert(i);
+      }
+      if (block.result == Atom(block.bindings[i].var)) final.insert(groups.find(i));
+    }
+    for (uint32_t i = count; i-- > 0;) {
+      if (!member[i] || !late[i] || groups.find(i) != i || final.contains(i)) continue;
+      std::set<uint32_t> roots;
+      for (const uint32_t reader : readers[i]) roots.insert(groups.find(reader));
+      if (roots.size() != 1) continue;
+      const uint32_t reader = *readers[i].begin();
+      if (member[reader] && late[reader]) groups.merge(i, reader);
+    }
+  }
+  // Whether a member of a unit needs the result of another unit: of one before, or of a late one in this block.
+  bool is_late_member(const Block& block, const std::vector<uint32_t>& reads, const Binding& binding,
+                      const std::vector<bool>& member, const std::vector<bool>& late) const {
+    bool found = false;
+    for_each_operand(binding.value, [&](const Atom& atom) {
+      const auto* var = std::get_if<VarId>(&atom);
+      const auto from = std::ranges::find_if(reads, [&](uint32_t i) { return var && block.bindings[i].var == *var; });
+      found |= from != reads.end() && member[*from] ? late[*from] : is_late(atom);
+    });
+    return found;
+  }
+  // Whether what follows a binding waits for it: for a call or an arm, and for an operator outside of all units that
+  // reads a unit's result.
+  static bool stops(const Value& value, bool pending) {
+    if (std::holds_alternative<Apply>(value)) return pending;
+    return !std::holds_alternative<Tuple>(value) && !std::holds_alternative<Project>(value) &&
+           !std::holds_alternative<Construct>(value) && !std::holds_alternative<Lambda>(value) &&
+           !std::holds_alternative<DimValue>(value);
+  }
+
+  // Makes a unit of the members and appends a call of it; false, with nothing changed, where there is none.
+  bool unit(const Block& block, const std::vector<size_t>& members, std::vector<Binding>& out) {
+    const bool works =
+        std::ranges::any_of(members, [&](size_t i) { return std::holds_alternative<Apply>(block.bindings[i].value); });
+    std::vector<VarId> results = values_used_outside(block, members);
+    if (!works || results.empty()) return false;
+    auto outlined = outline(context_, module_, function_, block, members, results);
+    if (!outlined) return false;  // it computes with a size that no operand has
+    outlined->function.composite = "unit";
+    const Symbol name = fresh_global(context_, module_, "unit");
+    Unit unit{name, {}};
+    for (const VarId arg : outlined->args) unit.own.push_back(is_own(arg));
+    module_.globals.emplace(name, std::move(outlined->function));
+    Value call = Call{name, Atoms(outlined->args.begin(), outlined->args.end())};
+    const auto found = infer_value(context_, module_, function_, call);
+    std::vector<Type> types;
+    for (const VarId var : results) types.push_back(function_.type(var));
+    if (!found || *found != (types.size() == 1 ? types[0] : context_.tuple(types))) {
+      module_.globals.erase(name);
+      return false;
+    }
+    make_batched(unit);
+    units_.push_back(std::move(unit));
+    if (results.size() == 1) {
+      out.push_back({results[0], std::move(call)});
+      return true;
+    }
+    const auto tuple = static_cast<VarId>(function_.vars.size());
+    function_.vars.push_back({*found, context_.symbol(""), function_.info(results.back()).span});
+    out.push_back({tuple, std::move(call)});
+    for (uint32_t i = 0; i < results.size(); ++i) out.push_back({results[i], Project{tuple, i}});
+    return true;
+  }
+
+  void make_batched(Unit& unit) {
+    const Function function = *module_.function(unit.name);
+    auto made = batched(context_, module_, function, unit.own);
+    if (!made) {
+      unit.why = std::move(made.error());
+      return;
+    }
+    unit.batched = context_.symbol(fmt::format("{}.batched", context_.name(unit.name)));
+    made->function.composite = "unit";
+    unit.own_results = std::move(made->own);
+    module_.globals.insert_or_assign(*unit.batched, std::move(made->function));
+  }
+
+  Context& context_;
+  Module& module_;
+  Effects effects_;
+  ControlSlice control_;
+  Sharing sharing_;
+  std::map<Symbol, std::vector<bool>> late_;  // by variable
+  bool changed_ = false;
+  Symbol name_{};
+  Function function_;
+  std::vector<Unit> units_;
+};
+
+}  // namespace
+
+Units make_units(Context& context, Module module, Symbol entry, const std::vector<bool>& own) {
+  Units made{std::move(module), {}};
+  made.units = UnitMaker(context, made.module, entry, own).run();
+  return made;
+}
+
+std::string explain(const Context& context, const Units& units) {
+  std::string lines;
+  for (const Unit& unit : units.units) {
+    const Function& function = *units.module.function(unit.name);
+    std::vector<std::string> operators, params;
+    for (const Binding& binding : function.body.bindings) {
+      if (const auto* apply = std::get_if<Apply>(&binding.value)) operators.push_back(apply->op->name);
+    }
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const VarInfo& info = function.info(function.params[i]);
+      const std::string_view variable = context.name(info.name);
+      params.push_back(fmt::format("{}{}{}", unit.own[i] ? "" : "shared ",
+                                   variable.empty() ? "" : fmt::format("%{}: ", variable), context.str(info.type)));
+    }
+    lines += fmt::format("@{}({}): {}\n", context.name(unit.name), fmt::join(params, ", "), fmt::join(operators, ", "));
+    if (unit.why) lines += fmt::format("  not batched: {} ({})\n", unit.why->what, unit.why->where);
+  }
+  return lines;
+}
+
+}  // namespace tenon::compiler::batch
