@@ -202,7 +202,8 @@ Action dtr_sim(Options& options) {
   options.footer(
       "Cells are times relative to the undisturbed step; memory: the budget cannot be kept.\n"
       "--release evict: it is evicted at its release; prompt: also when it was computed again for another "
-      "one;\nforget: and leaves the graph when nothing was computed from it; banish: when nothing evicted was, so that\nwhat was computed from it remains resident.\n"
+      "one;\nforget: and leaves the graph when nothing was computed from it; banish: when nothing evicted was, so "
+      "that\nwhat was computed from it remains resident.\n"
       "Example: tenon dtr-sim step.log --policy eq,local --ratio 0.8,0.5");
   return [command] { return command->run(); };
 }

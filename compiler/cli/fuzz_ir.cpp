@@ -134,7 +134,10 @@ struct FuzzIr {
           .field("modules", counts.modules)
           .field("bindings", counts.bindings);
       out.field("runs", counts.runs).field("stopped_by_a_check", counts.failing).field("too_long", counts.endless);
-      out.field("compiled", counts.compiled).field("native", counts.native).field("budgeted", counts.budgeted).field("compiled_limited", counts.limited);
+      out.field("compiled", counts.compiled)
+          .field("native", counts.native)
+          .field("budgeted", counts.budgeted)
+          .field("compiled_limited", counts.limited);
       out.field("changed_by_passes", counts.changed).field("mutants_rejected", counts.rejected);
       out.field("mutants_accepted", counts.accepted).field("seconds", seconds.count());
       out.field("derivatives", counts.derivatives).field("kinks", counts.kinks);

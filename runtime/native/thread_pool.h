@@ -71,8 +71,8 @@ class ThreadPool {
   // Calls `use` with an arena that no other call uses.
   void with_arena(FunctionRef<void(Arena&)> use);
 
-  // The memory of all arenas. A limit, which may be set between calls, refuses allocations beyond it, and keeps arenas as
-  // small as their use; they keep what they have.
+  // The memory of all arenas. A limit, which may be set between calls, refuses allocations beyond it, and keeps arenas
+  // as small as their use; they keep what they have.
   int64_t arena_bytes() const;
   void free_arenas();  // those that no call uses; no call may begin or end meanwhile
   void limit_arenas(int64_t bytes);

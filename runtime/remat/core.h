@@ -3,9 +3,9 @@
 //
 // Semantics
 // - The core knows operators, tensors and storages as ids, with costs and bytes; what a tensor is, and how an operator
-//   is executed, is the host's. A storage is a piece of memory; tensors that share one are views, and the first one is its
-//   root. A storage is *resident* while it has memory, else *evicted* (or not computed yet). Its cost is the sum of the
-//   costs of the distinct operators of all tensors that share it.
+//   is executed, is the host's. A storage is a piece of memory; tensors that share one are views, and the first one is
+//   its root. A storage is *resident* while it has memory, else *evicted* (or not computed yet). Its cost is the sum of
+//   the costs of the distinct operators of all tensors that share it.
 // - A tensor is *defined* while it can be read. Eviction undefines all tensors of a storage; the root's operator makes
 //   the storage resident again and defines the root alone; a view is defined again by its own operator.
 // - execution of an operator, the first time and each time it is computed again: the last access of its operands'

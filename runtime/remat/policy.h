@@ -30,8 +30,8 @@ enum class Release : unsigned char {
   kEvict,   // evicted at its release; computed again as an operand of others, it stays until the policy evicts it
   kPrompt,  // evicted whenever no operator in execution reads it
   // As kPrompt, but what is computed again for a call stays until that call has ended or the policy evicts it, because
-  // several of the operators that are computed again may read it. Its node is removed as soon as no storage was computed
-  // from it, so that values that die leave nothing behind.
+  // several of the operators that are computed again may read it. Its node is removed as soon as no storage was
+  // computed from it, so that values that die take no memory at all.
   kForget,
   // As kPrompt, and its node is removed as soon as no evicted storage depends on it (banishing, section 4.2 of the
   // paper). Resident storages that were computed from it are not evictable from then on, and are freed by their

@@ -33,9 +33,7 @@ struct RunLimits {
   double seconds = 0;
   BudgetOptions budget;
 
-  bool any() const {
-    return memory_mib != 0 || steps != 0 || stack != 0 || seconds != 0 || !budget.budget.empty();
-  }
+  bool any() const { return memory_mib != 0 || steps != 0 || stack != 0 || seconds != 0 || !budget.budget.empty(); }
   Status apply(SessionOptions& session) const;
 
   void declare(Options& options) {

@@ -47,7 +47,7 @@ class Trainer {
 
   int64_t steps() const { return steps_; }
   const MemoryRecord& memory() const { return session_.memory(); }  // of the last step
-  NamedTensors weights() const;  // by their names
+  NamedTensors weights() const;                                     // by their names
   // The inputs of the step that samples are given to, and the labels, the last.
   std::span<const Port> data_ports() const;
   // Samples in a batch; kAnySize where batches may be of any size.

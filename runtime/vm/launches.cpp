@@ -21,8 +21,8 @@ Status Launches::invoke(const CallSite& site, const CallProgram& call) {
   });
 }
 
-// A hook is shown one instruction after another, and under a budget a call has its memory to itself. While another run has the device, the program waits for it at its
-// call.
+// A hook is shown one instruction after another, and under a budget a call has its memory to itself. While another run
+// has the device, the program waits for it at its call.
 Status Launches::execute(const StartProgram& start) {
   if (run_.session.options.hook || run_.rematerializer || started_) return {};
   std::unique_lock device(run_.session.device, std::try_to_lock);

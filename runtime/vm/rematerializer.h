@@ -71,8 +71,8 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   Held& held(remat::TensorId tensor);
   Status load(const Call& call);
   Status invoke(const CallSite& site);
-  // Divides what the caller's memory leaves of the budget: tensors get what is not for kernels, and kernels what the pool does not
-  // hold.
+  // Divides what the caller's memory leaves of the budget: tensors get what is not for kernels, and kernels what the
+  // pool does not hold.
   void share_budget();
   Status hold(remat::TensorId tensor, Tensor made, bool again);
   int64_t cost(const Call& call, std::span<const remat::TensorId> results, int64_t ns);
@@ -83,11 +83,11 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   BufferPool pool_;
   // Bytes of inputs, less those of results of earlier runs, which are the pool's: they may be among the inputs.
   int64_t of_caller_ = 0;
-  std::optional<remat::Core> core_;        // of the run
-  std::vector<Call> calls_;                // by operator
-  std::vector<Held> held_;                 // by storage
+  std::optional<remat::Core> core_;           // of the run
+  std::vector<Call> calls_;                   // by operator
+  std::vector<Held> held_;                    // by storage
   std::unordered_map<uint64_t, Cost> costs_;  // from run to run
-  Call next_;                              // a call that the core does not have yet
+  Call next_;                                 // a call that the core does not have yet
   std::vector<remat::TensorId> args_, made_;
   std::vector<remat::NewResult> results_;
   std::span<const remat::TensorId> asking_;  // the results of the call in execution

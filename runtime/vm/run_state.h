@@ -33,7 +33,7 @@ struct RunState {
   Profile profile;
   Frames frames;
   StopRequest stop;
-  uint64_t number = 0;  // of the run in its session, from 1 on
+  uint64_t number = 0;                       // of the run in its session, from 1 on
   Rematerializer* rematerializer = nullptr;  // where the session has a budget
 };
 

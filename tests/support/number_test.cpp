@@ -46,7 +46,8 @@ TEST(Number, OfBytesHasAUnit) {
     const auto read = read_bytes("B", text);
     ASSERT_FALSE(read) << text;
     EXPECT_EQ(read.error().fault, Fault::kUsage);
-    EXPECT_EQ(read.error().what, std::string("B is '") + text + "', must be a number of bytes, as 4096, 64MiB or 1.5GiB");
+    EXPECT_EQ(read.error().what,
+              std::string("B is '") + text + "', must be a number of bytes, as 4096, 64MiB or 1.5GiB");
   }
 }
 

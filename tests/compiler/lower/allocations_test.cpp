@@ -171,8 +171,8 @@ TEST_F(AllocationsTest, PeakAtTheBoundIsThatOfTheStaticPlan) {
   EXPECT_LE(dynamic, 1.05 * peak(compiled(looped_text("256", ""))));
 }
 
-// All that a run takes from the system is within its budget, but for the bookkeeping of tensors and calls, and the rest
-// of the pages that malloc takes for a tensor; inputs, which are the caller's, are a part of the budget.
+// All that a run takes from the system is within its budget, but for the bookkeeping of tensors and calls, and what
+// malloc adds to a tensor to fill its pages; inputs, which are the caller's, are a part of the budget.
 TEST_F(AllocationsTest, ABudgetHolds) {
   std::string text = "#[version = \"1\"]\ndef @net(%x: Tensor[(512, 512), f32], %w: Tensor[(512, 512), f32]) {\n";
   std::string last = "x";

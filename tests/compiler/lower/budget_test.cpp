@@ -178,7 +178,7 @@ TEST_F(BudgetTest, ACallThatCannotFitSaysWhatItNeeds) {
   EXPECT_THAT(inputs.error().str(), HasSubstr("51200 bytes are needed, 0 of the budget of 40000 bytes are in use"));
 }
 
-// A decoder's cache becomes longer without room behind it.
+// A decoder's cache becomes longer without room after it.
 TEST_F(BudgetTest, AGrowingTensorIsTheSame) {
   compile(R"(
     def @grow(%cache: Tensor[(1, ?, 64), f32], %x: Tensor[(1, 1, 64), f32], %n: Tensor[(), i64])
