@@ -129,9 +129,9 @@ module decode (
   tenon_pkg::move_insn_t  move;
   tenon_pkg::sync_insn_t  sync;
   // verilator lint_on UNUSEDSIGNAL
-  assign load  = insn[127:0];
-  assign store = insn[127:0];
-  assign alu   = insn[127:0];
+  assign load  = insn[$bits(load)-1:0];
+  assign store = insn[$bits(store)-1:0];
+  assign alu   = insn[$bits(alu)-1:0];
   assign move  = insn;
   assign sync  = insn;
 

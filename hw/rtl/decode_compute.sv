@@ -17,8 +17,8 @@ module decode_compute (
   tenon_pkg::alu_insn_t  alu;
   tenon_pkg::mac_insn_t  mac;
   // verilator lint_on UNUSEDSIGNAL
-  assign gemm = insn_i[127:0];
-  assign alu  = insn_i[127:0];
+  assign gemm = insn_i[$bits(gemm)-1:0];  // longer than a slot where a buffer is deeper than the base profile has
+  assign alu  = insn_i[$bits(alu)-1:0];
   assign mac  = insn_i;
 
   always_comb begin

@@ -26,11 +26,14 @@ uint64_t counter(Simulator& s, uint32_t offset) {
 
 class ModelAndRtl {
  public:
-  explicit ModelAndRtl(const spec::Config& config) {
+  explicit ModelAndRtl(const spec::Config& config, const spec::MemoryTiming& memory = {}) {
     VerilatedOptions options;
     options.memory_bytes = kMemory;
+    options.read_latency = static_cast<uint32_t>(memory.read_latency);
+    options.write_latency = static_cast<uint32_t>(memory.write_latency);
+    options.outstanding = static_cast<uint32_t>(memory.outstanding);
     rtl = std::move(*make_verilated(config, options));
-    model = std::move(*make_behavioral(config, {.memory_bytes = kMemory}));
+    model = std::move(*make_behavioral(config, {.memory_bytes = kMemory, .timing = {.memory = memory}}));
   }
   // Prints one line; returns the model's error in percent.
   double compare(const std::string& name) {
@@ -91,9 +94,14 @@ TEST(Timing, of_a_deadlock_is_its_window) {
 }
 
 TEST(Timing, of_native_programs_is_close_to_the_rtl) {
-  for (const char* config_name : {"tiny", "default"}) {
+  // "wide-8x16" has one store at a time and the shallowest FIFOs.
+  for (const auto& [config_name, memory] : {std::pair("tiny", spec::MemoryTiming{}),
+                                            {"default", {}},
+                                            {"default", {200, 200, 16}},
+                                            {"wide-8x16", {200, 200, 16}}}) {
     const auto config = *spec::load_config(config_name);
-    ModelAndRtl pair(config);
+    ModelAndRtl pair(config, memory);
+    fmt::print("{}, memory {}\n", config_name, spec::to_string(memory));
     const auto run = [&](const fuzz::Program& program, const std::string& name) {
       EXPECT_TRUE(fuzz::run(*pair.rtl, program));
       EXPECT_TRUE(fuzz::run(*pair.model, program));
