@@ -49,6 +49,8 @@ class Grouping {
     read(effects);
     groups_.emplace(operands_, kConvexitySearchLimit);
     traits_.resize(size());
+    members_.resize(size());
+    for (uint32_t i = 0; i < size(); ++i) members_[i].push_back(i);
     for (const Binding& binding : block.bindings) patterns_.push_back(pattern(patterns, binding.value));
     for (uint32_t i = 0; i < size(); ++i) traits_[i] = trait(i);
     // The elementwise operators after a contraction join its group first, before another group can claim them.
@@ -198,6 +200,7 @@ class Grouping {
     const Trait &above = traits_[groups_->find(from)], &below = traits_[groups_->find(to)];
     if (!above.fusible || !below.fusible || above.operators + below.operators > kMaxOperators) return false;
     if (above.heavy != kNone && below.heavy != kNone) return false;
+    if (spreads(from, to)) return false;
     if (below.widens && !above.widens) return false;  // the narrow bytes are stored, not the widened values
     if (above.heavy != kNone) {
       // Operators after the contraction or reduction must be elementwise on its result.
@@ -209,6 +212,23 @@ class Grouping {
     // A contraction reads each operand many times, so its producers stay outside, except for the widening of bytes.
     return !is_anchor(below.heavy) || above.widens || !feeds(groups_->find(from), below.heavy);
   }
+  // Whether one kernel would have results of much more memory than the value that they are parts or copies of, as all
+  // windows' elements: they would live at once.
+  bool spreads(uint32_t from, uint32_t to) const {
+    constexpr size_t kMostResults = 4;
+    constexpr double kMostBytes = 2;  // times those of the value
+    if (users_[from].size() <= kMostResults) return false;
+    const uint32_t above = groups_->find(from), below = groups_->find(to);
+    double bytes = 0;
+    for (const uint32_t group : {above, below}) {
+      for (const uint32_t i : members_[group]) {
+        const auto inside = [&](uint32_t user) { return groups_->find(user) == above || groups_->find(user) == below; };
+        if (!std::ranges::all_of(users_[i], inside))
+          bytes += bytes_of(*function_.type(block_.bindings[i].var).tensor());
+      }
+    }
+    return bytes > kMostBytes * bytes_of(*function_.type(block_.bindings[from].var).tensor());
+  }
   // Whether the node reads from the group, directly or through nodes of its own group.
   bool feeds(uint32_t group, uint32_t node) const {
     return std::ranges::any_of(reads_[node], [&](uint32_t operand) {
@@ -219,7 +239,12 @@ class Grouping {
 
   bool merge(uint32_t from, uint32_t to) {
     const Trait above = traits_[groups_->find(from)], below = traits_[groups_->find(to)];
+    const uint32_t from_group = groups_->find(from), to_group = groups_->find(to);
     if (!groups_->merge(from, to)) return false;
+    std::vector<uint32_t> members = std::exchange(members_[from_group], {});
+    const std::vector<uint32_t> others = std::exchange(members_[to_group], {});
+    members.insert(members.end(), others.begin(), others.end());
+    members_[groups_->find(from)] = std::move(members);
     Trait& merged = traits_[groups_->find(from)];
     merged = {.fusible = true,
               .operators = above.operators + below.operators,
@@ -279,7 +304,8 @@ class Grouping {
   std::vector<std::vector<uint32_t>> reads_, operands_, users_;
   std::optional<ConvexGroups> groups_;
   std::vector<OpPattern> patterns_;
-  std::vector<Trait> traits_;  // by node first, then by group
+  std::vector<Trait> traits_;                   // by node first, then by group
+  std::vector<std::vector<uint32_t>> members_;  // likewise
   std::vector<bool> visible_;
 };
 

@@ -20,23 +20,24 @@ Term tap_elements(const Term& padded, const std::vector<WindowAxis>& axes, std::
                   const Dims& counts) {
   Context& context = padded.formula().builder().context();
   Term elements = padded;
+  Dims begin(padded.dims().size(), context.dim(0)), sizes = padded.dims();
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto at = static_cast<int64_t>(2 + i);
     WindowAxis axis = axes[i];
-    axis.before = -tap[i] * axis.dilation;
-    axis.kernel = 1;
+    const int64_t first = tap[i] * axis.dilation;
+    sizes[2 + i] = counts[2 + i];
     if (axis.stride == 1) {
-      Dims begin(elements.dims().size(), context.dim(0)), sizes = elements.dims();
-      begin[2 + i] = context.dim(-axis.before);
-      sizes[2 + i] = counts[2 + i];
-      elements = part(elements, begin, sizes);
+      begin[2 + i] = context.dim(first);
       continue;
     }
+    axis.before = -first;
+    axis.kernel = 1;
     elements = gather(elements, window_indices(elements.formula(), axis), at);
     Dims dims = elements.dims();
     dims.erase(dims.begin() + at + 1);
     elements = elements.reshape_to(dims);
   }
+  elements = part(elements, begin, sizes);
   return elements;
 }
 
