@@ -18,6 +18,7 @@
 
 #include "hw/spec/config.h"
 #include "hw/spec/isa.h"
+#include "hw/spec/memory_timing.h"
 #include "hw/spec/registers.h"
 #include "support/diagnostic.h"
 
@@ -38,6 +39,8 @@ struct Info {
   bool simulated = false;
   bool cycle_accurate = false;
   double clock_hz = 0;  // 0: unknown
+  // What programs are scheduled for, unless a user says otherwise: a simulator's own, or the usual one of a board.
+  spec::MemoryTiming memory = {};
 };
 
 struct Buffer {

@@ -12,4 +12,7 @@ Transport behavioral_transport();
 // Reads the behavioral simulator's options, which lockstep supports too.
 sim::BehavioralOptions behavioral_options(Options& options);
 
+// Reads how the memory of a simulated device answers, which all simulators have.
+spec::MemoryTiming memory_timing(Options& options);
+
 }  // namespace tenon::driver

@@ -18,9 +18,10 @@ constexpr uint64_t kCyclesAtATime = 1 << 20;
 
 class Simulated final : public Accelerator {
  public:
-  Simulated(std::string uri, std::unique_ptr<sim::Simulator> simulator, bool cycle_accurate)
+  Simulated(std::string uri, std::unique_ptr<sim::Simulator> simulator, bool cycle_accurate,
+            const spec::MemoryTiming& memory)
       : simulator_(std::move(simulator)),
-        info_{std::move(uri), simulator_->config(), true, cycle_accurate, kNominalHz},
+        info_{std::move(uri), simulator_->config(), true, cycle_accurate, kNominalHz, memory},
         allocator_(simulator_->memory().size()) {}
 
   const Info& info() const override { return info_; }
@@ -83,8 +84,8 @@ class Simulated final : public Accelerator {
 }  // namespace
 
 std::unique_ptr<Accelerator> make_simulated(std::string uri, std::unique_ptr<sim::Simulator> simulator,
-                                            bool cycle_accurate) {
-  return std::make_unique<Simulated>(std::move(uri), std::move(simulator), cycle_accurate);
+                                            bool cycle_accurate, const spec::MemoryTiming& memory) {
+  return std::make_unique<Simulated>(std::move(uri), std::move(simulator), cycle_accurate, memory);
 }
 
 }  // namespace tenon::driver

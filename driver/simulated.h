@@ -15,6 +15,6 @@ namespace tenon::driver {
 inline constexpr double kNominalHz = 100e6;
 
 std::unique_ptr<Accelerator> make_simulated(std::string uri, std::unique_ptr<sim::Simulator> simulator,
-                                            bool cycle_accurate);
+                                            bool cycle_accurate, const spec::MemoryTiming& memory = {});
 
 }  // namespace tenon::driver

@@ -15,8 +15,7 @@ Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view target) {
   sim::SystemcOptions read;
   read.rtl = verilated_options(*options);
   read.memory_bytes = read.rtl.memory_bytes;
-  read.timing.read_latency = static_cast<int>(read.rtl.read_latency);
-  read.timing.write_latency = static_cast<int>(read.rtl.write_latency);
+  read.timing.memory = read.rtl.memory_timing();
   read.dmi = options->flag("dmi", read.dmi);
   const std::string model = options->text("model", "tlm");
   TENON_TRY(options->finish());
@@ -30,7 +29,7 @@ Expected<std::unique_ptr<Accelerator>> open_systemc(std::string_view target) {
     simulator.error().where = uri;
     return std::unexpected(std::move(simulator.error()));
   }
-  return make_simulated(uri, std::move(*simulator), model == "rtl");
+  return make_simulated(uri, std::move(*simulator), model == "rtl", read.timing.memory);
 }
 
 }  // namespace

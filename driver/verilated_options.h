@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "driver/behavioral.h"
 #include "driver/uri.h"
 #include "sim/verilator/verilated.h"
 #include "support/output.h"
@@ -14,9 +15,10 @@ namespace tenon::driver {
 inline sim::VerilatedOptions verilated_options(Options& options) {
   sim::VerilatedOptions read;
   read.memory_bytes = options.bytes("memory", read.memory_bytes, 8 << 10, uint64_t{64} << 30);
-  read.read_latency = static_cast<uint32_t>(options.integer("latency", read.read_latency, 1, 100000));
-  read.write_latency = static_cast<uint32_t>(options.integer("write_latency", read.write_latency, 1, 100000));
-  read.outstanding = static_cast<uint32_t>(options.integer("outstanding", read.outstanding, 1, 1024));
+  const spec::MemoryTiming memory = memory_timing(options);
+  read.read_latency = static_cast<uint32_t>(memory.read_latency);
+  read.write_latency = static_cast<uint32_t>(memory.write_latency);
+  read.outstanding = static_cast<uint32_t>(memory.outstanding);
   read.stall_percent = static_cast<uint32_t>(options.integer("stalls", read.stall_percent, 0, 99));
   read.seed = options.integer("stall_seed", read.seed, 0, UINT64_MAX);
   read.interleave = options.flag("interleave", read.interleave);

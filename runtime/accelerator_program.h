@@ -11,6 +11,7 @@
 
 #include "hw/spec/config.h"
 #include "hw/spec/isa.h"
+#include "hw/spec/memory_timing.h"
 #include "runtime/tensor.h"
 
 namespace tenon::runtime {
@@ -58,7 +59,8 @@ struct Probe {
 
 struct AcceleratorProgram {
   std::string name;
-  spec::Config config;  // that it was compiled for; its hash must be the device's
+  spec::Config config;             // that it was compiled for; its hash must be the device's
+  spec::MemoryTiming memory = {};  // that its schedule assumes; with another one it takes longer
   spec::Profile profile = spec::Profile::kNative;
   std::vector<spec::Slot> instructions;
   std::vector<std::byte> constants;  // weights and parameters

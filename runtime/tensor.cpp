@@ -85,6 +85,11 @@ Tensor Tensor::clone() const {
   return result;
 }
 
+void Tensor::drop_buffer() {
+  data_.reset();
+  byte_size_ = 0;
+}
+
 bool Tensor::operator==(const Tensor& other) const {
   if (!*this || !other) return !*this && !other;
   return dtype_ == other.dtype_ && shape_ == other.shape_ &&

@@ -75,6 +75,8 @@ class Tensor {
   // The same buffer under another shape of the same size.
   Tensor reshaped(Shape shape) const;
   Tensor clone() const;
+  // Gives the buffer up, and keeps dtype and shape: converts to false, and has no bytes.
+  void drop_buffer();
 
   // Same dtype, shape and bytes.
   bool operator==(const Tensor& other) const;

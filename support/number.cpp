@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 namespace tenon {
 namespace {
@@ -38,6 +39,24 @@ template <>
 std::optional<double> parse_number(std::string_view text) {
   const auto value = parse_whole<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+Expected<uint64_t> read_bytes(std::string_view name, std::string_view text) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"B", 1}};
+  std::string_view digits = text;
+  double factor = 1;
+  for (const auto& [unit, bytes] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    factor = bytes;
+    digits.remove_suffix(unit.size());
+    if (digits.ends_with(' ')) digits.remove_suffix(1);
+    break;
+  }
+  const auto value = parse_number<double>(digits);
+  if (value && *value * factor >= 1 && *value * factor <= 0x1p50) return static_cast<uint64_t>(*value * factor);
+  return error(fmt::format("{} is '{}', must be a number of bytes, as 4096, 64MiB or 1.5GiB", name, text), {}, {},
+               Fault::kUsage);
 }
 
 template <class T>

@@ -46,4 +46,7 @@ Expected<T> read_number(std::string_view name, std::string_view text, const Boun
   return error(std::move(what), {}, {}, Fault::kUsage);
 }
 
+// A number of bytes, with a unit or without: "4096", "64MiB", "1.5 GiB". The error of wrong usage says what NAME is.
+Expected<uint64_t> read_bytes(std::string_view name, std::string_view text);
+
 }  // namespace tenon

@@ -45,6 +45,7 @@ Action tune_model(Options&);
 Action prepare(Options&);
 Action decode(Options&);
 Action print_schedule(Options&);
+Action bench_accel(Options&);
 Action bench_sim(Options&);
 Action bench_compile(Options&);
 Action bench_cpu(Options&);
@@ -99,6 +100,7 @@ constexpr Command kCommands[] = {
     {"devices", "list the kinds of devices and what each needs, or the devices of a server", list_devices},
     {"serve", "lend devices of this machine to clients on others", serve_devices},
     {"doctor", "list tools and devices, and which tool is missing for which purpose", doctor},
+    {"bench accel", "measure a model on accelerators, beside the cycle model and the roofline", bench_accel},
     {"bench sim", "measure how fast the simulators are", bench_sim},
     {"bench launch", "measure the cost of a launch on a device", bench_launch},
     {"bench transfer", "measure how fast a device's buffers are written and read", bench_transfer},

@@ -43,6 +43,7 @@ struct CompareCommand {
     if (limit > 0) samples->resize(std::min(samples->size(), static_cast<size_t>(limit)));
     TENON_TRY_ASSIGN(accelerator, runtime::open_device(device));
     model.for_this_machine = true;
+    model.device_memory = (*accelerator)->info().memory;
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, &(*accelerator)->info().config));
     TENON_TRY_ASSIGN(errors, compiler::LayerErrors::create(loaded->model, *compiled));
     runtime::SessionOptions options;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/backends/llvm/compile.h"
+#include "compiler/cli/explain_schedule.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
 #include "compiler/ir/text.h"
@@ -28,7 +29,7 @@ struct CompileCommand {
   ModelOptions model;
   PassFlags passes;
   std::string output, config = "default", print;
-  bool cpu = false, explain = false, json = false;
+  bool cpu = false, explain = false, explain_schedules = false, json = false;
 
   // Before any work: whether there is such a machine.
   Status check_target() const {
@@ -46,7 +47,7 @@ struct CompileCommand {
   }
 
   Status run() {
-    if (json && (explain || !print.empty() || passes.prints())) {
+    if (json && (explain || explain_schedules || !print.empty() || passes.prints())) {
       return error("--json prints figures only, the options that print modules and reasons print text", {},
                    "give one of them", Fault::kUsage);
     }
@@ -79,6 +80,9 @@ struct CompileCommand {
       print_stdout("{}", text.text);
     }
     if (explain) print_stdout("{}", compiler::explain(compiled->partitioned, compiled->placements));
+    if (explain_schedules) {
+      for (const auto& program : compiled->executable.programs) print_stdout("{}", explain_schedule(program));
+    }
     TENON_TRY(runtime::save(compiled->executable, output));
     size_t instructions = 0, constants = 0;
     for (const auto& program : compiled->executable.programs) {
@@ -116,6 +120,10 @@ Action compile_model(Options& options) {
   options.option(command->model.levels, "--levels", "LEVEL,...",
                  "of its processor, one chosen where it is loaded: x86-64-v3; without: all of its architecture");
   options.flag(command->explain, "--explain", "print where each operator runs, and why");
+  options.flag(
+      command->explain_schedules, "--explain-schedule",
+      "print the cycles of each layer on the accelerator, its roofline, and what binds it: lanes, requantizer, "
+      "reads, stores, latency, buffers, or fill and drain");
   options.choice(command->print, "--print", {"model", "quantized", "partitioned", "kernels"},
                  "print the module at this station; its larger constants go to OUTPUT.STATION.npz");
   command->passes.declare(options);

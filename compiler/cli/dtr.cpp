@@ -109,8 +109,8 @@ struct DtrSim {
       std::string row;
       for (const double fraction : fractions) {
         CoreOptions options = runtime::remat::options_for(log, base, fraction, max_slowdown);
-        if (release == "prompt") options.release = Release::kPrompt;
-        if (release == "banish") options.release = Release::kBanish;
+        options.release = *std::ranges::find(runtime::remat::kReleases, release,
+                                             [](Release how) { return runtime::remat::name(how); });
         std::string found_by;
         Replay result;
         if (policy) {
@@ -193,7 +193,7 @@ Action dtr_sim(Options& options) {
   options.option(command->policies, "--policy", "NAME,...",
                  "eviction policies, and best: the fastest replay that a search finds");
   options.option(command->ratios, "--ratio", "R,...", "budgets, as fractions of the undisturbed step's peak");
-  options.choice(command->release, "--release", {"evict", "prompt", "banish"},
+  options.choice(command->release, "--release", {"evict", "prompt", "forget", "banish"},
                  "what becomes of a tensor that nothing refers to; best tries all");
   options.option(command->max_slowdown, "--max-slowdown", "X", "a step fails beyond X times its undisturbed time",
                  {1, 1000});
@@ -202,7 +202,8 @@ Action dtr_sim(Options& options) {
   options.footer(
       "Cells are times relative to the undisturbed step; memory: the budget cannot be kept.\n"
       "--release evict: it is evicted at its release; prompt: also when it was computed again for another "
-      "one;\nbanish: and leaves the graph, so that what was computed from it remains resident.\n"
+      "one;\nforget: and leaves the graph when nothing was computed from it; banish: when nothing evicted was, so "
+      "that\nwhat was computed from it remains resident.\n"
       "Example: tenon dtr-sim step.log --policy eq,local --ratio 0.8,0.5");
   return [command] { return command->run(); };
 }

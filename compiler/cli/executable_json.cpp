@@ -73,6 +73,7 @@ void add_programs(Json& json, const Executable& e) {
   for (const runtime::AcceleratorProgram& program : e.programs) {
     json.begin_object().field("name", program.name).field("config", program.config.name);
     json.field("config_hash", fmt::format("{:016x}", spec::hash(program.config)));
+    json.field("memory", spec::to_string(program.memory));
     json.field("layers", program.layers.size()).field("slots", program.instructions.size());
     json.field("constant_bytes", program.constants.size()).field("workspace_bytes", program.workspace_bytes).end();
   }

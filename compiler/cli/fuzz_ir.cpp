@@ -56,7 +56,7 @@ void watch(uint64_t seed) {
 
 struct FuzzIr {
   uint64_t seed = 0;
-  int64_t count = 1000, size = 24, mutants = 2, shrink = 4000, native = 0;
+  int64_t count = 1000, size = 24, mutants = 2, shrink = 4000, native = 0, budgets = 0;
   std::vector<std::string> passes;
   std::string file, directory = ".";
   bool graphs = false, gradients = false, batch = false, print = false, json = false, quiet = false;
@@ -76,6 +76,7 @@ struct FuzzIr {
     options.directory = directory;
     options.oracle.mutants = static_cast<int>(mutants);
     options.oracle.native = static_cast<uint64_t>(native);
+    options.oracle.budgets = static_cast<int>(budgets);
     options.oracle.passes = compiler::all_passes();
     if (!passes.empty() || batch) {
       TENON_TRY_ASSIGN(found, compiler::find_passes(passes));
@@ -134,7 +135,10 @@ struct FuzzIr {
           .field("modules", counts.modules)
           .field("bindings", counts.bindings);
       out.field("runs", counts.runs).field("stopped_by_a_check", counts.failing).field("too_long", counts.endless);
-      out.field("compiled", counts.compiled).field("native", counts.native).field("compiled_limited", counts.limited);
+      out.field("compiled", counts.compiled)
+          .field("native", counts.native)
+          .field("budgeted", counts.budgeted)
+          .field("compiled_limited", counts.limited);
       out.field("changed_by_passes", counts.changed).field("mutants_rejected", counts.rejected);
       out.field("mutants_accepted", counts.accepted).field("seconds", seconds.count());
       out.field("units", counts.units).field("batches", counts.batches);
@@ -156,6 +160,8 @@ struct FuzzIr {
                  counts.runs, counts.failing, counts.endless, counts.unbounded, counts.changed);
     print_stdout("{} runs equal, compiled, bit by bit; {} with native kernels; {} ended at a limit of the machine\n",
                  counts.compiled, counts.native, counts.limited);
+    if (budgets > 0)
+      print_stdout("{} runs under a budget of memory equal, {} refused\n", counts.budgeted, counts.refused);
     print_stdout("{} mutants: {} rejected with a location, {} still modules\n", counts.rejected + counts.accepted,
                  counts.rejected, counts.accepted);
     if (gradients) {
@@ -194,6 +200,8 @@ Action fuzz_ir(Options& options) {
                  "mutations (ill-typed modules and ill-formed texts) of each module", {0, INT32_MAX});
   options.option(command->native, "--native", "N",
                  "compile each module whose seed is a multiple of N with native kernels too; 0: none", {.least = 0});
+  options.option(command->budgets, "--budget", "N",
+                 "run each module under N budgets of memory too, which tensors must be given up for", {0, 1000});
   options.option(command->shrink, "--shrink", "N", "largest number of proposals that shrink a failing module",
                  {0, INT32_MAX});
   options.option(command->file, "--file", "PATH",

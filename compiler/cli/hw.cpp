@@ -33,6 +33,8 @@ void print_facts(const Config& config) {
   print_stdout("{:<16}{} ({} multiply-accumulates a cycle)\n", "tensor core", shape(config), config.macs_per_cycle());
   print_stdout("{:<16}{} bits, bursts of at most {} beats\n", "memory port", config.axi_data_bits,
                config.max_burst_beats);
+  print_stdout("{:<16}{} beats read ahead, {}\n", "", config.read_fifo_beats(),
+               config.overlapping_stores ? "stores overlap" : "one store at a time");
   print_stdout("{:<16}{} commands each\n", "engine queues", config.queue_depth);
   print_stdout("{:<16}{}\n", "profiles", profiles(config));
   print_stdout("{:<16}{}\n\n", "hash", hash_text(config));

@@ -72,6 +72,10 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.choice(
       agreement, "--agreement", {"cosine", "top1"},
       "what --accuracy requires: the mean cosine of the results, or the share of samples with the same class");
+  options.option(
+      memory, "--memory", "READ/WRITE",
+      "latencies of the accelerator's memory in its cycles, which programs are scheduled for, as 200/200; "
+      "or READ/WRITE/OUTSTANDING, with the bursts that it accepts at a time; default: the device's, or 60/40/16");
   options.flag(symmetric, "--symmetric", "activations without zero points");
   options.choice(weights, "--weights", {"8bit", "7bit"},
                  "weights up to 127, or up to 64: exact sums of these take fewer instructions without dot products");
@@ -260,6 +264,15 @@ Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bo
   return targets;
 }
 
+Expected<spec::MemoryTiming> accelerator_memory(const ModelOptions& options, bool has_accelerator) {
+  if (options.memory.empty()) return options.device_memory;
+  if (!has_accelerator) {
+    return error("--memory is about the memory of an accelerator, and there is none", {},
+                 "--config or --device select one; omit --memory for code of the CPU", Fault::kUsage);
+  }
+  return spec::parse_memory_timing("--memory", options.memory);
+}
+
 }  // namespace
 
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
@@ -297,8 +310,10 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
     return error("several --shapes are the sizes of an accelerator's programs, and there is no accelerator", {},
                  "code for the CPU runs at any size: omit them, or give one that binds the sizes", Fault::kUsage);
   }
+  TENON_TRY_ASSIGN(memory, accelerator_memory(options, accelerator != nullptr));
   compiler::CompileOptions compile_options{
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
+      .memory = *memory,
       .targets = std::move(*targets),
       .inexact = *inexact,
       .buckets = std::move(*buckets),

@@ -29,12 +29,14 @@ struct ModelOptions {
   bool ahead_of_time = false;            // functions of the virtual machine become native code
   std::string fallback = "interpreter";  // of operators without a native kernel
   bool for_this_machine = false;         // native code only for the processor of this machine
-  std::string targets;                   // names, the preferred first
-  std::string inexact;                   // types of factors
-  std::string records;                   // file with the measurements of tenon tune
-  std::string schedule;                  // file with steps for kernels
-  std::vector<std::string> libraries;    // with functions that the model calls
-  std::string target, levels;            // of the machine that runs the executable, for cross compilation
+  std::string memory;                    // READ/WRITE/OUTSTANDING of the accelerator; empty: device_memory
+  spec::MemoryTiming device_memory = {};
+  std::string targets;                 // names, the preferred first
+  std::string inexact;                 // types of factors
+  std::string records;                 // file with the measurements of tenon tune
+  std::string schedule;                // file with steps for kernels
+  std::vector<std::string> libraries;  // with functions that the model calls
+  std::string target, levels;          // of the machine that runs the executable, for cross compilation
 
   bool executable_only = false;  // constants of the model and of the stages are freed once they are lowered
   bool quiet = false;            // no line about the stage of compilation

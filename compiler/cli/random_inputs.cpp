@@ -27,22 +27,22 @@ Tensor random_input(const runtime::Port& port, std::mt19937& random) {
 
 }  // namespace
 
-Expected<std::vector<Tensor>> random_inputs(const runtime::Executable& executable) {
+Expected<std::vector<Tensor>> random_inputs(std::span<const runtime::Port> ports, const std::string& model) {
   std::vector<Tensor> values;
   std::mt19937 random(1);
-  for (const runtime::Port& port : executable.main().params) {
+  for (const runtime::Port& port : ports) {
     if (!port.is_static())
-      return error(fmt::format("input {} has no fixed shape", to_string(port)), executable.name,
+      return error(fmt::format("input {} has no fixed shape", to_string(port)), model,
                    "bind its sizes with --shapes, or give inputs with --input");
     if (!runtime::checked_bytes(port.dtype, port.shape))
-      return error("the input " + runtime::to_string(port) + " is too large for any machine", executable.name);
+      return error("the input " + runtime::to_string(port) + " is too large for any machine", model);
     values.push_back(random_input(port, random));
   }
   return values;
 }
 
 Expected<std::vector<Tensor>> bench_inputs(const runtime::Executable& executable, const std::string& file) {
-  if (file.empty()) return random_inputs(executable);
+  if (file.empty()) return random_inputs(executable.main().params, executable.name);
   return runtime::read_inputs(runtime::input_slots(executable.main().params), std::span(&file, 1),
                               {.where = executable.name});
 }

@@ -326,12 +326,12 @@ Status run_module(const ModuleRun& run) {
     return error("--output of instances ends in .npz", run.output, "its members are 0_0, 0_1, ...", Fault::kUsage);
   }
   if (run.interpret && run.limits.any()) {
-    return error("--max-memory, --max-steps, --max-stack and --max-seconds are limits of compiled code", {},
+    return error("--max-memory, --max-steps, --max-stack, --max-seconds and --budget are limits of compiled code", {},
                  "leave --interpret out", Fault::kUsage);
   }
   runtime::SessionOptions session;
   session.threads = run.threads;
-  run.limits.apply(session);
+  TENON_TRY(run.limits.apply(session));
   TENON_TRY_ASSIGN(loaded, run.interpret ? read(run.model) : load(run.model));
   Context& context = *loaded->model.context;
   const Function& main = loaded->model.main();

@@ -99,6 +99,7 @@ class SamplesCommand {
     TENON_TRY_ASSIGN(ports, input_ports(loaded_->model, sizes()));
     TENON_TRY(read_data(*ports, loaded_->model.name));
     model.for_this_machine = true;
+    if (accelerator_) model.device_memory = accelerator_->info().memory;
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr));
     compilation_ = std::move(*compiled);
     executable_ = compilation_->executable;
@@ -163,7 +164,7 @@ class SamplesCommand {
     session.native = !options_.no_native;
     session.threads = static_cast<unsigned>(options_.threads);
     session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options_.seconds * 1e9));
-    options_.limits.apply(session);
+    TENON_TRY(options_.limits.apply(session));
     if (comparison) session.hook = comparison->hook();
     return Runner::create(executable_, std::move(session), options_.bundle);
   }

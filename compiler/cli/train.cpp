@@ -64,6 +64,7 @@ struct TrainCommand {
                                                                                      schedule = "constant";
   std::vector<std::string> data, eval_data, frozen;
   compiler::StepOptions step;
+  runtime::BudgetOptions budget;
   int64_t batch = 32, epochs = 1, warmup = 0, threads = 0, save_every = 0;
   uint64_t seed = 1;
   double rate = 0.001, divide = 1;
@@ -248,6 +249,7 @@ struct TrainCommand {
     runtime::SessionOptions session;
     session.threads = static_cast<unsigned>(threads);
     session.profile = false;
+    TENON_TRY(budget.apply(session));
     TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, weights_, session));
     trainer_.emplace(std::move(*trainer));
     TENON_TRY(trainer_->check(training_, classes_));
@@ -326,6 +328,9 @@ struct TrainCommand {
     Json line;
     line.begin_object().field("epoch", epoch + 1).field("steps", trainer_->steps()).field("loss", loss);
     if (accuracy) line.field("accuracy", *accuracy);
+    const runtime::MemoryRecord& memory = trainer_->memory();
+    line.field("peak_bytes", memory.peak_bytes);
+    if (!budget.budget.empty()) line.field("given_up", memory.evictions).field("again", memory.repeated_calls);
     const std::string text = line.field("rate", rate_at(trainer_->steps() - 1)).field("seconds", seconds).end().str();
     std::string flat;
     for (const char c : text) {
@@ -341,8 +346,9 @@ struct TrainCommand {
     }
     if (json) print_stdout("{}\n", flat);
     else
-      print_stdout("epoch {}: loss {:.4f}{}, {:.1f} s\n", epoch + 1, loss,
-                   accuracy ? fmt::format(", accuracy {:.2f} %", *accuracy) : "", seconds);
+      print_stdout("epoch {}: loss {:.4f}{}, {:.1f} s{}\n", epoch + 1, loss,
+                   accuracy ? fmt::format(", accuracy {:.2f} %", *accuracy) : "", seconds,
+                   budget.budget.empty() ? "" : ", a step: " + runtime::describe(memory));
     return flush_output();  // an epoch may take long
   }
 
@@ -424,6 +430,7 @@ Action train_model(Options& options) {
   options.option(command->step_file, "--step", "FILE.tnx",
                  "write the step as an executable, which takes weights, states, rate, step, inputs and labels");
   options.option(command->metrics, "--metrics", "FILE.jsonl", "append a line of JSON for each epoch");
+  command->budget.declare(options);
   options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
                  runtime::kThreadBounds);
   options.flag(command->json, "--json", "figures as JSON");

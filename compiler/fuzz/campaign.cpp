@@ -19,7 +19,9 @@ OracleOptions focused(OracleOptions options, const std::string& check) {
   options.mutants = 0;
   options.text = check == "text" || check == "binary" || check == "shadowing" || check == "infer";
   options.pipeline = check.starts_with("pipeline");
-  options.machine = check == "machine";
+  const bool budget = check.find("budget") != std::string::npos;
+  options.machine = check == "machine" || check == "ahead of time" || budget;
+  if (!budget) options.budgets = 0;
   options.native = check == "native" ? 1 : 0;
   if (check.starts_with("pass ")) {
     std::erase_if(options.passes, [&](const Pass& pass) { return "pass " + pass.name != check; });
@@ -31,7 +33,7 @@ OracleOptions focused(OracleOptions options, const std::string& check) {
 
 // Writes the module, or the text that is not a module, and adds the command that repeats the failure.
 void report(Context& context, const Module& module, const Violation& remaining, Failure& failure,
-            const std::filesystem::path& directory, bool gradients) {
+            const std::filesystem::path& directory, const CampaignOptions& options) {
   const bool mutant = !failure.violation.mutant.text.empty();
   const std::filesystem::path path = directory / fmt::format("fuzz-ir-{}.tn", failure.seed);
   std::error_code ignored;
@@ -41,8 +43,9 @@ void report(Context& context, const Module& module, const Violation& remaining, 
   const bool side = written.side.empty() || write_file(directory / side_file(failure.seed), written.side);
   if (side && write_file(path, written.text)) failure.file = path.string();
   const auto& [check, problem, text] = failure.violation;
-  const std::string flags =
-      fmt::format("{}{}", check.ends_with("native") ? " --native 1" : "", gradients ? " --gradients" : "");
+  std::string flags = check.ends_with("native") ? " --native 1" : "";
+  if (check.find("budget") != std::string::npos) flags += fmt::format(" --budget {}", options.oracle.budgets);
+  if (options.oracle.gradients) flags += " --gradients";
   failure.report = fmt::format("seed {}: {}: {}\n", failure.seed, check, problem.str());
   failure.report += fmt::format("small: {}: {}\n{}", remaining.check, remaining.problem.str(), failure.text);
   if (!failure.file.empty()) {
@@ -70,7 +73,7 @@ Failure fail(Context& context, Module module, uint64_t seed, Violation violation
     module = shrink(context, std::move(module), fails, options.shrink_budget);
   }
   Failure failure{.seed = seed, .violation = violation, .text = {}, .file = {}, .report = {}};
-  report(context, module, last ? *last : violation, failure, options.directory, options.oracle.gradients);
+  report(context, module, last ? *last : violation, failure, options.directory, options);
   return failure;
 }
 

@@ -50,7 +50,7 @@ runtime::CpuKernel external_kernel(Context& context, const Module& module, const
 }  // namespace
 
 CompiledRun run_compiled(Context& context, const Module& module, std::span<const RunValue> inputs,
-                         const Libraries& libraries, const Limits& limits, NativeCode native) {
+                         const Libraries& libraries, const Limits& limits, NativeCode native, uint64_t budget) {
   CompiledRun run{.result = RunValue()};
   const auto failed = [&](Diagnostic problem) {
     run.result = std::unexpected(std::move(problem));
@@ -73,6 +73,7 @@ CompiledRun run_compiled(Context& context, const Module& module, std::span<const
   how.threads = 1;
   how.max_steps = static_cast<uint64_t>(limits.steps);
   how.max_bytes = kMaxRunBytes;
+  how.budget = budget;
   how.kernels = [&](std::string_view name) -> runtime::CpuKernel {
     if (name.starts_with('@')) return external_kernel(context, module, libraries, limits, name.substr(1));
     const runtime::reference::Kernel kernel = runtime::reference::find(name);
@@ -91,9 +92,11 @@ CompiledRun run_compiled(Context& context, const Module& module, std::span<const
   if (!results) {
     run.limited = results.error().what.starts_with("the run takes more than") ||
                   results.error().what.starts_with("the values of the run") ||
-                  results.error().what.starts_with("the calls nest too deep");
+                  results.error().what.starts_with("the calls nest too deep") ||
+                  results.error().what.find("of the budget of") != std::string::npos;
     return failed(results.error());
   }
+  run.peak = session->profile().memory.peak_bytes;
   const bool is_tuple = module.function(context.symbol("main"))->result.tuple() != nullptr;
   run.result = from_session(context, *loaded, is_tuple ? runtime::Value::tuple(*results) : results->front());
   return run;

@@ -339,7 +339,33 @@ class Examination {
     const std::optional<Run> ahead = compiled(module, inputs, NativeCode::kFunctions);
     if (!ahead) return std::nullopt;
     if (!ahead->compiled) return Violation{"ahead of time", ahead->result.error()};
-    return differs("ahead of time", before, *ahead, 0, true);
+    if (auto found = differs("ahead of time", before, *ahead, 0, true)) return found;
+    return budgeted(module, inputs, before);
+  }
+
+  // The same under budgets between nothing and what the module's tensors need.
+  std::optional<Violation> budgeted(const Module& module, std::span<const RunValue> inputs, const Run& before) {
+    constexpr uint64_t kPlenty = uint64_t{1} << 40;
+    if (options_.budgets == 0) return std::nullopt;
+    uint64_t peak = 0;
+    const std::optional<Run> free = compiled(module, inputs, NativeCode::kNone, kPlenty, &peak);
+    if (!free) return std::nullopt;
+    if (auto found = differs("a budget of plenty", before, *free, 0, true)) return found;
+    Random random(seed_ ^ 0xb4d9e7);
+    for (int i = 0; i < options_.budgets && peak > 0; ++i) {
+      const auto most = static_cast<int64_t>(peak);
+      const auto budget = static_cast<uint64_t>(random.between((most + 1) / 2, most));
+      const NativeCode native = i % 2 == 0 ? NativeCode::kNone : NativeCode::kFunctions;
+      uint64_t used = 0;
+      const std::optional<Run> run = compiled(module, inputs, native, budget, &used);
+      counts_.refused += !run;
+      if (!run) continue;
+      ++counts_.budgeted;
+      const std::string check = fmt::format("budget {}", budget);
+      if (used > budget) return violation(check, fmt::format("the tensors have {} bytes", used));
+      if (auto found = differs(check, before, *run, 0, true)) return found;
+    }
+    return std::nullopt;
   }
 
   // The module after all passes, compiled with native kernels.
@@ -357,10 +383,12 @@ class Examination {
   }
 
   // Nothing where the run ends at a limit. Instructions are shorter than bindings.
-  std::optional<Run> compiled(const Module& module, std::span<const RunValue> inputs, NativeCode native) {
+  std::optional<Run> compiled(const Module& module, std::span<const RunValue> inputs, NativeCode native,
+                              uint64_t budget = 0, uint64_t* peak = nullptr) {
     Run run{.result = RunValue(), .log = {}, .logged = {}};
     CompiledRun made = run_compiled(context_, module, inputs, logging(run),
-                                    {.steps = 100 * options_.steps, .bytes = kMaxTensorBytes}, native);
+                                    {.steps = 100 * options_.steps, .bytes = kMaxTensorBytes}, native, budget);
+    if (peak) *peak = made.peak;
     counts_.limited += made.limited;
     if (made.limited) return std::nullopt;
     run.result = std::move(made.result);

@@ -9,6 +9,7 @@
 // - machine: the module compiles, and the virtual machine computes the same bits with the reference kernels, NaN where
 //   the interpreter has NaN; it fails where the interpreter fails.
 // - ahead of time: so do its functions as machine code.
+// - budget N: so does the machine where its tensors have N bytes of memory, or says that this is too little.
 // - pass NAME, pipeline, pipeline to kernels: the module after the pass verifies and computes equal results: integers
 //   exactly, floats to a tolerance times the largest value in between; the calls of library functions and the failures
 //   of checks too.
@@ -39,6 +40,8 @@ struct Counts {
   int64_t changed = 0;                 // by a pass
   int64_t compiled = 0;                // runs of the virtual machine that were compared
   int64_t native = 0;                  // runs with native kernels that were compared
+  int64_t budgeted = 0;                // runs under a budget that were compared
+  int64_t refused = 0;                 // runs whose budget was too little
   int64_t limited = 0;                 // runs of the machine that ended at a limit
   int64_t rejected = 0, accepted = 0;  // mutants
   int64_t units = 0;                   // of batches
@@ -61,6 +64,7 @@ struct OracleOptions {
   bool machine = true;
   bool batch = true;
   uint64_t native = 0;      // modules whose seeds are multiples of it; 0: none
+  int budgets = 0;          // of memory, under which each module runs
   int mutants = 2;          // of each kind
   bool gradients = false;   // the modules are those of with_gradient (gradients.h), and promise what is said there
   int64_t steps = 100'000;  // of the interpreter; a longer program is not compared

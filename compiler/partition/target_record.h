@@ -10,12 +10,14 @@
 #include "compiler/partition/target.h"
 #include "compiler/schedules/user_schedule.h"
 #include "hw/spec/config.h"
+#include "hw/spec/memory_timing.h"
 
 namespace tenon::compiler {
 
 // What targets are made from; each reads what concerns it.
 struct TargetOptions {
   std::optional<spec::Config> accelerator = {};  // the configuration of the generated accelerator
+  spec::MemoryTiming memory = {};                // of that accelerator, which programs are scheduled for
   Machine::Inexact inexact = {};                 // what a user allows the products of a GPU
   // Steps of a user for kernels, instead of the templates': of the level sm_90, or of all levels.
   std::vector<schedules::UserSchedule> schedules = {};

@@ -20,6 +20,7 @@
 #include "compiler/quantize/mixed.h"
 #include "compiler/quantize/quantize.h"
 #include "hw/spec/config.h"
+#include "hw/spec/memory_timing.h"
 #include "runtime/executable/executable.h"
 
 namespace tenon::compiler {
@@ -47,6 +48,7 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
 
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
+  spec::MemoryTiming memory = {};           // of that accelerator, which programs are scheduled for
   // Names of targets (compiler/targets), the preferred first. The accelerator comes before all unless it is named here.
   std::vector<std::string> targets = {};
   // What a user allows the products of a GPU; by default, they are exact or rounded as the CPU's.

@@ -111,8 +111,7 @@ std::vector<MemoryShape> memories(const spec::Config& config) {
   // The FIFOs of the readers hold a beat and whether it is in error, which those of loads in order do not need.
   list.push_back({config.axi_data_bits + 1, 32, 1});
   const int readers = 1 + config.weight_engine + config.accumulator_engine;
-  list.push_back({config.axi_data_bits + (config.in_order ? 0 : 1),
-                  config.max_burst_beats < 16 ? 32 : 2 * config.max_burst_beats, readers});
+  list.push_back({config.axi_data_bits + (config.in_order ? 0 : 1), config.read_fifo_beats(), readers});
   return list;
 }
 

@@ -154,6 +154,9 @@ std::string package_text(const Config& config) {
   p.integer("HAS_PROGRESS", config.progress);
   p.integer("ALU_PASSES", config.alu_passes);
   p.integer("RQ_PASSES", config.requantizer_passes);
+  p.integer("OVERLAPPING_STORES", config.overlapping_stores);
+  p.integer("READ_BEATS", config.read_fifo_beats());
+  p.integer("BASE_READ_BEATS", config.base_read_beats());
   p.vector("CAPABILITIES", 32, capabilities(config));
   p.vector("CONFIG_HASH", 64, hash(config));
   p.vector("ISA_VERSION", 16, kIsaVersion);

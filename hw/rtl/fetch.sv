@@ -53,6 +53,7 @@ module fetch (
     .rst_ni,
     .clear_i,
     .halt_i,
+    .all_i       (1'b1),
     .run_valid_i (run_valid_q),
     .run_ready_o (run_ready),
     .run_addr_i  (address_i),

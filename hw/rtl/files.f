@@ -34,6 +34,7 @@ loads.sv
 write_port.sv
 store_window.sv
 store_bytes.sv
+store_answers.sv
 store_dma.sv
 fetch.sv
 decode_transfer.sv

@@ -6,12 +6,14 @@
 // in the order of the commands.
 module load_dma #(
   parameter int UnitBytes = 16,  // of the widest unit
-  parameter int FifoDepth = 128
+  parameter int FifoDepth = 128,
+  parameter int FewBeats  = 128  // that are requested at a time in the base profile
 ) (
   input  logic                             clk_i,
   input  logic                             rst_ni,
   input  logic                             clear_i,
   input  logic                             halt_i,
+  input  logic                             native_i,     // the profile; changes with clear
   input  logic                             cmd_valid_i,
   output logic                             cmd_ready_o,
   input  dma_pkg::dma_cmd_t                cmd_i,
@@ -67,6 +69,7 @@ module load_dma #(
     .BeatBytes(BeatBytes),
     .MaxBurst (tenon_pkg::MAX_BURST),
     .FifoDepth(FifoDepth),
+    .FewBeats (FewBeats),
     .LenWidth (tenon_pkg::LENGTH_BITS),
     .Errors   (~Serial)
   ) u_port (
@@ -74,6 +77,7 @@ module load_dma #(
     .rst_ni,
     .clear_i,
     .halt_i,
+    .all_i       (native_i),
     .run_valid_i (run_valid),
     .run_ready_o (run_ready),
     .run_addr_i  (run_addr),

@@ -8,6 +8,7 @@ module loads #(
   input  logic                             rst_ni,
   input  logic                             clear_i,
   input  logic                             halt_i,       // send no more addresses
+  input  logic                             native_i,     // the profile; changes with clear
   output logic                             idle_o,       // no transfer of an engine is outstanding; fetch has its own
   // Instruction fetch; its data is that of the read channel.
   input  logic                             fetch_valid_i,
@@ -48,8 +49,6 @@ module loads #(
   input  logic [tenon_pkg::AXI_BITS-1:0]   rdata_i,
   input  logic                             rerror_i
 );
-
-  localparam int FifoDepth = tenon_pkg::MAX_BURST < 16 ? 32 : 2 * tenon_pkg::MAX_BURST;
 
   // Reader 0 is the fetch, reader u + 1 the engine of unit u.
   logic [3:0]   valid, ready, r_valid;
@@ -95,12 +94,14 @@ module loads #(
   // verilator lint_on UNUSEDSIGNAL
   load_dma #(
     .UnitBytes(FirstBytes),
-    .FifoDepth(FifoDepth)
+    .FifoDepth(tenon_pkg::READ_BEATS),
+    .FewBeats (tenon_pkg::BASE_READ_BEATS)
   ) u_ldi (
     .clk_i,
     .rst_ni,
     .clear_i,
     .halt_i,
+    .native_i,
     .cmd_valid_i(first_start),
     .cmd_ready_o(first_ready),
     .cmd_i      (first_cmd),
@@ -128,12 +129,14 @@ module loads #(
     // verilator lint_off PINCONNECTEMPTY
     load_dma #(
       .UnitBytes(tenon_pkg::BLOCK_IN),
-      .FifoDepth(FifoDepth)
+      .FifoDepth(tenon_pkg::READ_BEATS),
+      .FewBeats (tenon_pkg::BASE_READ_BEATS)
     ) u_ldw (
       .clk_i,
       .rst_ni,
       .clear_i,
       .halt_i,
+      .native_i,
       .cmd_valid_i(start_i[1]),
       .cmd_ready_o(ready_o[1]),
       .cmd_i      (ldw_cmd_i),
@@ -176,12 +179,14 @@ module loads #(
 
     load_dma #(
       .UnitBytes(LdmBytes),
-      .FifoDepth(FifoDepth)
+      .FifoDepth(tenon_pkg::READ_BEATS),
+      .FewBeats (tenon_pkg::BASE_READ_BEATS)
     ) u_ldm (
       .clk_i,
       .rst_ni,
       .clear_i,
       .halt_i,
+      .native_i,
       .cmd_valid_i(start_i[2]),
       .cmd_ready_o(ready_o[2]),
       .cmd_i      (ldm_cmd_i),

@@ -5,6 +5,7 @@ module read_port #(
   parameter int BeatBytes = 8,
   parameter int MaxBurst  = 64,
   parameter int FifoDepth = 128,  // power of two, at least MaxBurst
+  parameter int FewBeats  = FifoDepth,  // a power of two, at least MaxBurst
   parameter int LenWidth  = 32,
   parameter bit Errors    = 1'b1  // 0: beat_error_o is 0, and the RAM is one bit narrower
 ) (
@@ -12,6 +13,7 @@ module read_port #(
   input  logic                   rst_ni,
   input  logic                   clear_i,
   input  logic                   halt_i,      // send no more addresses
+  input  logic                   all_i,       // request beats for all of the FIFO, or for FewBeats; changes with clear
   input  logic                   run_valid_i,
   output logic                   run_ready_o,
   input  logic [tenon_pkg::ADDR_BITS-1:0] run_addr_i,
@@ -38,7 +40,7 @@ module read_port #(
   logic [tenon_pkg::ADDR_BITS-1:0] burst_addr;
   logic [8:0]            burst_beats;
   logic [7:0]            burst_len;
-  logic [CountWidth-1:0] space_q, outstanding_q;
+  logic [CountWidth-1:0] space_q, outstanding_q, space;
   logic                  pop;
 
   // verilator lint_off PINCONNECTEMPTY
@@ -62,7 +64,16 @@ module read_port #(
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  assign fits        = space_q >= CountWidth'(burst_beats);
+  // With FewBeats the other slots stay free, so that these bits are the space without them.
+  if (FewBeats == FifoDepth) begin : g_all
+    assign space = space_q;
+    logic unused_all;
+    assign unused_all = all_i;
+  end else begin : g_few
+    localparam int FewBits = $clog2(FewBeats);
+    assign space = all_i ? space_q : CountWidth'({space_q[CountWidth-1], space_q[FewBits-1:0]});
+  end
+  assign fits        = space >= CountWidth'(burst_beats);
   assign burst_len   = 8'(burst_beats - 9'd1);
   assign burst_ready = ar_ready & fits & ~halt_i;
   assign grant       = burst_valid & burst_ready;
@@ -153,6 +164,7 @@ module read_port #(
     if (rst_ni & grant) begin
       ABurstLeavesWithRoomForAllOfIt: assert (space_q >= CountWidth'(burst_beats));
       RoomIsReservedForEveryOutstandingBeat: assert (32'(space_q) + 32'(outstanding_q) <= FifoDepth);
+      FewBeatsLeaveTheOtherSlotsFree: assert (all_i | 32'(space_q) >= FifoDepth - FewBeats + 32'(burst_beats));
     end
   end
   // verilator lint_on SYNCASYNCNET

@@ -2,7 +2,8 @@
 //
 // One half makes beats of units (store_window; with IN_ORDER store_bytes), the other one bursts of addresses. Memory is
 // never read in order to be written: bytes that no unit covers have strobe 0. `done_o` comes after the last write
-// response.
+// response. With OVERLAPPING_STORES the next command is taken when all beats of one have entered the queue and all of its
+// bursts have begun; its responses are counted meanwhile.
 module store_dma #(
   parameter int UnitBytes = 16
 ) (
@@ -42,7 +43,8 @@ module store_dma #(
   assign start_cmd   = cmd_valid_i & cmd_ready_o;
 
   // ------------------------------------------------------------------------------------------ addresses, row by row
-  logic        run_valid, run_ready, room, beat, load, port_done;
+  logic        run_valid, run_ready, room, beat, load, begun, port_done, port_error;
+  logic [3:0]  open;  // bursts without response
   logic [tenon_pkg::ADDR_BITS-1:0] run_addr;
   // verilator lint_off UNUSEDSIGNAL
   logic [31:0] run_bytes;  // in LENGTH_BITS
@@ -73,9 +75,11 @@ module store_dma #(
     .room_o     (room),
     .beat_i     (beat),
     .load_o     (load),
+    .begun_o    (begun),
+    .open_o     (open),
     .done_o     (port_done),
     .idle_o,
-    .error_o,
+    .error_o    (port_error),
     .awvalid_o,
     .awready_i,
     .awaddr_o,
@@ -142,16 +146,38 @@ module store_dma #(
     );
   end
 
-  assign finish = sent & ~run_valid & port_done;
-  if (tenon_pkg::IN_ORDER != 0) begin : g_done
-    assign done_o = finish;
-  end else begin : g_done_later
-    logic done_q;
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) done_q <= 1'b0;
-      else done_q <= finish & ~clear_i;
+  if (tenon_pkg::OVERLAPPING_STORES != 0) begin : g_overlap
+    logic answered;  // the responses of the command before have come, so that all open bursts are this one's
+    assign finish = sent & ~run_valid & begun & answered;
+    store_answers u_answers (
+      .clk_i,
+      .rst_ni,
+      .clear_i,
+      .sent_i    (finish),
+      .open_i    (open),
+      .answered_o(answered),
+      .done_o,
+      .error_o,
+      .bvalid_i,
+      .berror_i
+    );
+    logic unused_port;
+    assign unused_port = ^{port_done, port_error};
+  end else begin : g_one
+    assign finish  = sent & ~run_valid & port_done;
+    assign error_o = port_error;
+    logic unused_open;
+    assign unused_open = ^{begun, open};
+    if (tenon_pkg::IN_ORDER != 0) begin : g_done
+      assign done_o = finish;
+    end else begin : g_done_later
+      logic done_q;
+      always_ff @(posedge clk_i or negedge rst_ni) begin
+        if (!rst_ni) done_q <= 1'b0;
+        else done_q <= finish & ~clear_i;
+      end
+      assign done_o = done_q;
     end
-    assign done_o = done_q;
   end
 
 `ifndef SYNTHESIS

@@ -16,9 +16,9 @@ module store_window #(
   input  logic                             start_i,      // takes a command
   input  dma_pkg::dma_cmd_t                cmd_i,
   output logic                             busy_o,       // with one
-  output logic                             sent_o,       // all of its beats
+  output logic                             sent_o,       // all of its beats; with OVERLAPPING_STORES, to the queue of beats
   input  logic                             finish_i,     // it is over
-  output logic [31:0]                      index_o,
+  output logic [31:0]                      index_o,      // of the command whose beat is on the data channel
   // Scratchpad: granted in the cycle of the request, data in the next one.
   output logic                             st_req_o,
   output logic                             st_acc_o,
@@ -45,8 +45,7 @@ module store_window #(
   // verilator lint_off UNUSEDSIGNAL
   dma_pkg::dma_cmd_t cmd;  // the cursor counts some fields
   // verilator lint_on UNUSEDSIGNAL
-  assign busy_o  = valid;
-  assign index_o = cmd.index;
+  assign busy_o = valid;
 
   // -------------------------------------------------------------------------------------------- units from scratchpad
   logic [tenon_pkg::TOTAL_BITS-1:0] read_left_q;
@@ -265,13 +264,35 @@ module store_window #(
   end
 
   // --------------------------------------------------------------------------------------------------------- write data
+  // Beats of two commands may be in the queue, so that each has a bit that alternates between commands.
+  localparam int TagBits = tenon_pkg::OVERLAPPING_STORES != 0 ? 1 : 0;
   logic                   beat_valid;
   logic                   beat_push_ready;  // always 1, as room_q counts
   logic [BeatBytes*8-1:0] beat_data;
   logic [BeatBytes-1:0]   beat_strobe;
 
+  logic [BeatBytes*9+TagBits-1:0] pushed, popped;
+  assign {beat_strobe, beat_data} = popped[BeatBytes*9-1:0];
+  if (TagBits == 0) begin : g_one_index
+    assign index_o = cmd.index;
+    assign pushed  = {strobe_q[BeatBytes-1:0], window_q[BeatBytes*8-1:0]};
+  end else begin : g_indices
+    logic        tag_q;
+    logic [31:0] index0_q, index1_q;  // of the last command with this tag
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) tag_q <= 1'b0;
+      else if (start_i) tag_q <= ~tag_q;
+    end
+    always_ff @(posedge clk_i) begin
+      if (start_i & tag_q) index0_q <= cmd_i.index;
+      if (start_i & ~tag_q) index1_q <= cmd_i.index;
+      if (load_i) index_o <= popped[BeatBytes*9] ? index1_q : index0_q;
+    end
+    assign pushed = {tag_q, strobe_q[BeatBytes-1:0], window_q[BeatBytes*8-1:0]};
+  end
+
   prim_fifo #(
-    .Width(BeatBytes * 9),
+    .Width(BeatBytes * 9 + TagBits),
     .Depth(BeatSlots)
   ) u_beats (
     .clk_i,
@@ -279,10 +300,10 @@ module store_window #(
     .clear_i,
     .push_valid_i(move_flush_q),
     .push_ready_o(beat_push_ready),
-    .push_data_i ({strobe_q[BeatBytes-1:0], window_q[BeatBytes*8-1:0]}),
+    .push_data_i (pushed),
     .pop_valid_o (beat_valid),
     .pop_ready_i (beat_o),
-    .pop_data_o  ({beat_strobe, beat_data})
+    .pop_data_o  (popped)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -316,7 +337,7 @@ module store_window #(
                                                read_more_q == (read_left_q != '0) & room_any_q == (room_q != 3'd0));
     end
     if (rst_ni & finish_i) begin
-      ACommandEndsWithAllBeatsSent: assert (room_q == 3'(BeatSlots) | halt_i);
+      ACommandEndsWithAllBeatsSent: assert (room_q == 3'(BeatSlots) | halt_i | tenon_pkg::OVERLAPPING_STORES != 0);
       ACommandEndsWithAllUnitsRead: assert (read_left_q == '0 & ~reading_q & ~read_q & ~data_valid);
     end
   end

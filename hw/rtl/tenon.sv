@@ -397,6 +397,7 @@ module tenon (
     .rst_ni,
     .clear_i        (clear),
     .halt_i         (halt),
+    .native_i       (profile),
     .idle_o         (loads_idle),
     .fetch_valid_i  (fetch_valid),
     .fetch_ready_o  (fetch_ready),

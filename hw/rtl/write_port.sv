@@ -19,6 +19,8 @@ module write_port #(
   output logic                             room_o,       // the data channel can take a beat
   input  logic                             beat_i,       // takes one; only with room and without halt
   output logic                             load_o,       // a beat moves to the data channel: beat_i, or one with strobes 0
+  output logic                             begun_o,      // every burst of the runs that were taken has begun
+  output logic [3:0]                       open_o,       // bursts without response
   output logic                             done_o,       // nothing waits or is outstanding, except runs
   output logic                             idle_o,       // nothing is outstanding in the memory
   output logic                             error_o,      // the memory answered with an error
@@ -130,6 +132,8 @@ module write_port #(
 
   // --------------------------------------------------------------------------------------------------------- responses
   logic error_q;
+  assign begun_o = ~busy;
+  assign open_o  = open_q;
   assign done_o  = ~busy & open_q == 4'd0;
   assign idle_o  = open_q == 4'd0;
   assign error_o = error_q;

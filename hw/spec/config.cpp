@@ -76,6 +76,20 @@ Status check_extensions(const Config& config, std::string_view where) {
     return refuse("extensions.serial_products is true, which has no multipliers, and packed_products is true",
                   "set one of them to false");
   }
+  if (config.in_order && config.overlapping_stores) {
+    return refuse(
+        "extensions.in_order is true, and overlapping_stores is true: no instruction begins before the last ends",
+        "set one of them to false");
+  }
+  if (config.read_beats != 0) {
+    const int least = std::max(32, config.max_burst_beats);
+    if (config.read_beats < least || !std::has_single_bit(static_cast<unsigned>(config.read_beats))) {
+      return refuse(fmt::format("extensions.read_beats is {}, must be 0 or a power of two in {} .. 1024: the FIFO of a "
+                                "load engine is addressed by bits, and has room for a burst",
+                                config.read_beats, least),
+                    "use 0 for two bursts of max_burst_beats");
+    }
+  }
   if (config.alu_passes > config.block_out) {
     return refuse(fmt::format("extensions.alu_passes is {}, must be at most block_out = {}: a pass takes a lane",
                               config.alu_passes, config.block_out),

@@ -6,6 +6,7 @@
 // parameter vector (block_out x 8 bytes).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -43,9 +44,11 @@ struct Config {
   bool packed_products = false;    // two int8 products in each multiplier of a DSP48
   bool serial_products = false;    // a bit of the inputs a cycle, eight for a step of GEMM: no multipliers
   int address_bits = 64;  // width of the memory port's addresses, and so of counts; upper bits of registers read 0
-  int alu_multiply_passes = 1;  // cycles of a base MUL: 0 refuses it, 2 uses the requantizer's multipliers
-  int alu_passes = 1;           // of an element through the ALU, which has block_out / passes lanes
-  int requantizer_passes = 1;   // cycles of a vector in the requantizer, which has block_out / passes lanes
+  int alu_multiply_passes = 1;      // cycles of a base MUL: 0 refuses it, 2 uses the requantizer's multipliers
+  int alu_passes = 1;               // of an element through the ALU, which has block_out / passes lanes
+  int requantizer_passes = 1;       // cycles of a vector in the requantizer, which has block_out / passes lanes
+  bool overlapping_stores = false;  // a store begins while the memory has not answered the one before
+  int read_beats = 0;               // beats of each load engine's FIFO; 0: two bursts, at least 32
   // Scratchpad sizes in bytes, by Memory.
   std::array<int64_t, kScratchpads> bytes{};
 
@@ -59,6 +62,10 @@ struct Config {
   int axi_bytes() const { return axi_data_bits / 8; }
   int slot_bits() const { return address_bits < 35 ? address_bits - 3 : 32; }  // of a slot's index, and of the count
   int base_addresses() const { return native ? 8 : 5; }  // registers; the base profile has five memories
+  int read_fifo_beats() const { return read_beats != 0 ? read_beats : std::max(32, 2 * max_burst_beats); }
+  // Of these, those that a load engine requests at a time in the base profile, whose programs were scheduled for an
+  // accelerator that waits for each load: two deep readers would delay each other.
+  int base_read_beats() const { return std::min(read_fifo_beats(), std::max(32, 2 * max_burst_beats)); }
   uint64_t address_mask() const { return address_bits == 64 ? ~uint64_t{0} : (uint64_t{1} << address_bits) - 1; }
   int64_t macs_per_cycle() const { return int64_t{block_in} * block_out; }
 };

@@ -34,6 +34,8 @@ inline constexpr Limit kExtensionLimits[] = {
      "MUL is absent, or takes one pass on its own multipliers or two on the requantizer's"},
     {"alu_passes", &Config::alu_passes, 1, 4, true, "a pass writes an equal part of an accumulator's four DMA units"},
     {"requantizer_passes", &Config::requantizer_passes, 1, 64, true, "each pass takes an equal part of a vector"},
+    {"read_beats", &Config::read_beats, 0, 1024, false,
+     "256 beats hide reads of 200 cycles, and deeper FIFOs let one load engine get ahead of the others"},
 };
 struct Switch {
   std::string_view key;
@@ -47,6 +49,7 @@ inline constexpr Switch kExtensionSwitches[] = {
     {"serial_products", &Config::serial_products},
     {"in_order", &Config::in_order},
     {"progress", &Config::progress},
+    {"overlapping_stores", &Config::overlapping_stores},
 };
 
 std::unexpected<Diagnostic> broken_limit(std::string_view where, std::string_view key, const std::string& found,

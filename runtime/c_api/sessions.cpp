@@ -67,6 +67,7 @@ Status create_session(const tenon_program* program, const tenon_session_options*
   native.threads = options->threads;
   if (options->native_level) native.native_level = options->native_level;
   native.max_bytes = options->max_bytes;
+  native.budget = options->budget;
   native.max_steps = options->max_steps;
   if (options->max_stack > 0) native.max_stack = options->max_stack;
   TENON_TRY_ASSIGN(max_time, duration(options->max_seconds, "max_seconds"));

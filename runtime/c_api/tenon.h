@@ -171,9 +171,10 @@ typedef struct tenon_session_options {
   uint64_t max_stack;       /* words of all frames of one run, the limit of recursion; 0: 2^25 */
   double max_seconds;       /* of one run; 0: no limit. A kernel ends at its next parallel task */
   double launch_seconds;    /* of one wait for the device; 0: 600 */
+  uint64_t budget;          /* bytes of the tensors of one run: others are given up and computed again; 0: none */
 } tenon_session_options;
 #define TENON_SESSION_OPTIONS_INIT \
-  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0 }
+  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0, 0 }
 
 /* Checks the device against the program, and uploads to it. `options` may be NULL. */
 TENON_API tenon_error* tenon_session_create(const tenon_program* program, const tenon_session_options* options,

@@ -166,7 +166,7 @@ Status run(const Arguments& options) {
   session.threads = static_cast<unsigned>(options.threads);
   session.native_level = options.native_level;
   session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
-  options.limits.apply(session);
+  TENON_TRY(options.limits.apply(session));
   TENON_TRY(check_output(options.output, "--output", options.inputs));
   TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
   TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(executable->main().params), options.inputs,

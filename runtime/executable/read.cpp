@@ -180,6 +180,12 @@ class Reader {
       return program;
     }
     program.config = std::move(*config);
+    if (p.memory() != nullptr) {
+      auto memory =
+          spec::parse_memory_timing(fmt::format("the memory of program '{}'", program.name), exact_text(p.memory()));
+      if (memory) program.memory = *memory;
+      else fail(memory.error().str());
+    }
     if (p.profile() > static_cast<uint8_t>(spec::Profile::kNative))
       fail(fmt::format("profile {} is unknown", p.profile()));
     else program.profile = static_cast<spec::Profile>(p.profile());

@@ -107,7 +107,8 @@ class Writer {
                                builder_.CreateVector(probe.shape), probe.offset);
     });
     return file::CreateProgram(builder_, text(p.name), text(spec::to_json(p.config)), static_cast<uint8_t>(p.profile),
-                               section, section + 1, p.workspace_bytes, inputs, outputs, layers, notes, probes);
+                               section, section + 1, p.workspace_bytes, inputs, outputs, layers, notes, probes,
+                               text(spec::to_string(p.memory)));
   }
 
   // As pairs of operation and operand.

@@ -114,6 +114,7 @@ int32_t function(tn_call* base, uint32_t index, void* const* buffers, const int6
   inner.results = nullptr;
   inner.fault.reset();
   const size_t position = call.arena->position();
+  if (call.result_memory) call.result_memory->called_function = true;
   const int32_t failed = callee.kernel(&inner);
   call.arena->reset(position);
   if (failed == 0) return 0;

@@ -32,7 +32,7 @@ struct Call : tn_call {
   // Of an operator's kernel: its inputs, and the results that it has made so far, empty tensors before.
   std::span<const Tensor> tensors;
   std::vector<Tensor>* results = nullptr;
-  CallMemory* result_memory = nullptr;
+  CallMemory* result_memory = nullptr;  // also of a generated kernel, where the caller has given one
 };
 
 // Without an arena yet. `pool` may be nullptr for kernels that use neither threads nor memory of the call.

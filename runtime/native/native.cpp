@@ -201,7 +201,7 @@ Status NativeLibrary::call(size_t kernel, std::span<const Tensor> params, std::v
   const NativeKernel& called = state_->code->kernels[kernel];
   Status status = bind_dims(called.signature, params, memory);
   if (status) status = make_results(called.signature, params, memory, results);
-  if (status) return run(kernel, params, results, memory.dims, pool, stop);
+  if (status) return run(kernel, params, results, memory.dims, pool, stop, &memory);
   if (status.error().where.empty()) status.error().where = "@" + called.name;
   return status;
 }
@@ -209,23 +209,29 @@ Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, s
                                 ThreadPool& pool) const {
   TENON_TRY_ASSIGN(dims, bind_dims(state_->code->kernels[kernel].signature, params));
   assert(results.size() == state_->code->kernels[kernel].signature.results.size());
-  return run(kernel, params, results, *dims, pool, nullptr);
+  return run(kernel, params, results, *dims, pool, nullptr, nullptr);
 }
 Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
-                          std::span<const int64_t> dims, ThreadPool& pool, const StopRequest* stop) const {
+                          std::span<const int64_t> dims, ThreadPool& pool, const StopRequest* stop,
+                          CallMemory* memory) const {
   std::array<void*, 32> few;  // of most kernels
   std::vector<void*> many(params.size() + results.size() <= few.size() ? 0 : params.size() + results.size());
   void** const buffers = many.empty() ? few.data() : many.data();
   void** next = buffers;
   for (const Tensor& param : params) *next++ = const_cast<std::byte*>(param.bytes().data());
   for (Tensor& result : results) *next++ = result.bytes().data();
-  return call_buffers(kernel, buffers, dims, pool, stop);
+  return run(kernel, buffers, dims, pool, stop, memory);
 }
 Status NativeLibrary::call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
                                    const StopRequest* stop) const {
+  return run(kernel, buffers, dims, pool, stop, nullptr);
+}
+Status NativeLibrary::run(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
+                          const StopRequest* stop, CallMemory* memory) const {
   Call call = make_call(buffers, dims.data(), &pool);
   call.functions = state_->functions;
   call.stop = stop;
+  call.result_memory = memory;
   int32_t failed = 0;
   const auto run_kernel = [&](Arena& arena) {
     call.arena = &arena;

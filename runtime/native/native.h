@@ -98,7 +98,9 @@ class NativeLibrary {
 
  private:
   Status run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, std::span<const int64_t> dims,
-             ThreadPool& pool, const StopRequest* stop) const;
+             ThreadPool& pool, const StopRequest* stop, CallMemory* memory) const;
+  Status run(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
+             const StopRequest* stop, CallMemory* memory) const;
 
   struct State;
   explicit NativeLibrary(std::unique_ptr<State> state);

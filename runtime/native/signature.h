@@ -6,6 +6,7 @@
 // one axis of the tensor, which has their rows one after another.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -103,6 +104,8 @@ class CallMemory {
   virtual Shape shape();
 
   std::vector<int64_t> dims;  // of the current call
+  // A kernel has called a library function, which may have effects. Whoever wants to know it sets it to false before.
+  std::atomic<bool> called_function = false;
 };
 // The same two functions with memory of the caller: the dims go into `memory.dims`, and `results` is replaced.
 Status bind_dims(const Signature& signature, std::span<const Tensor> params, CallMemory& memory);

@@ -50,32 +50,53 @@ struct Block {
 
 }  // namespace
 
-// A list of blocks, each at least twice as large as the one before; `top` is an offset into their concatenation.
+// A list of blocks; `top` is an offset into their concatenation. Each block is at least twice as large as the one
+// before; under a limit it is as large as its first use.
 struct Arena::State {
+  explicit State(Account& of) : account(of) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { free(); }
+
+  void free() {
+    for (const Block& block : blocks) account.used -= static_cast<int64_t>(block.size);
+    blocks.clear();
+  }
+
+  Account& account;
   std::vector<Block> blocks;
   size_t top = 0;
 };
 
-Arena::Arena() : state_(std::make_unique<State>()) {}
+Arena::Arena(Account& account) : state_(std::make_unique<State>(account)) {}
 Arena::Arena(Arena&&) noexcept = default;
 Arena& Arena::operator=(Arena&&) noexcept = default;
 Arena::~Arena() = default;
 
 void* Arena::allocate(int64_t bytes) {
   constexpr size_t kFirst = 1 << 22;  // of address space: the pages that no kernel touches are no memory
+  constexpr size_t kLeast = 1 << 12;  // under a limit
   if (bytes < 0 || bytes >= int64_t{1} << 48) return nullptr;
   const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64 + 64;  // never two blocks at one address
-  auto& [blocks, top] = *state_;
+  std::vector<Block>& blocks = state_->blocks;
+  size_t& top = state_->top;
   for (Block& block : blocks) {
     const size_t offset = std::max(top, block.begin);
     if (offset + size > block.begin + block.size) continue;
     top = offset + size;
     return block.memory.get() + (offset - block.begin);
   }
+  const bool limited = state_->account.is_limited();
+  if (limited && top == 0) state_->free();
   const size_t end = blocks.empty() ? 0 : blocks.back().begin + blocks.back().size;
-  const size_t length = std::max({kFirst, size, blocks.empty() ? 0 : 2 * blocks.back().size});
+  const size_t length =
+      limited ? std::max(kLeast, size) : std::max({kFirst, size, blocks.empty() ? 0 : 2 * blocks.back().size});
+  if (!state_->account.take(static_cast<int64_t>(length))) return nullptr;
   auto* memory = static_cast<std::byte*>(::operator new(length, kAlignment, std::nothrow));
-  if (!memory) return nullptr;
+  if (!memory) {
+    state_->account.used -= static_cast<int64_t>(length);
+    return nullptr;
+  }
   blocks.push_back({std::unique_ptr<std::byte, Freed>(memory), length, end});
   top = end + size;
   return memory;
@@ -91,6 +112,7 @@ void Arena::release(void* memory) {
   assert(false && "memory of another arena is released");
 }
 
+void Arena::free() { state_->free(); }
 size_t Arena::position() const { return state_->top; }
 void Arena::reset(size_t position) { state_->top = position; }
 
@@ -105,11 +127,12 @@ unsigned usable_processors() {
 // waits for a worker that sleeps. Both spin for a while before they sleep, as waking up takes longer than many kernels
 // run.
 struct ThreadPool::State {
+  Arena::Account account;          // before the arenas, which refer to it
   std::atomic<bool> busy = false;  // a call has the threads
   std::vector<Arena> arenas;       // by thread, the caller's first
 
   std::atomic<bool> first_taken = false;
-  Arena first;              // for the first of the callers outside of tasks
+  Arena first{account};     // for the first of the callers outside of tasks
   std::mutex mutex;         // guards `idle`
   std::vector<Arena> idle;  // for the others
 
@@ -184,7 +207,8 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(unsigned threads) : state_(std::make_unique<State>()) {
   if (threads == 0) threads = usable_processors();
-  state_->arenas.resize(threads);
+  state_->arenas.reserve(threads);
+  for (unsigned i = 0; i < threads; ++i) state_->arenas.emplace_back(state_->account);
   for (unsigned i = 1; i < threads; ++i) state_->threads.emplace_back([this, i] { state_->loop(i); });
 }
 
@@ -245,11 +269,30 @@ void ThreadPool::with_arena(FunctionRef<void(Arena&)> use) {
       state_->idle.pop_back();
     }
   }
-  if (!arena) arena.emplace();
+  if (!arena) arena.emplace(state_->account);
   use(*arena);
   arena->reset(0);
   const std::lock_guard lock(state_->mutex);
   state_->idle.push_back(std::move(*arena));
 }
+
+int64_t ThreadPool::arena_bytes() const { return state_->account.used; }
+
+void ThreadPool::free_arenas() {
+  const auto free = [](Arena& arena) {
+    if (arena.position() == 0) arena.free();
+  };
+  std::ranges::for_each(state_->arenas, free);
+  free(state_->first);
+  const std::lock_guard lock(state_->mutex);
+  std::ranges::for_each(state_->idle, free);
+}
+
+void ThreadPool::limit_arenas(int64_t bytes) {
+  state_->account.limit = bytes;
+  state_->account.refused = 0;
+}
+
+int64_t ThreadPool::refused_arena_bytes() const { return state_->account.refused; }
 
 }  // namespace tenon::runtime

@@ -5,6 +5,7 @@
 // thread alone.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -15,7 +16,20 @@ namespace tenon::runtime {
 // Memory of one thread for kernels: allocated and released as a stack, kept for the next call.
 class Arena {
  public:
-  Arena();
+  // What the arenas of a pool have together.
+  class Account {
+   public:
+    bool is_limited() const { return limit != INT64_MAX; }
+    bool take(int64_t bytes) {
+      if ((used += bytes) <= limit) return true;
+      used -= bytes;
+      refused += bytes;
+      return false;
+    }
+    std::atomic<int64_t> used = 0, limit = INT64_MAX, refused = 0;
+  };
+
+  explicit Arena(Account& account);
   Arena(Arena&&) noexcept;
   Arena& operator=(Arena&&) noexcept;
   ~Arena();
@@ -24,6 +38,7 @@ class Arena {
   // Releases that block, and all that were allocated after it.
   void release(void* memory);
   // The position of the stack, and the release of all that was allocated since.
+  void free();  // nothing may be allocated
   size_t position() const;
   void reset(size_t position);
 
@@ -55,6 +70,14 @@ class ThreadPool {
 
   // Calls `use` with an arena that no other call uses.
   void with_arena(FunctionRef<void(Arena&)> use);
+
+  // The memory of all arenas. A limit, which may be set between calls, refuses allocations beyond it, and keeps arenas
+  // as small as their use; they keep what they have.
+  int64_t arena_bytes() const;
+  void free_arenas();  // those that no call uses; no call may begin or end meanwhile
+  void limit_arenas(int64_t bytes);
+  // What was refused since the limit was set: with so many bytes more, the call would have come further.
+  int64_t refused_arena_bytes() const;
 
  private:
   struct State;

@@ -27,8 +27,9 @@ std::vector<LayerCost> layer_costs(const AcceleratorProgram& program, uint32_t i
   uint64_t previous = 0;
   for (uint32_t i : order) {
     const LayerNote& note = program.layers[i];
-    LayerCost cost{note.name, note.op,          index,           previous,         complete[i] - previous,
-                   note.macs, note.padded_macs, note.read_bytes, note.write_bytes, 0};
+    LayerCost cost{
+        note.name,       note.op,          index, i, previous, complete[i] - previous, note.macs, note.padded_macs,
+        note.read_bytes, note.write_bytes, 0};
     if (cost.cycles != 0) {
       cost.utilization = static_cast<double>(note.macs) /
                          (static_cast<double>(cost.cycles) * static_cast<double>(program.config.macs_per_cycle()));

@@ -17,8 +17,8 @@ namespace tenon::runtime {
 
 struct LayerCost {
   std::string name, op;
-  uint32_t program = 0;
-  uint64_t begin = 0, cycles = 0;  // in its launch
+  uint32_t program = 0, layer = 0;  // index into the executable's programs, and into the program's layers
+  uint64_t begin = 0, cycles = 0;   // in its launch
   int64_t macs = 0, padded_macs = 0, read_bytes = 0, write_bytes = 0;
   double utilization = 0;
 };

@@ -35,6 +35,10 @@ struct MemoryRecord {
   uint64_t arena_bytes = 0;  // planned, of all its frames
   uint64_t peak_bytes = 0;   // the maximum over time, arenas of frames included
   uint64_t allocations = 0;  // results that have memory of their own
+  // Under a budget, of which inputs are a part: tensors whose memory was taken, calls that were executed again for
+  // them, and the time of these.
+  uint64_t evictions = 0, repeated_calls = 0;
+  int64_t repeated_ns = 0;
 };
 
 struct Profile {

@@ -16,16 +16,6 @@ namespace tenon::runtime::remat {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-constexpr Release kReleases[] = {Release::kEvict, Release::kPrompt, Release::kBanish};
-
-std::string_view name(Release release) {
-  switch (release) {
-    case Release::kEvict: return "evict";
-    case Release::kPrompt: return "prompt";
-    case Release::kBanish: return "banish";
-  }
-  return "";
-}
 
 // When each storage is used, in the times of the undisturbed step.
 class Future {

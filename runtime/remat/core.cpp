@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <utility>
 
 #include "support/try.h"
@@ -65,8 +66,7 @@ Expected<TensorId> Core::constant(int64_t bytes) {
   graph_.set_resident(storage);
   storages_[storage].pinned = true;
   tensors_[tensor].defined = true;
-  used_ += bytes;
-  peak_ = std::max(peak_, used_);
+  use(bytes);
   return tensor;
 }
 
@@ -92,9 +92,51 @@ Expected<std::span<const TensorId>> Core::call(std::span<const TensorId> args, s
   return std::span<const TensorId>(operators_[op].results);
 }
 
-Status Core::pin(TensorId tensor) {
+Status Core::set_bytes(TensorId result, int64_t bytes) {
+  const StorageId id = tensors_[result].storage;
+  if (storages_[id].bytes == bytes) return {};
+  assert(storages_[id].bytes == kUnknownBytes);
+  TENON_TRY(make_room(bytes));
+  storages_[id].bytes = bytes;
+  use(bytes);
+  return {};
+}
+
+void Core::set_cost(OperatorId op, int64_t cost) {
+  assert(operators_[op].cost == 0);
+  operators_[op].cost = cost;
+  const std::vector<TensorId>& results = operators_[op].results;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const StorageId storage = tensors_[results[i]].storage;
+    const auto shares = [&](TensorId other) { return tensors_[other].storage == storage; };
+    if (std::ranges::none_of(std::span(results).first(i), shares)) graph_.add_cost(storage, cost);
+  }
+}
+
+Status Core::set_other_bytes(int64_t bytes) {
+  if (bytes > other_) TENON_TRY(evict_for(bytes - other_));
+  use(bytes - std::exchange(other_, bytes));
+  return {};
+}
+
+void Core::use(int64_t bytes) {
+  used_ += bytes;
+  peak_ = std::max(peak_, used_);
+}
+
+Status Core::define(TensorId tensor) {
   const Tensor& t = tensors_[tensor];
-  if (!t.defined) TENON_TRY(execute(t.producer, tensor, true));
+  return t.defined ? Status{} : execute(t.producer, tensor, true);
+}
+
+void Core::keep(TensorId tensor) {
+  const StorageId storage = tensors_[tensor].storage;
+  storages_[storage].irrecoverable = true;
+  update_pool(storage);
+}
+
+Status Core::pin(TensorId tensor) {
+  TENON_TRY(define(tensor));
   const StorageId storage = tensors_[tensor].storage;
   storages_[storage].pinned = true;
   update_pool(storage);
@@ -158,9 +200,20 @@ double Core::score(StorageId id) const {
 }
 
 StorageId Core::choose() const {
+  if (options_.sample > 0 && pool_.size() > options_.sample) {
+    const auto root = static_cast<size_t>(std::sqrt(static_cast<double>(pool_.size())));
+    const size_t step = pool_.size() / (options_.sample + root);
+    if (const StorageId found = step > 1 ? choose(static_cast<size_t>(evictions_) % step, step) : kNone; found != kNone)
+      return found;
+  }
+  return choose(0, 1);
+}
+
+StorageId Core::choose(size_t first, size_t step) const {
   double least = kInfinity;
   StorageId found = kNone;
-  for (const StorageId storage : pool_) {
+  for (size_t i = first; i < pool_.size(); i += step) {
+    const StorageId storage = pool_[i];
     if (storage == kNone) continue;
     const double s = score(storage);
     if (s <= least) {
@@ -182,6 +235,14 @@ void Core::evict(StorageId id) {
 }
 
 Status Core::make_room(int64_t bytes) {
+  if (other_ > 0 && bytes > options_.budget - used_) {
+    const int64_t left = host_.free_other();
+    use(left - std::exchange(other_, left));
+  }
+  return evict_for(bytes);
+}
+
+Status Core::evict_for(int64_t bytes) {
   while (bytes > options_.budget - used_) {
     const StorageId victim = choose();
     if (victim == kNone) {
@@ -230,6 +291,9 @@ Status Core::execute(OperatorId op, TensorId wanted, bool again) {
     locked = 1;
     ++frame.next;
   }
+  for (const StorageId storage : std::exchange(unread_, {})) {
+    if (!storages_[storage].banished && storages_[storage].references == 0) give_up(storage);
+  }
   return {};
 }
 
@@ -238,15 +302,14 @@ Status Core::finish(const Frame& frame) {
   const Operator& op = operators_[frame.op];
   int64_t bytes = 0;
   for (const TensorId result : op.results) {
-    if (!is_view(result)) bytes += storages_[tensors_[result].storage].bytes;
+    if (!is_view(result)) bytes += std::max<int64_t>(0, storages_[tensors_[result].storage].bytes);
   }
   TENON_TRY(make_room(bytes));
-  if (Status done = host_.compute(frame.op); !done) {
+  use(bytes);
+  if (Status done = host_.compute(frame.op, frame.again); !done) {
     failure_ = Failure::kHost;
     return done;
   }
-  used_ += bytes;
-  peak_ = std::max(peak_, used_);
   clock_ += op.cost;
   for (const TensorId result : op.results) {
     const StorageId id = tensors_[result].storage;
@@ -296,10 +359,14 @@ Status Core::count_extra(int64_t cost) {
   return {};
 }
 
-// A storage without references is evicted, and banished where the options say so.
+// A storage without references is evicted, and its node is removed where the options say so.
 void Core::give_up(StorageId id) {
+  if (options_.release == Release::kForget && frames_.size() > 1) {
+    unread_.push_back(id);
+    return;
+  }
   if (evictable(id)) evict(id);
-  if (options_.release == Release::kBanish) banish(id);
+  if (options_.release >= Release::kForget) banish(id);
 }
 
 // Whether an evicted storage, or an undefined view, would be computed from this one.
@@ -315,7 +382,8 @@ void Core::banish(StorageId first) {
     const StorageId id = work.back();
     work.pop_back();
     Storage& storage = storages_[id];
-    if (storage.banished || storage.references > 0 || storage.locks > 0 || storage.pinned || needed_again(id)) continue;
+    if (storage.banished || storage.references > 0 || storage.locks > 0 || storage.pinned) continue;
+    if (options_.release == Release::kBanish ? needed_again(id) : !graph_.children(id).empty()) continue;
     for (const StorageId child : graph_.children(id)) {
       storages_[child].irrecoverable = true;
       update_pool(child);

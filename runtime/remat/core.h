@@ -3,10 +3,9 @@
 //
 // Semantics
 // - The core knows operators, tensors and storages as ids, with costs and bytes; what a tensor is, and how an operator
-// is
-//   executed, is the host's. A storage is a piece of memory; tensors that share one are views, and the first one is its
-//   root. A storage is *resident* while it has memory, else *evicted* (or not computed yet). Its cost is the sum of the
-//   costs of the distinct operators of all tensors that share it.
+//   is executed, is the host's. A storage is a piece of memory; tensors that share one are views, and the first one is
+//   its root. A storage is *resident* while it has memory, else *evicted* (or not computed yet). Its cost is the sum of
+//   the costs of the distinct operators of all tensors that share it.
 // - A tensor is *defined* while it can be read. Eviction undefines all tensors of a storage; the root's operator makes
 //   the storage resident again and defines the root alone; a view is defined again by its own operator.
 // - execution of an operator, the first time and each time it is computed again: the last access of its operands'
@@ -16,8 +15,7 @@
 //   duplicate; the operands are unlocked. Results count as accessed after the first execution only. Which operands are
 //   computed is a list of work and no recursion, so the depth of a chain is not limited by the stack.
 // - A storage is evictable while it is resident, not locked and not pinned. The smallest score of the policy is
-// evicted,
-//   of equals the one that became evictable last; a score of 0 ends the search.
+//   evicted, of equals the one that became evictable last; a score of 0 ends the search.
 // - Memory never exceeds the budget: where nothing is evictable, the call fails (Failure::kMemory).
 // - A tensor is held by the references that the host counts. A storage without references is evicted by its release
 //   (eager eviction); its node remains as a ghost, because another storage may have to be computed from it. Release
@@ -44,11 +42,14 @@ using OperatorId = uint32_t;
 class Host {
  public:
   virtual ~Host() = default;
-  // Executes the operator: its operands are defined, and its results have room. Called within Core::call for the first
-  // execution, when the results have no tensors of the host yet.
-  virtual Status compute(OperatorId op) = 0;
-  // Frees the memory of the storage.
+  // Executes the operator: its operands are defined, and its results have room. The first execution (`again` is false)
+  // is within Core::call; there, Core::set_bytes makes room for results of unknown bytes, and set_cost says what it
+  // cost.
+  virtual Status compute(OperatorId op, bool again) = 0;
+  // Frees the memory of the storage. Not called for what is resident when the core is destroyed.
   virtual void free(StorageId storage) = 0;
+  // Frees what it can of the memory that it has beside all storages; how many bytes are left. Before any eviction.
+  virtual int64_t free_other() { return 0; }
 };
 
 class Core;
@@ -63,16 +64,6 @@ class Scorer {
   virtual bool uses_exact() const = 0;
 };
 
-// What becomes of a storage without references.
-enum class Release : unsigned char {
-  kEvict,   // evicted at its release; computed again as an operand of others, it stays until the policy evicts it
-  kPrompt,  // evicted whenever no operator in execution reads it
-  // As kPrompt, and its node is removed as soon as no evicted storage depends on it (banishing, section 4.2 of the
-  // paper). Resident storages that were computed from it are not evictable from then on, and are freed by their
-  // release.
-  kBanish,
-};
-
 struct CoreOptions {
   int64_t budget = std::numeric_limits<int64_t>::max();           // bytes
   int64_t max_extra_cost = std::numeric_limits<int64_t>::max();   // of all operators that are computed again
@@ -80,13 +71,19 @@ struct CoreOptions {
   Policy policy = Policy::kEq;
   Release release = Release::kEvict;
   const Scorer* scorer = nullptr;  // outlives the core
+  // Of more evictable storages than this, an eviction looks at a part: so many, and as many as the square root of their
+  // number, spread evenly over the time at which they became evictable (0: at all of them). Section 5 of the paper
+  // samples in the same way.
+  size_t sample = 0;
 };
 
 // Why a core gave up: see CoreOptions for each.
 enum class Failure : unsigned char { kMemory, kExtraCost, kExtraCount, kHost };
 
+inline constexpr int64_t kUnknownBytes = -1;
+
 struct NewResult {
-  int64_t bytes = 0;                // of its storage; 0 for a view
+  int64_t bytes = 0;                // of its storage; 0 for a view; kUnknownBytes: compute() calls set_bytes
   std::optional<uint32_t> view_of;  // the index of the argument whose storage it shares
 };
 
@@ -100,6 +97,18 @@ class Core {
   // are valid until the next call.
   Expected<std::span<const TensorId>> call(std::span<const TensorId> args, std::span<const NewResult> results,
                                            int64_t cost);
+  // Within the first execution of an operator: makes room for a result whose bytes were unknown. The same bytes may be
+  // set again.
+  Status set_bytes(TensorId result, int64_t bytes);
+  // Within the first execution of an operator whose call said a cost of 0.
+  void set_cost(OperatorId op, int64_t cost);
+  // Makes room for memory of the host's own beside all storages, which is `bytes` from now on, or until free_other().
+  Status set_other_bytes(int64_t bytes);
+  // Computes the tensor if it is undefined. It stays so until room is made.
+  Status define(TensorId tensor);
+  // The tensor, which is defined, cannot be computed again: its storage stays as long as it is referred to, or anything
+  // that was computed from it.
+  void keep(TensorId tensor);
   // Computes the tensor if it is undefined, and keeps its storage resident from then on.
   Status pin(TensorId tensor);
   void retain(TensorId tensor);
@@ -110,6 +119,8 @@ class Core {
   std::span<const TensorId> args_of(OperatorId op) const { return operators_[op].args; }
   std::span<const TensorId> results_of(OperatorId op) const { return operators_[op].results; }
   bool defined(TensorId tensor) const { return tensors_[tensor].defined; }
+  // Whether nothing can ask for the storage any more (Release::kForget and kBanish).
+  bool banished(StorageId storage) const { return storages_[storage].banished; }
   int64_t bytes(StorageId storage) const { return storages_[storage].bytes; }
   int64_t cost(StorageId storage) const { return graph_.cost(storage); }
   int64_t references(StorageId storage) const { return storages_[storage].references; }
@@ -120,7 +131,8 @@ class Core {
   int64_t descendants_cost(StorageId storage) const { return graph_.descendants_cost(storage); }
 
   int64_t clock() const { return clock_; }  // 1 at first
-  int64_t used() const { return used_; }    // bytes
+  int64_t used() const { return used_; }    // bytes, the host's own memory included
+  int64_t other_bytes() const { return other_; }
   int64_t peak() const { return peak_; }
   int64_t evictions() const { return evictions_; }      // for room, not by release
   int64_t extra_count() const { return extra_count_; }  // operators that were computed again
@@ -166,11 +178,15 @@ class Core {
   void update_pool(StorageId storage);
   void remove_from_pool(Storage& storage);
   double score(StorageId storage) const;
+  // What to evict: of all evictable storages or a sample; of every `step`-th one. kNone: there is none.
   StorageId choose() const;
+  StorageId choose(size_t first, size_t step) const;
   void lock(StorageId storage);
   void unlock(StorageId storage);
   void evict(StorageId storage);
   Status make_room(int64_t bytes);
+  Status evict_for(int64_t bytes);
+  void use(int64_t bytes);  // counts them as used
   Status execute(OperatorId op, TensorId wanted, bool again);
   void begin(OperatorId op, TensorId wanted, bool again);
   Status finish(const Frame& frame);
@@ -194,7 +210,8 @@ class Core {
   size_t holes_ = 0;
   std::vector<Frame> frames_;
   std::vector<char> locked_;
-  int64_t clock_ = 1, used_ = 0, peak_ = 0, evictions_ = 0, extra_count_ = 0, extra_cost_ = 0;
+  std::vector<StorageId> unread_;  // without references, kept until the call ends
+  int64_t clock_ = 1, used_ = 0, other_ = 0, peak_ = 0, evictions_ = 0, extra_count_ = 0, extra_cost_ = 0;
   std::optional<Failure> failure_;
 };
 

@@ -1,4 +1,4 @@
-// Names of policies.
+// Names of policies and releases.
 #include "runtime/remat/policy.h"
 
 #include <fmt/format.h>
@@ -19,6 +19,16 @@ std::string_view name(Policy policy) {
     case Policy::kLru: return "lru";
     case Policy::kSize: return "size";
     case Policy::kMsps: return "msps";
+  }
+  return "";
+}
+
+std::string_view name(Release release) {
+  switch (release) {
+    case Release::kEvict: return "evict";
+    case Release::kPrompt: return "prompt";
+    case Release::kForget: return "forget";
+    case Release::kBanish: return "banish";
   }
   return "";
 }

@@ -18,7 +18,7 @@ class Simulator final : public Host {
     tensors_.reserve(log.bytes.size());
   }
 
-  Status compute(OperatorId) override {
+  Status compute(OperatorId, bool) override {
     ++operators_;
     return {};
   }

@@ -46,7 +46,8 @@ class Trainer {
   Expected<double> step(const TrainingData& data, std::span<const int64_t> samples, double rate);
 
   int64_t steps() const { return steps_; }
-  NamedTensors weights() const;  // by their names
+  const MemoryRecord& memory() const { return session_.memory(); }  // of the last step
+  NamedTensors weights() const;                                     // by their names
   // The inputs of the step that samples are given to, and the labels, the last.
   std::span<const Port> data_ports() const;
   // Samples in a batch; kAnySize where batches may be of any size.

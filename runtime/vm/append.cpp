@@ -27,6 +27,14 @@ bool append_shape(const Tensor& first, const Tensor& second, uint32_t axis, Shap
   return true;
 }
 
+// The bytes of the result.
+Expected<uint64_t> appended_bytes(const Tensor& first, const Tensor& second, uint32_t axis, Shape& shape) {
+  const bool fits = append_shape(first, second, axis, shape);
+  const auto bytes = fits ? checked_bytes(second.dtype(), shape) : std::nullopt;
+  if (bytes) return static_cast<uint64_t>(*bytes);
+  return error(fmt::format("{} cannot be appended to {} along axis {}", describe(second), describe(first), axis));
+}
+
 // Whether nothing else holds the tensor or its memory, which has at least that many bytes.
 bool has_room(const TensorObject& tensor, uint64_t bytes) {
   return tensor.count == 1 && tensor.room.bytes >= bytes && tensor.room.memory.use_count() == 2;
@@ -43,12 +51,8 @@ Status append(RunState& run, CallOperands& operands, const CallSite& site, const
   auto& first = *static_cast<TensorObject*>(word.object);
   const Tensor& second = static_cast<const TensorObject*>(run.frames.at(call.second).object)->tensor;
   Shape shape = run.heap.shape();
-  const bool fits = append_shape(first.tensor, second, call.axis, shape);
-  const auto bytes = fits ? checked_bytes(second.dtype(), shape) : std::nullopt;
-  if (!bytes)
-    return error(
-        fmt::format("{} cannot be appended to {} along axis {}", describe(second), describe(first.tensor), call.axis));
-  const auto needed = static_cast<uint64_t>(*bytes);
+  TENON_TRY_ASSIGN(bytes, appended_bytes(first.tensor, second, call.axis, shape));
+  const uint64_t needed = *bytes;
   const std::span<const std::byte> old = std::as_const(first.tensor).bytes(), more = second.bytes();
   const bool in_place = is_last_use && has_room(first, needed);
   Storage room = first.room;
@@ -72,6 +76,21 @@ Status append(RunState& run, CallOperands& operands, const CallSite& site, const
   run.frames.write(call.to, word);
   operands.record(site, "append", begin);
   return {};
+}
+
+Status append(CallOperands& operands, const CallSite& site, uint32_t axis) {
+  return operands.timed(site, "append", "cpu", [&]() -> Status {
+    const Tensor &first = operands.args[0], &second = operands.args[1];
+    Shape shape = operands.memory.shape();
+    TENON_TRY_ASSIGN(bytes, appended_bytes(first, second, axis, shape));
+    Storage storage = operands.memory.storage(0, *bytes);
+    if (!storage.memory) return error("not enough memory for the tensor that becomes longer");
+    std::byte* const tail = std::ranges::copy(first.bytes(), storage.memory.get()).out;
+    std::ranges::copy(second.bytes(), tail);
+    operands.made.clear();
+    operands.made.push_back(Tensor::in(std::move(storage), second.dtype(), std::move(shape)));
+    return {};
+  });
 }
 
 }  // namespace tenon::runtime

@@ -8,5 +8,7 @@ namespace tenon::runtime {
 
 // `is_last_use`: the instruction ends the use of its first operand.
 Status append(RunState& run, CallOperands& operands, const CallSite& site, const Append& call, bool is_last_use);
+// The same on the arguments that are loaded, into memory without room.
+Status append(CallOperands& operands, const CallSite& site, uint32_t axis);
 
 }  // namespace tenon::runtime

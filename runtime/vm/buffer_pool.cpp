@@ -82,6 +82,8 @@ struct BufferPool::State {
   std::array<Block*, kClasses> idle{};
   std::array<uint64_t, kClasses / 64> has_idle{};  // a bit for each class
   uint64_t runs = 0;
+  size_t limit = SIZE_MAX;
+  size_t held = 0;  // bytes from the system
 
   State() = default;
   State(const State&) = delete;
@@ -112,6 +114,26 @@ struct BufferPool::State {
     }
     return nullptr;
   }
+  bool is_limited() const { return limit != SIZE_MAX; }
+  // An idle block for a buffer of the class, whose user has room for it; nullptr if there is none, and then there is
+  // room for a new one. `mutex` is held.
+  Block* take(size_t index, size_t bytes) {
+    if (!is_limited()) return take_idle(index);
+    if (idle[index]) return take_idle(index);
+    make_room(bytes);
+    return nullptr;
+  }
+  // Frees idle blocks, the largest first, until so many bytes are within the limit.
+  void make_room(size_t bytes) {
+    for (size_t index = kClasses; held + bytes > limit && index-- > 0;) {
+      while (idle[index] && held + bytes > limit) free(take_idle(index));
+    }
+  }
+  void free(Block* block) {
+    held -= Block::kBytes + block->capacity;
+    block->~Block();
+    ::operator delete(static_cast<void*>(block), kAlignment);
+  }
   // Frees what no run has used since run `before`; `mutex` is held.
   void free_idle(uint64_t before) {
     std::array<Block*, kClasses> blocks = std::exchange(idle, {});
@@ -123,8 +145,7 @@ struct BufferPool::State {
           put(block);
           continue;
         }
-        block->~Block();
-        ::operator delete(static_cast<void*>(block), kAlignment);
+        free(block);
       }
     }
   }
@@ -132,11 +153,33 @@ struct BufferPool::State {
 
 BufferPool::BufferPool() : state_(std::make_shared<State>()) {}
 
+void BufferPool::limit(size_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->limit = bytes;
+  state_->make_room(0);
+}
+
+size_t BufferPool::used() const {
+  const std::lock_guard lock(state_->mutex);
+  size_t used = state_->held;
+  for (const State::Block* block : state_->idle) {
+    for (; block; block = block->next) used -= State::Block::kBytes + block->capacity;
+  }
+  return used;
+}
+
+size_t BufferPool::held() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->held;
+}
+
 size_t BufferPool::rounded(size_t bytes) {
   if (bytes <= kSteps * kSmallest) return std::max<size_t>((bytes + kSmallest - 1) / kSmallest, 1) * kSmallest;
   const size_t step = std::bit_floor(bytes - 1) / kSteps;
   return (bytes + step - 1) / step * step;
 }
+
+size_t BufferPool::footprint(size_t bytes) { return State::Block::kBytes + rounded(bytes); }
 
 Storage BufferPool::take(size_t bytes) {
   if (!kPoolsMemory) return Storage::allocate(bytes);
@@ -145,7 +188,8 @@ Storage BufferPool::take(size_t bytes) {
   Block* block = nullptr;
   {
     const std::lock_guard lock(state_->mutex);
-    block = state_->take_idle(class_of(capacity));
+    block = state_->take(class_of(capacity), footprint(bytes));
+    if (!block) state_->held += footprint(bytes);
   }
   if (!block) {
     const auto allocate = [&] { return ::operator new(Block::kBytes + capacity, kAlignment, std::nothrow); };
@@ -155,7 +199,11 @@ Storage BufferPool::take(size_t bytes) {
       state_->free_idle(UINT64_MAX);
       memory = allocate();
     }
-    if (!memory) return {};
+    if (!memory) {
+      const std::lock_guard lock(state_->mutex);
+      state_->held -= footprint(bytes);
+      return {};
+    }
     block = new (memory) Block;
     block->size_class = class_of(capacity);
     block->capacity = capacity;

@@ -5,14 +5,24 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/vm/rematerializer.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
 
 Expected<Tensor> CallOperands::tensor(Register from) {
   const Word& word = run_.frames.at(from);
-  if (word.tag == Tag::kTensor) return run_.heap.share(static_cast<const TensorObject*>(word.object)->tensor);
-  if (word.tag != Tag::kScalar || word.dtype == kUnknownSize) return run_.frames.is_not(from, "a tensor");
+  if (word.tag != Tag::kTensor && (word.tag != Tag::kScalar || word.dtype == kUnknownSize))
+    return run_.frames.is_not(from, "a tensor");
+  return tensor(word);
+}
+
+Expected<Tensor> CallOperands::tensor(const Word& word) {
+  if (word.tag == Tag::kTensor) {
+    auto& object = *static_cast<TensorObject*>(word.object);
+    if (run_.rematerializer) TENON_TRY(run_.rematerializer->define(object));
+    return run_.heap.share(object.tensor);
+  }
   Storage storage = run_.session.buffers.take(sizeof(word.bits));
   if (!storage.memory) return run_.no_memory();
   Tensor scalar = Tensor::in(std::move(storage), static_cast<DType>(word.dtype), {});
@@ -24,14 +34,28 @@ Status CallOperands::load(const Registers& from) {
   release();
   for (const Register r : from) {
     TENON_TRY_ASSIGN(value, tensor(r));
-    args.push_back(std::move(*value));
+    add(run_.frames.at(r), std::move(*value));
   }
   return {};
+}
+
+Status CallOperands::load(const Word& word) {
+  TENON_TRY_ASSIGN(value, tensor(word));
+  add(word, std::move(*value));
+  return {};
+}
+
+void CallOperands::add(const Word& word, Tensor value) {
+  constexpr size_t kBits = 64;
+  if (args.size() < kBits && word.is_object() && word.object->count == Object::kImmortal)
+    constants |= uint64_t{1} << args.size();
+  args.push_back(std::move(value));
 }
 
 void CallOperands::release() {
   for (Tensor& arg : args) run_.heap.drop(std::move(arg));
   args.clear();
+  constants = 0;
 }
 
 Status CallOperands::store(Register to, Tensor tensor, bool own) {
@@ -41,9 +65,20 @@ Status CallOperands::store(Register to, Tensor tensor, bool own) {
   return {};
 }
 
-Status CallOperands::compute(const CallSite& site, const Registers& from, const Registers& to, std::string_view name,
-                             std::string_view device, FunctionRef<Status()> call) {
+Status CallOperands::compute(const Registers& from, const Registers& to, FunctionRef<Status()> invoke) {
   TENON_TRY(load(from));
+  TENON_TRY(invoke());
+  own_.clear();
+  for (const Tensor& result : made) own_.push_back(result && result.alone());
+  if (run_.session.options.hook) results = made;
+  else release();
+  for (size_t i = 0; i < to.size(); ++i) TENON_TRY(store(to[i], std::move(made[i]), own_[i]));
+  run_.frames.record_peak();
+  return {};
+}
+
+Status CallOperands::timed(const CallSite& site, std::string_view name, std::string_view device,
+                           FunctionRef<Status()> call) {
   probes.clear();
   Profile& profile = run_.profile;
   const bool records = run_.records_calls();
@@ -63,15 +98,8 @@ Status CallOperands::compute(const CallSite& site, const Registers& from, const 
     call_begin_ns.reset();
     profile.calls.push_back(std::move(record));
   }
-  own_.clear();
-  for (const Tensor& result : made) own_.push_back(result && result.alone());
-  if (run_.session.options.hook) results = made;
-  else release();
-  for (size_t i = 0; i < to.size(); ++i) {
-    if (!made[i]) return error(fmt::format("result {} of '{}' is missing", i, name));
-    TENON_TRY(store(to[i], std::move(made[i]), own_[i]));
-  }
-  run_.frames.record_peak();
+  const auto missing = std::ranges::find_if(made, [](const Tensor& result) { return !result; });
+  if (missing != made.end()) return error(fmt::format("result {} of '{}' is missing", missing - made.begin(), name));
   return {};
 }
 
@@ -80,6 +108,7 @@ void CallOperands::record(const CallSite& site, std::string_view name, int64_t b
 }
 
 Storage CallOperands::ResultMemory::storage(size_t result, size_t bytes) {
+  if (operands_.run_.rematerializer) return operands_.run_.rematerializer->result_memory(result, bytes);
   const ArenaSlot slot = slots.empty() ? ArenaSlot() : slots[result];
   RunState& run = operands_.run_;
   if (slot.bytes != 0 && slot.bytes >= bytes) {

@@ -19,11 +19,15 @@ class CallOperands {
 
   // The tensor in a register of the last frame; a scalar becomes one.
   Expected<Tensor> tensor(Register from);
+  // Adds the arguments in these registers, or in a word.
   Status load(const Registers& from);
+  Status load(const Word& word);
   void release();
-  // Executes a call that computes: timed, recorded and kept for the hook. `call` puts its results into `made`.
-  Status compute(const CallSite& site, const Registers& from, const Registers& to, std::string_view name,
-                 std::string_view device, FunctionRef<Status()> call);
+  // Executes a call that computes, with the arguments in these registers: `invoke` puts its results into `made`. They
+  // are kept for the hook.
+  Status compute(const Registers& from, const Registers& to, FunctionRef<Status()> invoke);
+  // Executes a call on the arguments, with a record of its time.
+  Status timed(const CallSite& site, std::string_view name, std::string_view device, FunctionRef<Status()> call);
   // Writes a tensor into a register; `own`: no other value shares its memory.
   Status store(Register to, Tensor tensor, bool own);
   void record(const CallSite& site, std::string_view name, int64_t begin_ns);
@@ -42,6 +46,7 @@ class CallOperands {
   };
 
   std::vector<Tensor> args, made;
+  uint64_t constants = 0;       // tn_call.constants of the arguments
   std::vector<Tensor> results;  // for the hook
   std::vector<ProbeValue> probes;
   ResultMemory memory{*this};
@@ -49,6 +54,9 @@ class CallOperands {
   std::optional<int64_t> call_begin_ns;  // when the current call began, if that was before its instruction
 
  private:
+  Expected<Tensor> tensor(const Word& word);  // of a tensor or a scalar
+  void add(const Word& word, Tensor value);
+
   RunState& run_;
   std::vector<bool> own_;  // by result of the call: no other value shares its memory
 };

@@ -61,7 +61,7 @@ Expected<Word*> Frames::reserve_entry(const Words& entry) {
 // The frame of a callee whose first registers are filled; its space is reserved.
 Status Frames::enter(const Words& callee, const uint32_t* results, uint32_t result_count) {
   const size_t base = top_;
-  if (callee.function->arena_bytes != 0) {
+  if (has_arena(*callee.function)) {
     TENON_TRY_ASSIGN(arena, arenas_.take(callee.index));
     arenas_of_frames_.push_back(std::move(*arena));
     memory_.arena_bytes += callee.function->arena_bytes;
@@ -85,7 +85,7 @@ void Frames::leave() {
   const Function& function = *frame.words->function;
   clear(frame.base, function.registers);
   top_ = frame.base;
-  if (function.arena_bytes != 0) {
+  if (has_arena(function)) {
     arena_live_ -= function.arena_bytes;
     arenas_.give_back(frame.words->index, std::move(arenas_of_frames_.back()));
     arenas_of_frames_.pop_back();
@@ -170,7 +170,7 @@ Status Frames::tail_call(const Words& callee, const Word* closure, std::span<con
   const uint32_t* results = frame.results;
   const uint32_t result_count = frame.result_count;
   const Words& caller = *frame.words;
-  if (callee.function->arena_bytes == 0 && caller.function->arena_bytes == 0) {
+  if (!has_arena(*callee.function) && !has_arena(*caller.function)) {
     clear(frame.base, caller.function->registers);
     frame.words = &callee;
     frame.next = callee.code.data();

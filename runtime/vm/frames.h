@@ -71,6 +71,8 @@ class Frames {
   [[gnu::cold]] std::unexpected<Diagnostic> is_not(uint32_t operand, std::string_view wanted) const;
 
  private:
+  // Under a budget all tensors have memory of their own.
+  bool has_arena(const Function& function) const { return function.arena_bytes != 0 && session_.options.budget == 0; }
   Status reserve(const Words& callee, size_t base);
   Status enter(const Words& callee, const uint32_t* results, uint32_t result_count);
   void leave();

@@ -164,6 +164,7 @@ void Heap::destroy(Object* dead) {
     dead = object->link;
     if (object->kind == Tag::kTensor) {
       auto* tensor = static_cast<TensorObject*>(object);
+      if (tensor->node != 0) owner_->released(*tensor);
       tensor_bytes_ -= tensor->counted;
       tensor->room.~Storage();
       drop(std::move(tensor->tensor));

@@ -75,6 +75,15 @@ struct TensorObject : Object {
   Tensor tensor;
   Storage room;          // the tensor's memory, where there may be more of it behind the tensor; or none
   uint64_t counted = 0;  // bytes of memory of its own, in Heap::tensor_bytes
+  uint32_t node = 0;     // what its owner knows it by; 0: it has none
+};
+
+// Whose tensors have a node.
+class TensorOwner {
+ public:
+  virtual ~TensorOwner() = default;
+  // The tensor ends.
+  virtual void released(TensorObject& tensor) = 0;
 };
 
 // Whether freed memory of objects and tensors is kept for later ones; not where a sanitizer looks for its uses.
@@ -123,6 +132,9 @@ class Heap {
   // Empties all references that the roots do not lead to.
   void collect(std::span<const Word> roots);
 
+  // Whom to tell where a tensor with a node ends.
+  void set_owner(TensorOwner* owner) { owner_ = owner; }
+
   uint64_t allocations() const { return allocations_; }    // tensors with memory of their own, since reset()
   uint64_t tensor_bytes() const { return tensor_bytes_; }  // that are live
   uint64_t live_objects() const { return live_; }
@@ -143,6 +155,7 @@ class Heap {
   std::vector<std::byte*> chunks_;
   std::vector<Object*> references_;
   std::vector<Tensor> spares_;  // empty tensors whose shapes have capacity
+  TensorOwner* owner_ = nullptr;
   size_t collect_at_ = 1024;
   uint32_t epoch_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 #include <new>
 #include <string>
@@ -29,6 +30,9 @@ Interpreter::Interpreter(RunState& run) : run_(run) {
   machine_.spend = Machine::spend_now;
   machine_.release = Machine::release_now;
   machine_.target = Machine::target_now;
+  if (run.session.options.budget == 0) return;
+  run.rematerializer = &rematerializer_.emplace(run, operands_, [this](const CallSite& site) { return invoke(site); });
+  run.heap.set_owner(run.rematerializer);
 }
 
 // Instructions of Form::kWords, which are inlined into the loop: a call would cost as much as most of them do. Those
@@ -213,7 +217,9 @@ bool Interpreter::append(const uint32_t* op) {
   const CallSite site{words, words.origin[static_cast<size_t>(op - words.code.data())]};
   const Append call{op[1], register_of(op[2]), register_of(op[3]), op[4], op[5] | uint64_t{op[6]} << 32};
   const bool is_last_use = (op[2] & kLastUse) != 0 || call.to == call.first;
-  if (!succeeded(runtime::append(run_, operands_, site, call, is_last_use))) return false;
+  Status appended = rematerializer_ ? rematerializer_->call(site, std::array{call.first, call.second}, {&call.to, 1})
+                                    : runtime::append(run_, operands_, site, call, is_last_use);
+  if (!succeeded(std::move(appended))) return false;
   for (const uint32_t operand : {op[2], op[3]}) {
     if (operand & kLastUse) run_.frames.write(register_of(operand), {});
   }
@@ -321,11 +327,28 @@ bool Interpreter::execute_in_executable(const uint32_t* op) {
   return succeeded(execute(site.words.function->code[site.instruction].operation, site));
 }
 
+Status Interpreter::invoke(const CallSite& site) {
+  const Operation& operation = site.words.function->code[site.instruction].operation;
+  if (const auto* kernel = std::get_if<CallKernel>(&operation)) return kernels_.invoke(site, *kernel);
+  if (const auto* program = std::get_if<CallProgram>(&operation)) return launches_.invoke(site, *program);
+  if (const auto* append = std::get_if<Append>(&operation)) return runtime::append(operands_, site, append->axis);
+  const auto& native = std::get<CallNative>(operation);
+  auto& library = run_.session.natives[native.code];
+  if (auto* gpu = std::get_if<cuda::GpuLibrary>(&library)) return launches_.invoke(site, native, *gpu);
+  return kernels_.invoke(site, native, std::get<NativeLibrary>(library));
+}
+
 Status Interpreter::execute(const Operation& operation, const CallSite& site) {
-  return std::visit(Overloaded{[&](const CallKernel& call) { return kernels_.execute(site, call); },
-                               [&](const CallProgram& call) { return launches_.execute(site, call); },
+  const auto rematerialized = [&](const auto& call) { return rematerializer_->call(site, call.args, call.results); };
+  return std::visit(Overloaded{[&](const CallKernel& call) {
+                                 return rematerializer_ ? rematerialized(call) : kernels_.execute(site, call);
+                               },
+                               [&](const CallProgram& call) {
+                                 return rematerializer_ ? rematerialized(call) : launches_.execute(site, call);
+                               },
                                [&](const StartProgram& start) { return launches_.execute(start); },
                                [&](const CallNative& call) {
+                                 if (rematerializer_) return rematerialized(call);
                                  auto& library = run_.session.natives[call.code];
                                  if (auto* gpu = std::get_if<cuda::GpuLibrary>(&library))
                                    return launches_.execute(site, call, *gpu);

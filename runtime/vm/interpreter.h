@@ -10,6 +10,7 @@
 #include "runtime/vm/call_operands.h"
 #include "runtime/vm/kernel_calls.h"
 #include "runtime/vm/launches.h"
+#include "runtime/vm/rematerializer.h"
 #include "runtime/vm/run_state.h"
 #include "runtime/vm/sizes.h"
 
@@ -65,6 +66,8 @@ class Interpreter {
   // The function of a closure that is called with `count` arguments; nullptr after fail().
   const Words* callee(const Word& closure, uint32_t operand, uint32_t count);
   bool append(const uint32_t* op);
+  // Executes the call at the site on the arguments that are loaded, for the rematerializer.
+  Status invoke(const CallSite& site);
   bool replace_frame(const Words& callee, const Word* closure, std::span<const uint32_t> args);
 
   // The word where a branch or a switch goes on.
@@ -99,6 +102,7 @@ class Interpreter {
   KernelCalls kernels_{run_, operands_};
   Launches launches_{run_, operands_};
   Sizes sizes_{run_.frames};
+  std::optional<Rematerializer> rematerializer_;
   Machine machine_{};              // its budget: instructions to the next check of the limits
   uint64_t left_ = 0;              // instructions after the next check of the limits
   const uint32_t* now_ = nullptr;  // the current instruction, where an error may occur

@@ -12,25 +12,21 @@
 namespace tenon::runtime {
 
 Status KernelCalls::execute(const CallSite& site, const CallKernel& call) {
+  return operands_.compute(call.args, call.results, [&] { return invoke(site, call); });
+}
+
+Status KernelCalls::invoke(const CallSite& site, const CallKernel& call) {
   const OperatorKernel& kernel = run_.session.kernels[site.words.index][site.instruction];
-  return operands_.compute(site, call.args, call.results, call.kernel, "cpu", [&]() -> Status {
+  return operands_.timed(site, call.kernel, "cpu", [&]() -> Status {
     operands_.memory.slots = {};
+    // A function of the module, which is not an operator.
+    if (call.kernel.starts_with('@')) operands_.memory.called_function = true;
     const OperatorCall how{.outputs = call.results.size(),
-                           .constants = constants_of(call.args),
+                           .constants = operands_.constants,
                            .pool = run_.session.pool,
                            .stop = &run_.stop};
     return run_.or_stopped(kernel.call(operands_.args, how, operands_.made, operands_.memory));
   });
-}
-
-uint64_t KernelCalls::constants_of(const Registers& args) const {
-  constexpr size_t kBits = 64;
-  uint64_t constants = 0;
-  for (size_t i = 0; i < std::min(args.size(), kBits); ++i) {
-    const Word& word = run_.frames.at(args[i]);
-    if (word.is_object() && word.object->count == Object::kImmortal) constants |= uint64_t{1} << i;
-  }
-  return constants;
 }
 
 Status KernelCalls::execute(const CallSite& site, const CallNative& call, const NativeLibrary& library) {
@@ -39,13 +35,18 @@ Status KernelCalls::execute(const CallSite& site, const CallNative& call, const 
     TENON_TRY_ASSIGN(replayed, replay(site, call, *recorded, library));
     if (*replayed) return {};
   }
-  const NativeKernel& kernel = library.code().kernels[call.kernel];
-  return operands_.compute(site, call.args, call.results, kernel.name, "cpu", [&]() -> Status {
-    operands_.memory.slots = call.slots;
-    TENON_TRY(run_.or_stopped(
-        library.call(call.kernel, operands_.args, operands_.made, operands_.memory, *run_.session.pool, &run_.stop)));
-    if (recorded) record(*recorded, kernel.signature);
+  return operands_.compute(call.args, call.results, [&]() -> Status {
+    TENON_TRY(invoke(site, call, library));
+    if (recorded) record(*recorded, library.code().kernels[call.kernel].signature);
     return {};
+  });
+}
+
+Status KernelCalls::invoke(const CallSite& site, const CallNative& call, const NativeLibrary& library) {
+  return operands_.timed(site, library.code().kernels[call.kernel].name, "cpu", [&]() -> Status {
+    operands_.memory.slots = call.slots;
+    return run_.or_stopped(
+        library.call(call.kernel, operands_.args, operands_.made, operands_.memory, *run_.session.pool, &run_.stop));
   });
 }
 

@@ -15,6 +15,9 @@ class KernelCalls {
 
   Status execute(const CallSite& site, const CallKernel& call);
   Status execute(const CallSite& site, const CallNative& call, const NativeLibrary& library);
+  // The call alone, on the arguments that are loaded.
+  Status invoke(const CallSite& site, const CallKernel& call);
+  Status invoke(const CallSite& site, const CallNative& call, const NativeLibrary& library);
 
  private:
   // A native call that was checked, for calls with arguments of the same shapes: these need no check, and their results
@@ -30,8 +33,6 @@ class KernelCalls {
     bool is_recorded = false;
   };
 
-  // tn_call.constants for these arguments.
-  uint64_t constants_of(const Registers& args) const;
   // Where the call is recorded; nullptr where it cannot be.
   RecordedCall* recorded_call(const CallSite& site);
   void record(RecordedCall& recorded, const Signature& signature) const;

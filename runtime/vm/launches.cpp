@@ -9,18 +9,22 @@
 namespace tenon::runtime {
 
 Status Launches::execute(const CallSite& site, const CallProgram& call) {
+  return operands_.compute(call.args, call.results, [&] { return invoke(site, call); });
+}
+
+Status Launches::invoke(const CallSite& site, const CallProgram& call) {
   const std::string& name = run_.executable.programs[call.program].name;
-  return operands_.compute(site, call.args, call.results, name, "accel", [&]() -> Status {
+  return operands_.timed(site, name, "accel", [&]() -> Status {
     if (started_ && !started_->is(call.program, operands_.args)) abandon();
     if (!started_) TENON_TRY(start(call.program, std::unique_lock(run_.session.device), std::launch::deferred));
     return finish();
   });
 }
 
-// A hook is shown one instruction after another. While another run has the device, the program waits for it at its
-// call.
+// A hook is shown one instruction after another, and under a budget a call has its memory to itself. While another run
+// has the device, the program waits for it at its call.
 Status Launches::execute(const StartProgram& start) {
-  if (run_.session.options.hook || started_) return {};
+  if (run_.session.options.hook || run_.rematerializer || started_) return {};
   std::unique_lock device(run_.session.device, std::try_to_lock);
   if (!device) return {};
   TENON_TRY(operands_.load(start.args));
@@ -30,8 +34,12 @@ Status Launches::execute(const StartProgram& start) {
 }
 
 Status Launches::execute(const CallSite& site, const CallNative& call, cuda::GpuLibrary& gpu) {
+  return operands_.compute(call.args, call.results, [&] { return invoke(site, call, gpu); });
+}
+
+Status Launches::invoke(const CallSite& site, const CallNative& call, cuda::GpuLibrary& gpu) {
   const std::string& name = run_.executable.natives[call.code].kernels[call.kernel].name;
-  return operands_.compute(site, call.args, call.results, name, "cuda", [&]() -> Status {
+  return operands_.timed(site, name, "cuda", [&]() -> Status {
     operands_.memory.slots = call.slots;
     auto started = std::move(started_on_gpu_);
     if (started && !started->is(gpu, call.kernel, operands_.args)) started.reset();
@@ -45,7 +53,7 @@ Status Launches::execute(const CallSite& site, const CallNative& call, cuda::Gpu
 
 Status Launches::execute(const StartNative& start) {
   auto* gpu = std::get_if<cuda::GpuLibrary>(&run_.session.natives[start.code]);
-  if (!gpu || run_.session.options.hook || started_on_gpu_) return {};
+  if (!gpu || run_.session.options.hook || run_.rematerializer || started_on_gpu_) return {};
   TENON_TRY(operands_.load(start.args));
   gpu_begin_ns_ = run_.session.now();
   TENON_TRY_ASSIGN(started, gpu->try_start(start.kernel, operands_.args));

@@ -19,8 +19,10 @@ class Launches {
   Launches(RunState& run, CallOperands& operands) : run_(run), operands_(operands) {}
 
   Status execute(const CallSite& site, const CallProgram& call);
+  Status invoke(const CallSite& site, const CallProgram& call);  // on the arguments that are loaded
   Status execute(const StartProgram& start);
   Status execute(const CallSite& site, const CallNative& call, cuda::GpuLibrary& gpu);
+  Status invoke(const CallSite& site, const CallNative& call, cuda::GpuLibrary& gpu);  // likewise
   Status execute(const StartNative& start);
   // Waits for a launch whose results nothing wants: the run failed before it came to the call.
   void abandon();

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/vm/rematerializer.h"
 #include "runtime/vm/values.h"
 #include "support/try.h"
 
@@ -55,6 +56,7 @@ Status Run::execute(std::span<const Input> inputs, FunctionRef<void()> begin, Fu
   if (options.max_time.count() > 0) state_.stop.deadline = std::chrono::steady_clock::now() + options.max_time;
   state_.profile = {};
   state_.heap.reset();
+  if (state_.rematerializer) state_.rematerializer->begin();
   Status status = enter(inputs);
   begin();
   if (status) status = state_.frames.enter_entry(main);
@@ -64,15 +66,23 @@ Status Run::execute(std::span<const Input> inputs, FunctionRef<void()> begin, Fu
   interpreter_.abandon();
   state_.frames.abandon(main);
   state_.heap.collect({});
+  if (state_.rematerializer) state_.rematerializer->end();
   if (!status) return status;
   ++state_.profile.runs;
   state_.profile.memory.allocations = state_.heap.allocations();
   return {};
 }
 
+Status Run::pin(std::span<const Register> returned) {
+  if (!state_.rematerializer) return {};
+  for (const Register r : returned) TENON_TRY(state_.rematerializer->pin(state_.frames.at(r)));
+  return {};
+}
+
 Status Run::finish(std::vector<Value>& results) {
   ExportedObjects made;
   const std::span<const Register> returned = interpreter_.returned();
+  TENON_TRY(pin(returned));
   for (size_t i = 0; i < returned.size(); ++i) {
     const Word& word = state_.frames.at(returned[i]);
     if (word.tag == Tag::kEmpty) return state_.frames.is_empty(returned[i]);
@@ -87,6 +97,7 @@ Status Run::finish(std::vector<Value>& results) {
 
 Status Run::finish(std::vector<Tensor>& results) {
   const std::span<const Register> returned = interpreter_.returned();
+  TENON_TRY(pin(returned));
   for (size_t i = 0; i < returned.size(); ++i) {
     const Word& word = state_.frames.at(returned[i]);
     if (word.tag == Tag::kEmpty) return state_.frames.is_empty(returned[i]);
@@ -121,6 +132,10 @@ void Session::State::add(Profile made, bool ended) {
   }
 }
 
+std::unique_lock<std::mutex> Session::State::one_at_a_time() {
+  return options.budget == 0 ? std::unique_lock<std::mutex>() : std::unique_lock(budgeted);
+}
+
 std::unique_ptr<Run> Session::State::take_run() {
   {
     const std::lock_guard lock(mutex);
@@ -137,10 +152,12 @@ void Session::State::give_back(std::unique_ptr<Run> run, bool ended) {
   buffers.age();
   const std::lock_guard lock(mutex);
   if (options.profile) add(std::move(run->profile()), ended);
+  else if (ended) profile.memory = run->profile().memory;
   idle.push_back(std::move(run));
 }
 
 Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) {
+  const std::unique_lock alone = one_at_a_time();
   std::unique_ptr<Run> run = take_run();
   auto results = run->run(inputs);
   give_back(std::move(run), results.has_value());
@@ -148,6 +165,7 @@ Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) 
 }
 
 Status Session::State::run(std::span<const Tensor> inputs, std::vector<Tensor>& results) {
+  const std::unique_lock alone = one_at_a_time();
   std::unique_ptr<Run> run = take_run();
   Status status = run->run(inputs, results);
   give_back(std::move(run), status.has_value());

@@ -28,6 +28,8 @@ class Run {
   Status execute(std::span<const Input> inputs, FunctionRef<void()> begin, FunctionRef<Status()> finish);
   template <class Input>
   Status enter(std::span<const Input> inputs);
+  // Gives the values that the entry returns their memory.
+  Status pin(std::span<const Register> returned);
   Status finish(std::vector<Value>& results);
   Status finish(std::vector<Tensor>& results);
 

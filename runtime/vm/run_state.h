@@ -13,6 +13,8 @@ namespace tenon::runtime {
 
 inline constexpr size_t kMaxCallRecords = size_t{1} << 20;  // of a profile; a loop would fill the memory with them
 
+class Rematerializer;
+
 struct RunState {
   explicit RunState(Session::State& session);
   RunState(const RunState&) = delete;
@@ -31,7 +33,8 @@ struct RunState {
   Profile profile;
   Frames frames;
   StopRequest stop;
-  uint64_t number = 0;  // of the run in its session, from 1 on
+  uint64_t number = 0;                       // of the run in its session, from 1 on
+  Rematerializer* rematerializer = nullptr;  // where the session has a budget
 };
 
 // An instruction that is being executed.

@@ -173,7 +173,8 @@ Status Session::State::load_natives() {
 
 void Session::State::use_threads() {
   if (pool) return;
-  if (options.threads > 0) own_pool.emplace(options.threads);
+  // The memory of a pool's threads is a part of the budget.
+  if (options.threads > 0 || options.budget > 0) own_pool.emplace(options.threads);
   pool = own_pool ? &*own_pool : &ThreadPool::of_process();
 }
 
@@ -252,6 +253,7 @@ Expected<NamedTensors> Session::run(const NamedTensors& inputs) {
   return named;
 }
 
+const MemoryRecord& Session::memory() const { return state_->profile.memory; }
 const Profile& Session::profile() const { return state_->profile; }
 
 void Session::clear_profile() {

@@ -2,9 +2,9 @@
 // and constants on its device, and records a profile.
 //
 // run() may be called from several threads: each call has registers, objects and arenas of its own, and launches of an
-// accelerator wait for each other. All other functions are for one thread at a time. A session is usable after an
-// error: the next run begins anew. The machine's calls do not use the C++ stack, so recursion is limited by `max_stack`
-// alone.
+// accelerator wait for each other; so do runs under a budget. All other functions are for one thread at a time. A
+// session is usable after an error: the next run begins anew. The machine's calls do not use the C++ stack, so
+// recursion is limited by `max_stack` alone.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,7 @@
 #include "runtime/npy.h"
 #include "runtime/profile/profile.h"
 #include "runtime/reference/kernels.h"
+#include "runtime/remat/policy.h"
 
 namespace tenon::runtime {
 
@@ -56,12 +57,17 @@ struct SessionOptions {
   std::string native_level = {};  // of the processor; empty: the best that it supports
   bool compiled = true;  // run functions that are compiled ahead of time, where `native` allows it and no hook watches
   int gpu = 0;           // of executables with code for GPUs
-  std::string gpu_driver = {};                // its library; empty: $TENON_CUDA_DRIVER, or libcuda.so.1
-  uint64_t max_stack = 1 << 25;               // registers of all live frames, plus one a frame: the limit of recursion
-  uint64_t max_steps = 0;                     // instructions of a run; 0: no limit
-  uint64_t max_bytes = 0;                     // of the objects and tensors of a run, without arenas; 0: no limit
-  std::chrono::nanoseconds max_time{};        // of a run; 0: no limit. A kernel ends at its next parallel task
-  const std::atomic<bool>* cancel = nullptr;  // true: runs end with an error; outlives the session
+  std::string gpu_driver = {};   // its library; empty: $TENON_CUDA_DRIVER, or libcuda.so.1
+  uint64_t max_stack = 1 << 25;  // registers of all live frames, plus one a frame: the limit of recursion
+  uint64_t max_steps = 0;        // instructions of a run; 0: no limit
+  uint64_t max_bytes = 0;        // of the objects and tensors of a run, without arenas; 0: no limit
+  // Bytes of the tensors of a run, of its inputs and results too, and of the memory that native kernels use beside
+  // them; constants of the executable are not counted. Tensors that do not fit are given up, and computed again when
+  // they are read, which changes no bit of a result. 0: no budget.
+  uint64_t budget = 0;
+  remat::Policy remat_policy = remat::Policy::kEq;  // which tensors are given up
+  std::chrono::nanoseconds max_time{};              // of a run; 0: no limit. A kernel ends at its next parallel task
+  const std::atomic<bool>* cancel = nullptr;        // true: runs end with an error; outlives the session
   Hook hook = {};
 };
 
@@ -89,6 +95,8 @@ class Session {
   // Inputs and results by name; the error for a missing, unknown or wrongly shaped input lists the model's inputs.
   Expected<NamedTensors> run(const NamedTensors& inputs);
 
+  // Of the last run that came to its end, with a profile or without.
+  const MemoryRecord& memory() const;
   const Profile& profile() const;  // of all runs since creation or the last clear_profile(), unless options forbid it
   void clear_profile();
 

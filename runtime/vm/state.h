@@ -48,6 +48,7 @@ struct Session::State {
   std::vector<bool> launched;      // by program, since the profile was cleared; guarded by `device`
   DeviceCopies copies;             // guarded by `device`
   std::atomic<uint64_t> runs = 0;  // that have begun
+  std::mutex budgeted;             // held during a run under a budget
   std::mutex mutex;                // guards all below
   Profile profile;
   std::vector<std::unique_ptr<Run>> idle;
@@ -72,6 +73,8 @@ struct Session::State {
 
  private:
   Status check_input_count(size_t count) const;
+  // The budget is the session's, so its runs wait for each other.
+  std::unique_lock<std::mutex> one_at_a_time();
   std::unique_ptr<Run> take_run();
   void give_back(std::unique_ptr<Run> run, bool ended);
 };

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/vm/rematerializer.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -11,6 +12,12 @@ Expected<Word> import_word(RunState& run, const Tensor& tensor) {
   if (!tensor) return error("an input has an empty tensor", run.executable.name);
   const Word word = run.heap.tensor(run.heap.share(tensor), false);
   if (word.tag == Tag::kEmpty) return run.no_memory();
+  if (run.rematerializer && word.tag == Tag::kTensor) {
+    if (Status added = run.rematerializer->add_input(*static_cast<TensorObject*>(word.object)); !added) {
+      run.heap.release(word);
+      return std::unexpected(std::move(added.error()));
+    }
+  }
   return word;
 }
 

@@ -419,7 +419,8 @@ bool TlmAccelerator::move_ranges(const Dma& dma) {
 }
 
 uint64_t TlmAccelerator::take_channel(uint32_t beats) {
-  const uint64_t first = std::max(now_in_cycles() + static_cast<uint64_t>(parameters_.read_latency), channel_free_);
+  const uint64_t first =
+      std::max(now_in_cycles() + static_cast<uint64_t>(parameters_.memory.read_latency), channel_free_);
   channel_free_ = first + beats;
   counters_.read_beats += beats;
   ++counters_.read_bursts;
@@ -429,8 +430,9 @@ uint64_t TlmAccelerator::take_channel(uint32_t beats) {
 // Requests bursts as long as the unit's FIFO has room for them, one address per cycle, on the shared read channel.
 void TlmAccelerator::load(const Dma& dma, size_t i, uint64_t& due) {
   const timing::TransferPlan plan = timing::plan(isa_.config(), dma);
-  const auto longest = static_cast<uint32_t>(isa_.config().max_burst_beats);
-  const uint32_t capacity = longest < 16 ? 32 : 2 * longest;
+  const spec::Config& config = isa_.config();
+  const bool native = profile_ == spec::Profile::kNative;
+  const auto capacity = static_cast<uint32_t>(native ? config.read_fifo_beats() : config.base_read_beats());
   std::deque<std::pair<uint64_t, uint32_t>> held;  // (cycle at which the last beat is used, beats) of each burst
   uint32_t beats = 0;
   const auto beat = static_cast<uint64_t>(parameters_.beat);
@@ -463,9 +465,12 @@ void TlmAccelerator::store(const Dma& dma, size_t i, uint64_t& due) {
     counters_.write_beats += burst.beats;
     ++counters_.write_bursts;
   }
-  pause(work + static_cast<uint64_t>(plan.bursts.empty() ? 0 : parameters_.write_latency));
+  // An overlapping store is in flight until the memory has answered, and another one begins meanwhile.
+  const uint64_t answer = plan.bursts.empty() ? 0 : static_cast<uint64_t>(parameters_.memory.write_latency);
+  const bool overlaps = isa_.config().overlapping_stores;
+  pause(overlaps ? work : work + answer);
   execute(i);
-  due = now_in_cycles();
+  due = now_in_cycles() + (overlaps ? answer : 0);
 }
 
 }  // namespace tenon::sim::systemc

@@ -78,8 +78,9 @@ class Machine {
     for (size_t i = 0; i < launch.tokens.size(); ++i) {
       tokens_.at(i / spec::kEngines, i % spec::kEngines) = launch.tokens[i];
     }
-    const uint32_t burst = static_cast<uint32_t>(config.max_burst_beats);
-    for (size_t r = 0; r < kFetcher; ++r) readers_[r].capacity = burst < 16 ? 32 : 2 * burst;
+    const bool native = launch.profile == spec::Profile::kNative;
+    const int beats = native ? config.read_fifo_beats() : config.base_read_beats();
+    for (size_t r = 0; r < kFetcher; ++r) readers_[r].capacity = static_cast<uint32_t>(beats);
     readers_[kFetcher].capacity = 32;
   }
 
@@ -163,14 +164,15 @@ class Machine {
   Tokens tokens_;
   std::array<Class, spec::kEngines> classes_;
   std::array<Reader, kReaders> readers_;
-  std::array<uint64_t, kUnits> unit_free_{};
-  uint64_t gemm_quiet_ = 0;           // until then the running GEMM does not read acc
-  std::array<Victim, 2> victims_;     // the store and RQ
-  std::vector<uint64_t> due_;         // the scheduled end of each instruction
-  std::array<uint64_t, 3> handed_{};  // the cycle of each load unit's last command
+  std::array<uint64_t, kUnits> unit_free_{};  // of ST with overlapping stores, the next store's first beat
+  uint64_t gemm_quiet_ = 0;                   // until then the running GEMM does not read acc
+  std::array<Victim, 2> victims_;             // the store and RQ
+  std::vector<uint64_t> due_;                 // the scheduled end of each instruction
+  std::array<uint64_t, 3> handed_{};          // the cycle of each load unit's last command
   std::array<uint64_t, spec::kEngines> started_{};
   std::array<uint64_t, spec::kEngines> tried_{};  // the cycle of each class's last event kTry
   std::deque<uint64_t> outstanding_;              // the ends of the bursts in the memory
+  std::deque<uint64_t> open_writes_;              // the responses of the bursts that the store unit keeps open
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   uint64_t sequence_ = 0, now_ = 0, last_ = 0, address_free_ = 0, data_free_ = 0;
   uint64_t dispatch_at_ = 0, dispatched_at_ = 0, fetched_beats_ = 0, released_ = 0;

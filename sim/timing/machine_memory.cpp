@@ -79,14 +79,14 @@ void Machine::ask(size_t reader) {
     when = r.room_at(next.burst.beats, now_);
   }
   when = std::max(when, address_free_);
-  if (outstanding_.size() >= static_cast<size_t>(p_.outstanding)) when = std::max(when, outstanding_.front());
+  if (outstanding_.size() >= static_cast<size_t>(p_.memory.outstanding)) when = std::max(when, outstanding_.front());
   if (when > now_) {
     r.scheduled = true;
     return at(when, Event::kAsk, reader);
   }
   r.pending.pop_front();
   address_free_ = now_ + 1;
-  const uint64_t first = std::max(now_ + cycles(p_.read_latency), data_free_);
+  const uint64_t first = std::max(now_ + cycles(p_.memory.read_latency), data_free_);
   const uint64_t end = first + next.burst.beats;
   data_free_ = end;
   while (!outstanding_.empty() && outstanding_.front() <= now_) outstanding_.pop_front();
@@ -124,22 +124,25 @@ void Machine::begin_load(size_t i, Reader& r, size_t reader) {
 
 void Machine::begin_store(size_t i) {
   const TransferPlan p = plan(config_, *dma_of(config_, instruction(i), launch_.bases));
-  uint64_t time = now_ + cycles(p_.start + p_.store_pipeline), end = time;
-  std::deque<uint64_t> open;
+  uint64_t& free = unit_free_[n(Unit::kSt)];
+  uint64_t time = now_ + cycles(p_.start + p_.store_pipeline);
+  if (config_.overlapping_stores) time = std::max(time, free);
+  uint64_t end = time;
   for (const Burst& b : p.bursts) {
     time += b.idle_work;
-    if (open.size() == static_cast<size_t>(config_.in_order ? 1 : p_.open_writes)) {
-      time = std::max(time, open.front());
-      open.pop_front();
+    if (open_writes_.size() == static_cast<size_t>(config_.in_order ? 1 : p_.open_writes)) {
+      time = std::max(time, open_writes_.front());
+      open_writes_.pop_front();
     }
     time += b.work;
-    end = time + cycles(p_.write_latency);
-    open.push_back(end);
+    end = time + cycles(p_.memory.write_latency);
+    open_writes_.push_back(end);
     result_.write_beats += b.beats;
     ++result_.write_bursts;
   }
-  end = std::max(end, time + p.tail) + cycles(p_.store_done);
-  unit_free_[n(Unit::kSt)] = end + 1;
+  time += p.tail;
+  end = std::max(end, time) + cycles(p_.store_done);
+  free = config_.overlapping_stores ? time + cycles(p_.store_refill) : end + 1;
   finish_at(end, i);
   const Dma dma = *dma_of(config_, instruction(i), launch_.bases);
   if (dma.memory == spec::Memory::kAcc) {

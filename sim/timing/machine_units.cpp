@@ -14,6 +14,7 @@ bool Machine::unit_ready(Unit unit) const {
     return room && handed_[n(unit)] < now_;
   }
   if (unit == Unit::kGemm) return unit_free_[n(unit)] <= now_ + cycles(p_.start);  // a start waits for its last step
+  if (unit == Unit::kSt && config_.overlapping_stores) return true;                // or for the last beat
   return unit_free_[n(unit)] <= now_;
 }
 

@@ -18,25 +18,25 @@
 
 #include "hw/spec/config.h"
 #include "hw/spec/isa.h"
+#include "hw/spec/memory_timing.h"
 #include "sim/simulator.h"
 #include "sim/timing/dma.h"
 
 namespace tenon::sim::timing {
 
-// Latencies and limits, in cycles. Those of memory are the AXI memory model's of the Verilated RTL; all others the
-// RTL's. In order, the registers between the stages of units are absent (`of`).
+// Latencies and limits, in cycles: the memory's, and the RTL's. In order, the registers between the stages of units are
+// absent (`of`).
 struct Parameters {
-  int read_latency = 60;   // from a burst's address to its first beat
-  int write_latency = 40;  // from a burst's last beat to its response
-  int outstanding = 16;    // bursts that the memory accepts at a time
-  int start = 1;           // from a sequencer's start to the unit's
-  int address = 5;         // from a load's start to its first address at the port
-  int beat = 6;            // from a beat at the port to its use
-  int decode = 7;          // from an instruction's last beat to its entry into a queue
-  int gemm_pipeline = 8;   // from the last step to done
+  spec::MemoryTiming memory = {};
+  int start = 1;          // from a sequencer's start to the unit's
+  int address = 5;        // from a load's start to its first address at the port
+  int beat = 6;           // from a beat at the port to its use
+  int decode = 7;         // from an instruction's last beat to its entry into a queue
+  int gemm_pipeline = 8;  // from the last step to done
   int alu_pipeline = 4;
   int rq_pipeline = 12;
   int store_pipeline = 8;  // from a store's start to its first beat
+  int store_refill = 6;    // from an overlapping store's last beat to the first one of the next, besides the row's gap
   int store_done = 1;      // from the last response to done
   int open_writes = 6;     // write bursts that the store unit keeps open
   int launch = 3;          // from ap_start to the first address

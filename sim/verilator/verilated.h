@@ -18,6 +18,7 @@
 #include <string>
 
 #include "hw/spec/config.h"
+#include "hw/spec/memory_timing.h"
 #include "sim/simulator.h"
 #include "sim/verilator/axi_memory.h"
 
@@ -38,6 +39,10 @@ struct VerilatedOptions {
   bool fast_dot = true;  // a model whose dot products are computed in one step; false: by the array that is synthesized
   uint64_t seed = 1;
   std::string vcd = {};  // a file for waves; empty: none
+
+  spec::MemoryTiming memory_timing() const {
+    return {static_cast<int>(read_latency), static_cast<int>(write_latency), static_cast<int>(outstanding)};
+  }
   std::function<void(const std::string&)> progress = {};
 };
 

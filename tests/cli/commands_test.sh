@@ -274,6 +274,9 @@ expect 1 "stack" "$tenon" run "$scratch/count.tn" --entry deep --input 100000 --
 expect 1 "more than 50 ms" "$tenon" run "$scratch/count.tn" --input 9000000000000000000 --max-seconds 0.05
 expect 2 "--max-seconds is '-1', must be a number from 0 to" "$tenon" run "$scratch/count.tn" --input 1 --max-seconds -1
 expect 2 "are limits of compiled code" "$tenon" run "$scratch/count.tn" --input 1 --max-steps 9 --interpret
+expect 2 "--budget are limits of compiled code" "$tenon" run "$scratch/count.tn" --input 1 --budget 1MiB --interpret
+expect 0 "0i64" "$tenon" run "$scratch/count.tn" --input 10 --budget 1MiB
+expect 2 "--budget is 'all', must be a number of bytes" "$tenon" run "$scratch/count.tn" --input 1 --budget all
 expect 2 "--max-memory is" "$tenon" run "$scratch/count.tn" --input 1 --max-memory 9999999999999999
 expect 0 "" "$tenon" compile "$scratch/count.tn" --cpu -o "$scratch/count.tnx"
 expect 0 "" "$tenon_run" "$scratch/count.tnx" --input n=10

@@ -98,6 +98,29 @@ three=(tests/models/tiny_digits.onnx --shapes N=1 --config tiny --calibrate test
 expect 0 "accel  accel.conv2d" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
 expect 0 "cuda   cuda.max_pool2d" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${three[@]}" --targets cuda:emulated,accel
+# The memory that programs are scheduled for.
+expect 0 "" "$tenon" compile "${three[@]}" --memory 200/180/8
+expect 0 '"memory": "200/180/8"' "$tenon" inspect "$scratch/t.tnx" --json
+expect 2 "the write latency of --memory is '0', must be an integer from 1 to 100000" "$tenon" compile "${three[@]}" --memory 200/0
+
+# What binds each layer: the cycles are those of a run, and the memory decides.
+schedule=(tests/models/tiny_digits.onnx --shapes N=1 --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255)
+expect 0 "accel_0 on default, memory 60/40/16" "$tenon" compile "${schedule[@]}" --explain-schedule -o "$scratch/s.tnx"
+cycles=$("$tenon" compile "${schedule[@]}" --explain-schedule -o "$scratch/s.tnx" | awk '$1 == "all" { n += $2 } END { print n }')
+ran=$("$tenon" run "${schedule[@]}" --data tests/models/resnet8_digits_test.npz:x --limit 1 --device behavioral:default --json |
+  sed -n 's/.*"cycles": \([0-9]*\).*/\1/p')
+[ $((cycles > ran ? cycles - ran : ran - cycles)) -le $((ran / 50)) ] || { echo "explained $cycles cycles, ran $ran"; exit 1; }
+expect 0 "  latency" "$tenon" compile "${schedule[@]}" --memory 5000/5000 --explain-schedule -o "$scratch/s.tnx"
+"$tenon" compile "${three[@]}" --explain-schedule >"$scratch/bound"
+grep -q '  lanes$' "$scratch/bound" || { echo "no layer of the smallest tensor core is bound by its lanes"; exit 1; }
+expect 0 "behavioral:default?latency=200" "$tenon" bench accel "${schedule[@]}" --device behavioral:default \
+  --device "behavioral:default?latency=200&write_latency=200"
+modeled=$("$tenon" bench accel "${schedule[@]:0:3}" --json | sed -n 's/.*"modeled": \([0-9]*\).*/\1/p')
+[ "$modeled" = "$cycles" ] || { echo "bench accel has $modeled cycles, --explain-schedule $cycles"; exit 1; }
+expect 1 "no operator of the model runs on behavioral:tiny" "$tenon" bench accel "$scratch/m.tn" --shapes N=1 --device behavioral:tiny
+expect 2 "unknown device scheme" "$tenon" bench accel "${schedule[@]}" --device nothing:
+expect 2 "--json prints figures only" "$tenon" compile "${schedule[@]}" --explain-schedule --json -o "$scratch/s.tnx"
+expect 2 "--memory is about the memory of an accelerator, and there is none" "$tenon" compile "${digits[@]}" --memory 200/200
 expect 2 "--targets accel requires an accelerator" "$tenon" compile "${digits[@]}" --targets accel,cpu
 expect 2 "name cpu last" "$tenon" compile "${digits[@]}" --targets cpu,dnnl
 expect 2 "names 'dnnl' twice" "$tenon" compile "${digits[@]}" --targets dnnl,cpu,dnnl

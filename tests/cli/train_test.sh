@@ -41,6 +41,25 @@ expect 1 "the state has no 'state." "${train[@]}" --optimizer momentum --state "
 head -c 3000 "$scratch/s.npz" >"$scratch/cut.npz"
 expect 1 "cut.npz" "${train[@]}" --state "$scratch/cut.npz" -o "$scratch/three.tnb"
 
+# The same bytes under a budget: a step needs PEAK bytes, and less than the least says how much that is.
+"${train[@]}" --epochs 2 --budget 1GiB --json -o "$scratch/four.tnb" >"$scratch/plenty"
+cmp "$scratch/one.tnb" "$scratch/four.tnb"
+peak=$(sed -n 's/.*"peak_bytes": \([0-9]*\).*/\1/p' "$scratch/plenty" | tail -n 1)
+least=$peak
+for part in 9 7; do
+  "${train[@]}" --epochs 2 --budget $((peak * part / 10)) --json -o "$scratch/four.tnb" >"$scratch/tight" 2>&1 || break
+  cmp "$scratch/one.tnb" "$scratch/four.tnb"
+  least=$((peak * part / 10))
+done
+if [ "$least" = "$peak" ]; then
+  echo "no budget below the peak of $peak bytes suffices" >&2
+  exit 1
+fi
+expect 0 "given up" "${train[@]}" --epochs 1 --budget "$least" -o "$scratch/four.tnb"
+expect 1 "the budget must be at least" "${train[@]}" --budget 64KiB -o "$scratch/x.tn"
+expect 2 "--budget is '12 parsecs', must be a number of bytes, as 4096, 64MiB or 1.5GiB" "${train[@]}" --budget '12 parsecs' -o "$scratch/x.tn"
+expect 2 'no policy is called "mru"' "${train[@]}" --budget 1GiB --remat-policy mru -o "$scratch/x.tn"
+
 # Bad input.
 expect 1 "bad.npz" "$tenon" train $model --data "$digits:x" --labels "$scratch/bad.npz:y" -o "$scratch/x.tn" --quiet
 expect 2 "no weight has the name 'nonsense'" "${train[@]}" --freeze nonsense -o "$scratch/x.tn"

@@ -29,12 +29,13 @@ TEST(Open, AUriWithoutSchemeIsExplained) {
 }
 
 TEST(Open, TheBehavioralSimulatorIsLinkedIn) {
-  const auto device = open("behavioral:tiny?memory=1M&race=off");
+  const auto device = open("behavioral:tiny?memory=1M&race=off&latency=200&write_latency=180&outstanding=8");
   ASSERT_TRUE(device) << device.error().str();
   EXPECT_EQ((*device)->info().config.name, "tiny");
   EXPECT_TRUE((*device)->info().simulated);
   EXPECT_FALSE((*device)->info().cycle_accurate);
   EXPECT_EQ((*device)->simulator()->memory().size(), 1u << 20);
+  EXPECT_EQ((*device)->info().memory, (spec::MemoryTiming{200, 180, 8}));
 }
 
 TEST(Open, AnUnknownConfigurationListsTheNamedConfigurations) {
@@ -47,8 +48,8 @@ TEST(Open, AnUnknownConfigurationListsTheNamedConfigurations) {
 TEST(Open, AnUnknownOptionListsTheSupportedOptions) {
   const auto device = open("behavioral:tiny?rase=off");
   ASSERT_FALSE(device);
-  EXPECT_THAT(device.error().str(),
-              HasSubstr("there is no option rase\n  help: expected one of memory, race, kernels"));
+  EXPECT_THAT(device.error().str(), HasSubstr("there is no option rase\n  help: expected one of memory, race, kernels, "
+                                              "latency, write_latency, outstanding"));
 }
 
 TEST(Open, AFileThatIsNotALibraryIsAnErrorOfItsScheme) {

@@ -40,6 +40,7 @@ inline AcceleratorProgram program() {
   AcceleratorProgram p;
   p.name = "region_0";
   p.config = config();
+  p.memory = {200, 100, 8};
   for (int8_t x : weights()) p.constants.push_back(static_cast<std::byte>(x));
   for (int o = 0; o < 16; ++o) {
     auto c = channel(o);

@@ -40,6 +40,10 @@ inline spec::Config random_config(uint64_t seed, int64_t max_bytes = int64_t{1} 
       config.alu_passes = 1 << small.between(0, config.block_out > 2 ? 2 : 1);
     }
     config.serial_products = !config.packed_products && small.chance(30);
+    config.overlapping_stores = !config.in_order && small.chance(60);
+    if (small.chance(60)) {
+      config.read_beats = static_cast<int>(std::max<int64_t>(1 << small.between(5, 10), config.max_burst_beats));
+    }
     config.requantizer_passes = config.native && random.chance(40) ? static_cast<int>(power(1, config.block_out)) : 1;
     for (size_t m = 0; m < spec::kScratchpads; ++m) {
       const auto memory = static_cast<spec::Memory>(m);

@@ -36,5 +36,20 @@ TEST(Number, OutOfBoundsIsWrongUsage) {
   EXPECT_EQ(*read_number<double>("P", "1", {.least = 0, .most = 1, .above = true}), 1);
 }
 
+TEST(Number, OfBytesHasAUnit) {
+  EXPECT_EQ(read_bytes("B", "4096"), 4096u);
+  EXPECT_EQ(read_bytes("B", "64MiB"), uint64_t{64} << 20);
+  EXPECT_EQ(read_bytes("B", "1.5 GiB"), uint64_t{3} << 29);
+  EXPECT_EQ(read_bytes("B", "12KiB"), 12288u);
+  EXPECT_EQ(read_bytes("B", "7B"), 7u);
+  for (const char* text : {"", "MiB", "-1", "0", "0.5", "nan", "1e300", "64 MB", "64MiBMiB", "1  KiB"}) {
+    const auto read = read_bytes("B", text);
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().fault, Fault::kUsage);
+    EXPECT_EQ(read.error().what,
+              std::string("B is '") + text + "', must be a number of bytes, as 4096, 64MiB or 1.5GiB");
+  }
+}
+
 }  // namespace
 }  // namespace tenon

@@ -74,12 +74,14 @@ int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out
 
 }  // namespace
 
-Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region) {
+Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
+                                              const spec::MemoryTiming& memory) {
   TENON_TRY(validate(config, region));
 
   runtime::AcceleratorProgram program;
   program.name = region.name;
   program.config = config;
+  program.memory = memory;
   std::vector<Location> at(region.tensors.size());
   std::vector<Layout> layouts(region.tensors.size(), Layout::kBlocked);
   int base = runtime::kBaseFirstTensor;
@@ -105,7 +107,7 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
                         layouts[layer.input] == Layout::kRows, at[layer.input],
                         layer.residual == -1 ? Location{} : at[layer.residual], at[layer.output]});
   }
-  const std::vector<Tiling> tilings = choose_tilings(config, operands);
+  const std::vector<Tiling> tilings = choose_tilings(config, operands, memory);
   TileProgram tiles(config);
   for (size_t i = 0; i < region.layers.size(); ++i) {
     const auto& [layer, in, out, rows, in_at, residual_at, out_at] = operands[i];
@@ -127,7 +129,7 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
         region.name, "split the region");
   }
 
-  std::vector<TileOp> ops = prefetched(config, tiles.ops());
+  std::vector<TileOp> ops = prefetched(config, tiles.ops(), memory);
   std::vector<spec::Instruction> instructions;
   instructions.reserve(ops.size());
   for (const TileOp& op : ops) instructions.push_back(op.instruction);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/backends/accel/layer.h"
+#include "hw/spec/memory_timing.h"
 
 namespace tenon::compiler::accel {
 
@@ -86,6 +87,7 @@ int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, i
 
 // At most `count` tilings that fit and are of different kinds, the cheapest by the estimate first; at least one. An
 // exhaustive search over a few sizes a dimension, deterministic.
-std::vector<Tiling> candidate_tilings(const spec::Config& config, const Contraction& c, size_t count);
+std::vector<Tiling> candidate_tilings(const spec::Config& config, const Contraction& c, size_t count,
+                                      const spec::MemoryTiming& memory = {});
 
 }  // namespace tenon::compiler::accel

@@ -5,7 +5,7 @@
 
 namespace tenon::compiler::accel {
 
-double simulate(const spec::Config& config, const std::vector<TileOp>& ops) {
+double simulate(const spec::Config& config, const std::vector<TileOp>& ops, const spec::MemoryTiming& memory) {
   std::vector<spec::Instruction> instructions;
   instructions.reserve(ops.size() + 1);
   for (const TileOp& op : ops) instructions.push_back(op.instruction);
@@ -18,7 +18,7 @@ double simulate(const spec::Config& config, const std::vector<TileOp>& ops) {
   }
   sim::timing::Launch launch;
   for (int base = 0; base < spec::kBases; ++base) launch.bases[base] = (uint64_t{1} + base) << 40;
-  return static_cast<double>(sim::timing::run(config, launch, stream).cycles);
+  return static_cast<double>(sim::timing::run(config, launch, stream, false, {.memory = memory}).cycles);
 }
 
 }  // namespace tenon::compiler::accel

@@ -4,10 +4,11 @@
 #include <vector>
 
 #include "compiler/backends/accel/tile_program.h"
+#include "hw/spec/memory_timing.h"
 
 namespace tenon::compiler::accel {
 
-// Cycles of a launch of these operations, tokens included.
-double simulate(const spec::Config& config, const std::vector<TileOp>& ops);
+// Cycles of a launch of these operations, tokens included, with a memory of this timing.
+double simulate(const spec::Config& config, const std::vector<TileOp>& ops, const spec::MemoryTiming& memory = {});
 
 }  // namespace tenon::compiler::accel

@@ -72,14 +72,15 @@ std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<Til
   return result;
 }
 
-std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops) {
+std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops,
+                               const spec::MemoryTiming& memory) {
   if (ops.size() > kMaxInstructions) return prefetched(config, ops, Prefetch::kConstants, kLeads[1]);
-  double best = simulate(config, ops);
+  double best = simulate(config, ops, memory);
   std::vector<TileOp> chosen = ops;
   for (const Prefetch which : {Prefetch::kConstants, Prefetch::kAll}) {
     for (const int64_t lead : kLeads) {
       std::vector<TileOp> candidate = prefetched(config, ops, which, lead);
-      const double cycles = simulate(config, candidate);
+      const double cycles = simulate(config, candidate, memory);
       if (cycles < best) best = cycles, chosen = std::move(candidate);
     }
   }

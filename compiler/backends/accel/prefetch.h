@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/backends/accel/tile_program.h"
+#include "hw/spec/memory_timing.h"
 
 namespace tenon::compiler::accel {
 
@@ -18,8 +19,9 @@ enum class Prefetch : uint8_t { kConstants, kAll };  // weights and parameters, 
 std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops, Prefetch which,
                                int64_t lead);
 
-// The order with the fewest cycles by the cycle model, of a few leads; a program that is too long to simulate several
-// times gets a moderate lead.
-std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops);
+// The order with the fewest cycles by the cycle model with a memory of this timing, of a few leads; a program that is
+// too long to simulate several times gets a moderate lead.
+std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<TileOp>& ops,
+                               const spec::MemoryTiming& memory = {});
 
 }  // namespace tenon::compiler::accel

@@ -19,11 +19,12 @@ constexpr double kCandidateBudget = 15000, kPairBudget = 40000;
 using TiledLayer = std::pair<const Operands*, const Tiling*>;
 
 // Cycles of layers on an accelerator that is otherwise idle.
-double simulate(const spec::Config& config, std::initializer_list<TiledLayer> layers) {
+double simulate(const spec::Config& config, const spec::MemoryTiming& memory,
+                std::initializer_list<TiledLayer> layers) {
   TileProgram sketch(config, true);
   uint32_t index = 0;
   for (const auto& [operands, tiling] : layers) sketch.emit(index++, *operands, *tiling);
-  return simulate(config, prefetched(config, sketch.ops(), Prefetch::kConstants, 2000));
+  return simulate(config, prefetched(config, sketch.ops(), Prefetch::kConstants, 2000), memory);
 }
 
 // A candidate, and the cheapest path to it.
@@ -36,21 +37,22 @@ struct Node {
 
 }  // namespace
 
-std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector<Operands>& layers) {
+std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector<Operands>& layers,
+                                   const spec::MemoryTiming& memory) {
   std::vector<std::vector<Node>> nodes;
   for (size_t i = 0; i < layers.size(); ++i) {
     const Operands& layer = layers[i];
     const Contraction c = contraction(config, layer.layer, layer.input, layer.output, layer.rows_input);
     std::vector<Node>& candidates = nodes.emplace_back();
     double total = 0;
-    for (const Tiling& tiling : candidate_tilings(config, c, kCandidates)) {
+    for (const Tiling& tiling : candidate_tilings(config, c, kCandidates, memory)) {
       total += tiling.instructions;
       if (candidates.empty() || total <= kCandidateBudget) candidates.push_back({.tiling = tiling});
     }
     if (candidates.size() == 1) {  // a single candidate, or too long to simulate: the estimate is used
       candidates[0].alone = candidates[0].tiling.cycles;
     } else {
-      for (Node& node : candidates) node.alone = simulate(config, {{&layer, &node.tiling}});
+      for (Node& node : candidates) node.alone = simulate(config, memory, {{&layer, &node.tiling}});
       std::ranges::stable_sort(candidates, {}, &Node::alone);
     }
     const double kept = std::sqrt(kPairBudget / (2 * candidates[0].tiling.instructions));
@@ -65,7 +67,7 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
       for (size_t k = 0; k < last.size(); ++k) {
         double both = last[k].alone + node.alone;
         if (candidates.size() > 1 || last.size() > 1) {  // otherwise there is only one path
-          both = simulate(config, {{&layers[i - 1], &last[k].tiling}, {&layer, &node.tiling}});
+          both = simulate(config, memory, {{&layers[i - 1], &last[k].tiling}, {&layer, &node.tiling}});
         }
         const double path = last[k].path + both - last[k].alone;
         if (path < node.path) node.path = path, node.before = k;

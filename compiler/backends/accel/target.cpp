@@ -61,7 +61,7 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
 
 }  // namespace
 
-Target make_target(const spec::Config& config) {
+Target make_target(const spec::Config& config, const spec::MemoryTiming& memory) {
   Target target;
   target.name = "accel";
   target.integer_layers = true;
@@ -71,10 +71,10 @@ Target make_target(const spec::Config& config) {
   target.boundary = [config](Context& context, const Module& module, const Function& region) {
     return boundary(config, context, module, region);
   };
-  target.generate = [config](Context& context, const Module& module, Symbol name,
-                             const Function& function) -> Expected<RegionKernel> {
+  target.generate = [config, memory](Context& context, const Module& module, Symbol name,
+                                     const Function& function) -> Expected<RegionKernel> {
     TENON_TRY_ASSIGN(region, translate_region(context, module, context.name(name), function));
-    TENON_TRY_ASSIGN(program, compile(config, *region));
+    TENON_TRY_ASSIGN(program, compile(config, *region, memory));
     // Regions that were partitioned before may have boundaries for another target or configuration.
     for (size_t i = 0; i < program->inputs.size(); ++i) {
       const auto shape = function.type(function.params[i]).tensor()->shape();
@@ -91,7 +91,7 @@ Target make_target(const spec::Config& config) {
 std::vector<TargetRecord> records() {
   return {{.name = "accel",
            .documentation = "the generated accelerator",
-           .make = [](const TargetOptions& options) { return make_target(*options.accelerator); },
+           .make = [](const TargetOptions& options) { return make_target(*options.accelerator, options.memory); },
            .of_configuration = true}};
 }
 

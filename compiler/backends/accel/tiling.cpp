@@ -15,7 +15,7 @@ using spec::Memory;
 constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095;
 
 // Cycles that an instruction and a row of a transfer cost beyond their work; estimates that only rank tilings.
-constexpr double kInstructionCycles = 8, kRowCycles = 2, kLatency = 60, kTrafficWeight = 0.02;
+constexpr double kInstructionCycles = 8, kRowCycles = 2, kTrafficWeight = 0.02;
 
 // The candidate sizes of a dimension: equal parts, as a smaller last part wastes cycles; down to 1.
 std::vector<int64_t> sizes(int64_t extent) {
@@ -30,7 +30,8 @@ std::vector<int64_t> sizes(int64_t extent) {
 
 class Search {
  public:
-  Search(const spec::Config& config, const Contraction& c) : config_(config), c_(c) {}
+  Search(const spec::Config& config, const Contraction& c, const spec::MemoryTiming& memory)
+      : config_(config), c_(c), memory_(memory) {}
 
   std::vector<Tiling> run(size_t count) {
     search();
@@ -155,21 +156,23 @@ class Search {
     if (!fits(2.0 * static_cast<double>(t.out_blocks * t.rows * t.cols), Memory::kAcc) && tiles > 1)
       total += std::min(gemm, requantize);
     // The cost of filling and draining the pipeline; less traffic breaks ties.
-    return total + kTrafficWeight * (read + store) + kLatency + input_load + weight_load + requantize / tiles +
-           store / pieces;
+    return total + kTrafficWeight * (read + store) + memory_.read_latency + input_load + weight_load +
+           requantize / tiles + store / pieces;
   }
 
   int64_t depth(Memory memory) const { return config_.depth(memory); }
 
   const spec::Config& config_;
   const Contraction& c_;
+  const spec::MemoryTiming& memory_;
   std::vector<Tiling> tilings_;
 };
 
 }  // namespace
 
-std::vector<Tiling> candidate_tilings(const spec::Config& config, const Contraction& c, size_t count) {
-  return Search(config, c).run(count);
+std::vector<Tiling> candidate_tilings(const spec::Config& config, const Contraction& c, size_t count,
+                                      const spec::MemoryTiming& memory) {
+  return Search(config, c, memory).run(count);
 }
 
 }  // namespace tenon::compiler::accel

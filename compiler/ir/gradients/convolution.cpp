@@ -5,10 +5,39 @@
 namespace tenon::compiler::gradients {
 namespace {
 
+// Products for one tap each do without copies of the elements for all windows; beyond so many there are too many
+// kernels.
+constexpr int64_t kMostTaps = 64;
+
 std::vector<int64_t> kernel_of(const Term& w) {
   std::vector<int64_t> kernel;
   for (int64_t i = 2; i < w.rank(); ++i) kernel.push_back(w.size(i).value_or(1));
   return kernel;
+}
+
+// One tap of the kernel: the elements [N, C, count...] of padded x that it is multiplied by.
+Term tap_elements(const Term& padded, const std::vector<WindowAxis>& axes, std::span<const int64_t> tap,
+                  const Dims& counts) {
+  Context& context = padded.formula().builder().context();
+  Term elements = padded;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto at = static_cast<int64_t>(2 + i);
+    WindowAxis axis = axes[i];
+    axis.before = -tap[i] * axis.dilation;
+    axis.kernel = 1;
+    if (axis.stride == 1) {
+      Dims begin(elements.dims().size(), context.dim(0)), sizes = elements.dims();
+      begin[2 + i] = context.dim(-axis.before);
+      sizes[2 + i] = counts[2 + i];
+      elements = part(elements, begin, sizes);
+      continue;
+    }
+    elements = gather(elements, window_indices(elements.formula(), axis), at);
+    Dims dims = elements.dims();
+    dims.erase(dims.begin() + at + 1);
+    elements = elements.reshape_to(dims);
+  }
+  return elements;
 }
 
 // The gradient by weights of the dims `weights`, [O, C / groups, kernel...]: for each, the sum of dy [N, O, count...]
@@ -18,7 +47,6 @@ Term weight_gradient(const Term& x, const Term& dy, const std::vector<WindowAxis
   Formula& formula = x.formula();
   if (!formula.ok()) return x;
   Context& context = formula.builder().context();
-  const Term elements = window_elements(x, axes, pad_value);
   const auto grouped = [&](const Term& term, Dim channels) {
     Dims dims = term.dims();
     if (dims.empty()) return term;
@@ -28,10 +56,28 @@ Term weight_gradient(const Term& x, const Term& dy, const std::vector<WindowAxis
   };
   const std::string counts = std::string("opq").substr(0, axes.size()),
                     kernel = std::string("ijk").substr(0, axes.size());
-  std::string left = "nzm" + counts, right = "nzc";
-  for (size_t i = 0; i < axes.size(); ++i) right += {counts[i], kernel[i]};
   const Term outputs = grouped(dy, context.floor_divide(weights[0], context.dim(groups)));
-  return einsum(left + "," + right + "->zmc" + kernel, outputs, grouped(elements, weights[1])).reshape_to(weights);
+  int64_t taps = 1;
+  for (const WindowAxis& axis : axes) taps *= axis.kernel;
+  if (taps > kMostTaps) {
+    std::string right = "nzc";
+    for (size_t i = 0; i < axes.size(); ++i) right += {counts[i], kernel[i]};
+    const Term elements = window_elements(x, axes, pad_value);
+    return einsum("nzm" + counts + "," + right + "->zmc" + kernel, outputs, grouped(elements, weights[1]))
+        .reshape_to(weights);
+  }
+  Term padded = x;
+  for (size_t i = 0; i < axes.size(); ++i)
+    padded = padded.pad(static_cast<int64_t>(2 + i), axes[i].before, axes[i].after, pad_value);
+  std::vector<Term> products;
+  std::vector<int64_t> tap(axes.size(), 0);
+  for (int64_t i = 0; i < taps; ++i) {
+    const Term elements = grouped(tap_elements(padded, axes, tap, dy.dims()), weights[1]);
+    products.push_back(einsum("nzm" + counts + ",nzc" + counts + "->zmc", outputs, elements)
+                           .reshape_to({weights[0], weights[1], context.dim(1)}));
+    for (size_t axis = axes.size(); axis-- > 0 && ++tap[axis] == axes[axis].kernel;) tap[axis] = 0;
+  }
+  return formula.apply(ops::kConcat, products, {{"axis", 2}}).reshape_to(weights);
 }
 
 Status convolution(GradientBuilder& g) {

@@ -171,6 +171,54 @@ TEST_F(AllocationsTest, PeakAtTheBoundIsThatOfTheStaticPlan) {
   EXPECT_LE(dynamic, 1.05 * peak(compiled(looped_text("256", ""))));
 }
 
+// All that a run takes from the system is within its budget, but for the bookkeeping of tensors and calls, and what
+// malloc adds to a tensor to fill its pages; inputs, which are the caller's, are a part of the budget.
+TEST_F(AllocationsTest, ABudgetHolds) {
+  std::string text = "#[version = \"1\"]\ndef @net(%x: Tensor[(512, 512), f32], %w: Tensor[(512, 512), f32]) {\n";
+  std::string last = "x";
+  for (int i = 0; i < 16; ++i) {
+    text += "let %h" + std::to_string(i) + " = softmax(%" + last + " * %w);\n";
+    last = "h" + std::to_string(i);
+  }
+  text += "sum(%" + last + R"() }
+    def @main(%x: Tensor[(512, 512), f32], %w: Tensor[(512, 512), f32]) -> Tensor[(512, 512), f32] {
+      let %p = gradient(@net, wrt=[0])(%x, %w);
+      let %d = %p.1;
+      %d.0
+    })";
+  Context context;
+  auto module = parse(context, text);
+  ASSERT_TRUE(module) << module.error().str();
+  module = run_passes(context, std::move(*module), standard_passes());
+  module = run_passes(context, std::move(*module), kernel_passes());
+  const auto executable =
+      lower(context, *module, context.symbol("main"), {}, {.name = "test", .facts = {}, .cpu = {.native = true}});
+  ASSERT_TRUE(executable) << executable.error().str();
+  const std::vector<Tensor> inputs = {Tensor(DType::kF32, {512, 512}), Tensor(DType::kF32, {512, 512})};
+  const int64_t of_inputs = 2 * 512 * 512 * 4;
+  constexpr int64_t kBookkeeping = 400 << 10;  // a tensor has 1 MiB
+  uint64_t peak = uint64_t{1} << 40, repeated = 0;
+  Tensor expected;
+  for (int part = 20; part >= 8; --part) {
+    const uint64_t budget = part == 20 ? peak : peak * static_cast<uint64_t>(part) / 20;
+    auto session = runtime::Session::create(*executable, {.profile = false, .threads = 2, .budget = budget});
+    ASSERT_TRUE(session) << session.error().str();
+    std::vector<Tensor> results;
+    const int64_t before = live_bytes;
+    peak_bytes = before;
+    const Status status = session->run_into(inputs, results);
+    EXPECT_LE(peak_bytes - before + of_inputs, static_cast<int64_t>(budget) + kBookkeeping) << part;
+    if (!status) continue;
+    if (part == 20) {
+      expected = results[0];
+      peak = session->memory().peak_bytes;
+    }
+    EXPECT_EQ(results[0], expected);
+    repeated = std::max(repeated, session->memory().repeated_calls);
+  }
+  EXPECT_GT(repeated, 8u);
+}
+
 // The first token makes the caches, with room for the bound's tokens; each further token adds its rows in place.
 TEST_F(AllocationsTest, OfADecodeLoopAreThoseOfItsFirstToken) {
   constexpr int64_t kLayers = 4, kWidth = 256, kTokens = 512;

@@ -55,7 +55,6 @@ module dma_bench (
 );
 
   localparam int LdmBytes  = tenon_pkg::BLOCK_OUT > 4 ? tenon_pkg::BLOCK_OUT : 4;
-  localparam int FifoDepth = tenon_pkg::MAX_BURST < 16 ? 32 : 2 * tenon_pkg::MAX_BURST;
 
   dma_pkg::dma_cmd_t cmd;
   logic [3:0]        reader_valid;
@@ -108,12 +107,14 @@ module dma_bench (
 
   load_dma #(
     .UnitBytes(tenon_pkg::BLOCK_IN),
-    .FifoDepth(FifoDepth)
+    .FifoDepth(tenon_pkg::READ_BEATS),
+    .FewBeats (tenon_pkg::BASE_READ_BEATS)
   ) u_inp (
     .clk_i,
     .rst_ni,
     .clear_i,
     .halt_i,
+    .native_i   (1'b1),  // programs of both profiles are mixed
     .cmd_valid_i(start_i[0] & ready_o[0]),
     .cmd_ready_o(ready_o[0]),
     .cmd_i      (cmd),
@@ -136,12 +137,14 @@ module dma_bench (
 
   load_dma #(
     .UnitBytes(LdmBytes),
-    .FifoDepth(FifoDepth)
+    .FifoDepth(tenon_pkg::READ_BEATS),
+    .FewBeats (tenon_pkg::BASE_READ_BEATS)
   ) u_ldm (
     .clk_i,
     .rst_ni,
     .clear_i,
     .halt_i,
+    .native_i   (1'b1),  // programs of both profiles are mixed
     .cmd_valid_i(start_i[1] & ready_o[1]),
     .cmd_ready_o(ready_o[1]),
     .cmd_i      (cmd),

@@ -11,9 +11,13 @@
 namespace tenon::spec {
 namespace {
 
+// The default configuration without its extensions.
 std::string default_text() {
   std::ifstream stream(TENON_SOURCE_DIR "/hw/configs/default.json");
-  return {std::istreambuf_iterator<char>(stream), {}};
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const auto offset = text.find(",\n  \"extensions\"");
+  EXPECT_NE(offset, std::string::npos);
+  return text.replace(offset, std::string::npos, "\n}\n");
 }
 
 // The default configuration with a part of its text replaced.
@@ -103,7 +107,7 @@ Expected<Config> parse_extended(const std::string& extensions, const std::string
 }
 
 TEST(Config, ExtensionsHaveDefaultsAndCountInTheHash) {
-  const Config plain = *load_config("default");
+  const Config plain = *parse_config(default_text(), "test.json");
   const auto same = parse_extended("{}");
   ASSERT_TRUE(same) << same.error().str();
   EXPECT_EQ(*same, plain);
@@ -143,8 +147,28 @@ TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
   expect_message(parse_extended("{\"in_order\": true}"), "the native profile's engines run free of each other");
   expect_message(parse_extended("{\"in_order\": true}", base), "in_order is true, and queue_depth is 32");
   expect_message(parse_extended("{\"serial_products\": true, \"packed_products\": true}"), "which has no multipliers");
+  expect_message(parse_extended("{\"in_order\": true, \"overlapping_stores\": true}", base),
+                 "in_order is true, and queue_depth is 32");
+  expect_message(parse_with("\"queue_depth\": 32,\n  \"profiles\": [\"base\", \"native\"]",
+                            "\"queue_depth\": 1, \"profiles\": [\"base\"], "
+                            "\"extensions\": {\"in_order\": true, \"overlapping_stores\": true}"),
+                 "overlapping_stores is true: no instruction begins before the last ends");
+  expect_message(parse_extended("{\"read_beats\": 2048}"), "extensions.read_beats is 2048, must be 0 .. 1024");
+  expect_message(parse_extended("{\"read_beats\": 32}"),
+                 "extensions.read_beats is 32, must be 0 or a power of two in 64 .. 1024");
+  expect_message(parse_extended("{\"read_beats\": 192}"), "has room for a burst");
   const auto narrow = parse_with("\"block_out\": 16", "\"block_out\": 2, \"extensions\": {\"alu_passes\": 4}");
   expect_message(narrow, "extensions.alu_passes is 4, must be at most block_out = 2");
+}
+
+TEST(Config, LoadsReadAheadTwoBurstsWhereTheFileSaysNothingElse) {
+  EXPECT_EQ(parse_extended("{}")->read_fifo_beats(), 128);
+  EXPECT_EQ(parse_with("\"max_burst_beats\": 64", "\"max_burst_beats\": 4")->read_fifo_beats(), 32);
+  const auto deep = parse_extended("{\"read_beats\": 512}"), shallow = parse_extended("{\"read_beats\": 64}");
+  ASSERT_TRUE(deep) << deep.error().str();
+  EXPECT_EQ(deep->read_fifo_beats(), 512);
+  EXPECT_EQ(deep->base_read_beats(), 128);
+  EXPECT_EQ(shallow->base_read_beats(), 64);
 }
 
 TEST(Config, ArgumentRegistersKeepTheBitsThatAddressesHave) {

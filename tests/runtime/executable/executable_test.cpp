@@ -104,6 +104,10 @@ TEST(Executable, ADamagedFileSaysWhatIsWrong) {
   bad = good;
   bad[200] ^= std::byte{1};
   has(bad, "the header does not match its SHA-256");
+  Executable slow = sample::executable();
+  slow.programs.at(0).memory.write_latency = 0;
+  has(serialize(slow).value(),
+      "the write latency of the memory of program 'region_0' is '0', must be an integer from 1 to 100000");
   bad = good;
   bad.back() ^= std::byte{1};
   has(bad, "does not match its SHA-256");

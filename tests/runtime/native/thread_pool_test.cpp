@@ -72,7 +72,8 @@ TEST(ThreadPool, HasAsManyThreadsAsItsProcessorsAreUsable) {
 }
 
 TEST(Arena, MemoryIsAStackThatStays) {
-  Arena arena;
+  Arena::Account account;
+  Arena arena(account);
   void* a = arena.allocate(100);
   void* b = arena.allocate(1 << 23);
   void* c = arena.allocate(0);

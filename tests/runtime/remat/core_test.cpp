@@ -18,7 +18,7 @@ using testing::HasSubstr;
 // Records what the core asks for.
 class Recorder final : public Host {
  public:
-  Status compute(OperatorId op) override {
+  Status compute(OperatorId op, bool) override {
     computed.push_back(op);
     if (op == refused) return error("the device is gone");
     return {};

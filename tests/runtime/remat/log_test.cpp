@@ -193,7 +193,7 @@ TEST(StepLog, ReplaysEqualANaiveOne) {
         ASSERT_EQ(result.clock, *expected) << what;
       }
       succeeded += expected.has_value();
-      for (const Release release : {Release::kPrompt, Release::kBanish}) {
+      for (const Release release : {Release::kPrompt, Release::kForget, Release::kBanish}) {
         options.release = release;
         const Replay other = replay(log, options);
         ASSERT_LE(other.peak, options.budget) << what;

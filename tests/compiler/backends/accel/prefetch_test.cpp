@@ -99,5 +99,19 @@ TEST(AccelPrefetch, TheChosenOrderIsNeverSlowerByTheCycleModel) {
   EXPECT_LE(simulate(config, prefetched(config, before)), simulate(config, before));
 }
 
+// Short loads before each product: what a slow memory needs ahead, a fast one does not.
+TEST(AccelPrefetch, TheOrderChosenForASlowMemoryIsTheFastestOnIt) {
+  auto config = *spec::load_config("default");
+  config.read_beats = 0;
+  Case c;
+  c.c = 64, c.h = c.w = 14, c.o = 64, c.kernel_h = c.kernel_w = 3, c.tail = 1;
+  const std::vector<TileOp> before = program(config, problem_of(c).region);
+  const spec::MemoryTiming slow{400, 400, 16};
+  EXPECT_GT(simulate(config, before, slow), simulate(config, before));
+  const double chosen = simulate(config, prefetched(config, before, slow), slow);
+  EXPECT_LE(chosen, simulate(config, prefetched(config, before), slow));
+  EXPECT_LE(chosen, simulate(config, before, slow));
+}
+
 }  // namespace
 }  // namespace tenon::compiler::accel

@@ -3,11 +3,13 @@
 // room for every beat whenever it comes, since RREADY does not exist.
 module read_port_proof #(
   parameter int MaxBurst  = 2,
-  parameter int FifoDepth = 4
+  parameter int FifoDepth = 4,
+  parameter int FewBeats  = FifoDepth
 ) (
   input logic       clk_i,
   input logic       clear_i,
   input logic       halt_i,
+  input logic       all_i,
   input logic       run_valid_i,
   input logic [tenon_pkg::ADDR_BITS-1:0] run_addr_i,
   input logic [3:0] run_bytes_i,
@@ -28,7 +30,7 @@ module read_port_proof #(
   logic [7:0]      ar_len, arlen, arlen_q;
   logic [3:0]      ar_ready, r_valid;
   logic [1:0]      arid;
-  logic            stays_q, halted_q, waits_q;
+  logic            stays_q, halted_q, waits_q, all_q;
   logic [3:0]      owed_q, room_q;  // beats that the memory owes; items for which there is room
 
   // A memory answers after the address was taken. All is cleared while it owes nothing, after requests were halted.
@@ -39,6 +41,7 @@ module read_port_proof #(
     .BeatBytes(4),
     .MaxBurst (MaxBurst),
     .FifoDepth(FifoDepth),
+    .FewBeats (FewBeats),
     .LenWidth (4),
     .Errors   (1'b1)
   ) u_port (
@@ -46,6 +49,7 @@ module read_port_proof #(
     .rst_ni      (rst_n),
     .clear_i     (clear),
     .halt_i,
+    .all_i       (all_q),
     .run_valid_i (run_valid_i & run_bytes_i != 4'd0),
     .run_ready_o (run_ready),
     .run_addr_i,
@@ -90,10 +94,12 @@ module read_port_proof #(
       halted_q <= 1'b0;
       owed_q   <= 4'd0;
       room_q   <= 4'(FifoDepth);
+      all_q    <= all_i;
     end else begin
       stays_q  <= arvalid & ~arready_i;
       halted_q <= halt_i;
       owed_q   <= owed_q + (arvalid & arready_i ? 4'(arlen) + 4'd1 : 4'd0) - 4'(rvalid);
+      if (clear) all_q <= all_i;
       if (clear) room_q <= 4'(FifoDepth);
       else room_q <= room_q - (arvalid & arready_i ? 4'(arlen) + 4'd1 : 4'd0) + 4'(beat_valid & beat_ready_i);
       AnAddressStaysUntilItIsTaken: assert (~stays_q | (arvalid & araddr == araddr_q & arlen == arlen_q));

@@ -25,11 +25,13 @@ module write_port_proof #(
   logic rst_n = 1'b0;
   always_ff @(posedge clk_i) rst_n <= 1'b1;
 
-  logic            run_ready, room, beat, load, done, idle, error, awvalid, wvalid, wlast, bvalid, clear;
+  logic            run_ready, room, beat, load, begun, done, idle, error, awvalid, wvalid, wlast, bvalid, clear;
   logic [Bits-1:0] awaddr, awaddr_q;
   logic [7:0]      awlen, awlen_q;
+  logic [3:0]      open;
   logic            aw_q, w_q, w_last_q, halted_q, due_q;
   logic [3:0]      taken_q, ended_q;  // bursts without response whose address was taken, whose data has ended
+  logic [3:0]      unanswered_q;      // bursts without response, before one that begins
 
   assign beat   = beat_i & room & ~halt_i;
   assign bvalid = bvalid_i & taken_q != 4'd0 & ended_q != 4'd0;
@@ -50,6 +52,8 @@ module write_port_proof #(
     .room_o     (room),
     .beat_i     (beat),
     .load_o     (load),
+    .begun_o    (begun),
+    .open_o     (open),
     .done_o     (done),
     .idle_o     (idle),
     .error_o    (error),
@@ -81,6 +85,7 @@ module write_port_proof #(
       {aw_q, w_q, aw_seen_q, halted_q, tracked_q, due_q} <= 6'd0;
       taken_q   <= 4'd0;
       ended_q   <= 4'd0;
+      unanswered_q <= 4'd0;
       open_q    <= 4'd0;
       fresh_q   <= 1'b0;
     end else begin
@@ -93,6 +98,7 @@ module write_port_proof #(
       else if (clear | begins) fresh_q <= 1'b0;
       taken_q   <= taken_q + 4'(awvalid & awready_i) - 4'(bvalid);
       ended_q   <= ended_q + 4'(ends) - 4'(bvalid);
+      unanswered_q <= unanswered_q + 4'(begins) - 4'(bvalid);
       open_q    <= open_q + 4'(begins) - 4'(ends);
       if (~tracked_q) begin
         if (begins & track_i & ~(ends & open_q == 4'd0)) begin
@@ -122,6 +128,8 @@ module write_port_proof #(
         WlastIsAtTheFirstBeatOfABurstOfOne: assert (wlast == (awlen == 8'd0));
       end
       ADonePortHasBegunABurstOfItsRun: assert (~done | ~fresh_q);
+      APortThatHasBegunAllHasBegunABurstOfItsRun: assert (~begun | ~fresh_q | begins);
+      TheOpenBurstsAreThoseWithoutResponse: assert (open == unanswered_q + 4'(begins));
       ADonePortIsOwedNoResponse: assert (~done | (taken_q == 4'd0 & ended_q == 4'd0 & open_q == 4'd0));
       AnIdlePortIsOwedNoResponse: assert (~idle | (taken_q == 4'd0 & ended_q == 4'd0 & open_q == 4'd0));
     end
