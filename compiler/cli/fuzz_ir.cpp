@@ -59,7 +59,7 @@ struct FuzzIr {
   int64_t count = 1000, size = 24, mutants = 2, shrink = 4000, native = 0, budgets = 0;
   std::vector<std::string> passes;
   std::string file, directory = ".";
-  bool graphs = false, gradients = false, print = false, json = false, quiet = false;
+  bool graphs = false, gradients = false, batch = false, print = false, json = false, quiet = false;
 
   Status run() const {
     compiler::fuzz::CampaignOptions options;
@@ -78,10 +78,11 @@ struct FuzzIr {
     options.oracle.native = static_cast<uint64_t>(native);
     options.oracle.budgets = static_cast<int>(budgets);
     options.oracle.passes = compiler::all_passes();
-    if (!passes.empty()) {
+    if (!passes.empty() || batch) {
       TENON_TRY_ASSIGN(found, compiler::find_passes(passes));
       options.oracle.passes = std::move(*found);
       options.oracle.pipeline = options.oracle.text = options.oracle.machine = false;
+      options.oracle.batch = batch;
       options.oracle.mutants = 0;
     }
     if (print) return show(options);
@@ -140,6 +141,7 @@ struct FuzzIr {
           .field("compiled_limited", counts.limited);
       out.field("changed_by_passes", counts.changed).field("mutants_rejected", counts.rejected);
       out.field("mutants_accepted", counts.accepted).field("seconds", seconds.count());
+      out.field("units", counts.units).field("batches", counts.batches);
       out.field("derivatives", counts.derivatives).field("kinks", counts.kinks);
       out.key("operators").begin_object();
       for (const auto& [name, times] : counts.operators) out.field(name, times);
@@ -169,6 +171,12 @@ struct FuzzIr {
                    counts.derivatives, counts.kinks, without);
       for (const auto& [reason, times] : counts.underivable) print_stdout("  {}: {}\n", reason, times);
     }
+    if (counts.units > 0) {
+      print_stdout("{} units, {} batches of them equal their calls; not batched because of:", counts.units,
+                   counts.batches);
+      for (const auto& [reason, times] : counts.unbatched) print_stdout(" {} {}", reason, times);
+      print_stdout("\n");
+    }
     print_stdout("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
                  fmt::join(result.uncovered, ", "));
     return {};
@@ -183,6 +191,7 @@ Action fuzz_ir(Options& options) {
   options.option(command->seed, "--seed", "N", "seed of the first module, the next ones count up; 0: from the clock",
                  {});
   options.option(command->passes, "--pass", "NAME", "check only these passes");
+  options.flag(command->batch, "--batch", "check only the units of batches, and the passes of --pass");
   options.option(command->size, "--size", "N", "statements of @main, at most", {1, 1000});
   options.flag(command->graphs, "--graphs", "operators and tuples only, as in a model's graph");
   options.flag(command->gradients, "--gradients",

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "compiler/fuzz/batches.h"
 #include "compiler/fuzz/generator.h"
 #include "compiler/fuzz/gradients.h"
 #include "compiler/fuzz/inputs.h"
@@ -310,6 +311,10 @@ class Examination {
     counts_.unbounded += !before.finite;
     if (options_.machine) {
       if (auto found = machine(module, *inputs, before)) return found;
+    }
+    if (options_.batch) {
+      const auto difference = batches_differ(context_, module, *inputs, seed_, options_.steps, counts_);
+      if (difference) return violation("batch", *difference);
     }
     if (options_.native != 0 && seed_ % options_.native == 0) {
       if (auto found = native(module, *inputs, before)) return found;

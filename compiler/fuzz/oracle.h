@@ -14,6 +14,9 @@
 //   exactly, floats to a tolerance times the largest value in between; the calls of library functions and the failures
 //   of checks too.
 // - native: so does the module after all passes, compiled with native kernels.
+// - batch: the module with the units of batches computes the same, and each batched unit what its calls compute, bit
+// for
+//   bit.
 // - gradient: a derivative expands to a module that keeps these promises, and agrees with central differences.
 // - mutant: a text that is not a module is rejected with a location; one that is keeps the promises above.
 #pragma once
@@ -41,11 +44,14 @@ struct Counts {
   int64_t refused = 0;                 // runs whose budget was too little
   int64_t limited = 0;                 // runs of the machine that ended at a limit
   int64_t rejected = 0, accepted = 0;  // mutants
+  int64_t units = 0;                   // of batches
+  int64_t batches = 0;                 // of several calls of a unit
   int64_t derivatives = 0;             // that agree with differences
   int64_t kinks = 0;                   // where differences do not converge
   std::map<std::string, int64_t, std::less<>> operators = {};    // how often each was applied
   std::map<std::string, int64_t, std::less<>> values = {};       // and each kind of value made
   std::map<std::string, int64_t, std::less<>> stops = {};        // the errors that stopped programs
+  std::map<std::string, int64_t, std::less<>> unbatched = {};    // the operators because of which units are not batched
   std::map<std::string, int64_t, std::less<>> underivable = {};  // why programs have no derivative
 
   void count(const Module& module);
@@ -56,6 +62,7 @@ struct OracleOptions {
   bool pipeline = true;           // the standard passes, and those that make kernels
   bool text = true;
   bool machine = true;
+  bool batch = true;
   uint64_t native = 0;      // modules whose seeds are multiples of it; 0: none
   int budgets = 0;          // of memory, under which each module runs
   int mutants = 2;          // of each kind

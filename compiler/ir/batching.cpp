@@ -28,6 +28,11 @@ Term BatchBuilder::of_rank(size_t i, int64_t rank) const {
   return arg(i).expand_dims(std::move(axes));
 }
 
+Term BatchBuilder::reshaped(const Term& term, const Dims& dims) {
+  expect(!ok() || proved_sizes(dims) == dims, fmt::format("{} is not batched where sizes are not proved", op().name));
+  return term.reshape_to(dims);
+}
+
 void BatchBuilder::expect_own(size_t i) {
   expect(own(i), fmt::format("{} is not batched where all instances share {}", op().name, op().inputs[i].name));
 }

@@ -42,6 +42,9 @@ class BatchBuilder : public Formula {
   // Argument i, whose instances' axis stays the first one before as many axes of size 1 as give it this rank in one
   // instance, so that it broadcasts with arguments of that rank. A shared argument stays as it is.
   Term of_rank(size_t i, int64_t rank) const;
+  // The elements in these dims. An error where they are not proved to be sizes: an inferred size is not known where
+  // there are no elements.
+  Term reshaped(const Term& term, const Dims& dims);
   // Records the error that the rule does not support argument i as it is, own or shared.
   void expect_own(size_t i);
   void expect_shared(size_t i);

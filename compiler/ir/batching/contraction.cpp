@@ -17,7 +17,7 @@ Status product(BatchBuilder& b) {
   if (!b.own(1) && b.rank(1) == 2 && b.ok()) {
     Context& context = b.builder().context();
     const Dim rows = context.product(Dims(dims.begin(), dims.end() - 1));
-    return b.finish(b.apply_to({x.reshape_to({rows, dims.back()}), w}).reshape_to(b.result_dims()));
+    return b.finish(b.reshaped(b.apply_to({b.reshaped(x, {rows, dims.back()}), w}), b.result_dims()));
   }
   const int64_t rank = std::max(b.rank(0), b.rank(1));
   return b.finish(b.apply_to({b.of_rank(0, rank), b.of_rank(1, rank)}));

@@ -38,8 +38,8 @@ Status rows(BatchBuilder& b) {
   if (!b.ok()) return b.status();
   dims[1] = b.builder().context().multiply(dims[0], dims[1]);
   dims.erase(dims.begin());
-  args[0] = args[0].reshape_to(dims);
-  return b.finish(b.apply_to(args).reshape_to(b.result_dims()));
+  args[0] = b.reshaped(args[0], dims);
+  return b.finish(b.reshaped(b.apply_to(args), b.result_dims()));
 }
 
 Status along_axis(BatchBuilder& b) {
@@ -70,7 +70,7 @@ Status along_axes(BatchBuilder& b) {
   return b.finish(b.apply_to({x}, std::move(attrs), b.computed()));
 }
 
-Status same_elements(BatchBuilder& b) { return b.finish(b.arg(0).reshape_to(b.result_dims())); }
+Status same_elements(BatchBuilder& b) { return b.finish(b.reshaped(b.arg(0), b.result_dims())); }
 
 Status joined(BatchBuilder& b) {
   std::vector<Term> args;

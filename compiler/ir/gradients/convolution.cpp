@@ -5,9 +5,9 @@
 namespace tenon::compiler::gradients {
 namespace {
 
-// Products for one tap each do without copies of the elements for all windows; beyond so many there are too many
-// kernels.
-constexpr int64_t kMostTaps = 64;
+// Products for one position of the kernel each do without copies of the elements for all windows; beyond so many there
+// are too many kernels.
+constexpr int64_t kMostPositions = 64;
 
 std::vector<int64_t> kernel_of(const Term& w) {
   std::vector<int64_t> kernel;
@@ -15,16 +15,16 @@ std::vector<int64_t> kernel_of(const Term& w) {
   return kernel;
 }
 
-// One tap of the kernel: the elements [N, C, count...] of padded x that it is multiplied by.
-Term tap_elements(const Term& padded, const std::vector<WindowAxis>& axes, std::span<const int64_t> tap,
-                  const Dims& counts) {
+// One position in the kernel: the elements [N, C, count...] of padded x that it is multiplied by.
+Term position_elements(const Term& padded, const std::vector<WindowAxis>& axes, std::span<const int64_t> position,
+                       const Dims& counts) {
   Context& context = padded.formula().builder().context();
   Term elements = padded;
   Dims begin(padded.dims().size(), context.dim(0)), sizes = padded.dims();
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto at = static_cast<int64_t>(2 + i);
     WindowAxis axis = axes[i];
-    const int64_t first = tap[i] * axis.dilation;
+    const int64_t first = position[i] * axis.dilation;
     sizes[2 + i] = counts[2 + i];
     if (axis.stride == 1) {
       begin[2 + i] = context.dim(first);
@@ -58,9 +58,9 @@ Term weight_gradient(const Term& x, const Term& dy, const std::vector<WindowAxis
   const std::string counts = std::string("opq").substr(0, axes.size()),
                     kernel = std::string("ijk").substr(0, axes.size());
   const Term outputs = grouped(dy, context.floor_divide(weights[0], context.dim(groups)));
-  int64_t taps = 1;
-  for (const WindowAxis& axis : axes) taps *= axis.kernel;
-  if (taps > kMostTaps) {
+  int64_t positions = 1;
+  for (const WindowAxis& axis : axes) positions *= axis.kernel;
+  if (positions > kMostPositions) {
     std::string right = "nzc";
     for (size_t i = 0; i < axes.size(); ++i) right += {counts[i], kernel[i]};
     const Term elements = window_elements(x, axes, pad_value);
@@ -71,12 +71,12 @@ Term weight_gradient(const Term& x, const Term& dy, const std::vector<WindowAxis
   for (size_t i = 0; i < axes.size(); ++i)
     padded = padded.pad(static_cast<int64_t>(2 + i), axes[i].before, axes[i].after, pad_value);
   std::vector<Term> products;
-  std::vector<int64_t> tap(axes.size(), 0);
-  for (int64_t i = 0; i < taps; ++i) {
-    const Term elements = grouped(tap_elements(padded, axes, tap, dy.dims()), weights[1]);
+  std::vector<int64_t> position(axes.size(), 0);
+  for (int64_t i = 0; i < positions; ++i) {
+    const Term elements = grouped(position_elements(padded, axes, position, dy.dims()), weights[1]);
     products.push_back(einsum("nzm" + counts + ",nzc" + counts + "->zmc", outputs, elements)
                            .reshape_to({weights[0], weights[1], context.dim(1)}));
-    for (size_t axis = axes.size(); axis-- > 0 && ++tap[axis] == axes[axis].kernel;) tap[axis] = 0;
+    for (size_t axis = axes.size(); axis-- > 0 && ++position[axis] == axes[axis].kernel;) position[axis] = 0;
   }
   return formula.apply(ops::kConcat, products, {{"axis", 2}}).reshape_to(weights);
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "compiler/fuzz/batches.h"
 #include "compiler/fuzz/generator.h"
 #include "compiler/fuzz/inputs.h"
 #include "compiler/ir/text.h"
@@ -21,7 +22,6 @@
 #include "runtime/vm/session.h"
 #include "support/random.h"
 #include "support/try.h"
-#include "tests/compiler/batch/stacked.h"
 #include "tests/compiler/ir/operators/cases.h"
 #include "tests/rounds.h"
 #include "tests/seed.h"
@@ -72,18 +72,17 @@ class Pair {
       results.push_back(std::move(*result));
     }
     std::vector<RunValue> inputs;
-    for (size_t i = 0; i < own_.size(); ++i) inputs.push_back(own_[i] ? stacked_all(by_input[i]) : by_input[i][0]);
+    for (size_t i = 0; i < own_.size(); ++i) inputs.push_back(own_[i] ? fuzz::stacked(by_input[i]) : by_input[i][0]);
     const auto all = run(many_, inputs, native);
     ASSERT_TRUE(all) << all.error().str() << print(context_, module_).text;
     for (const RunValue& result : results) {
       // Results of different shapes, as of data-dependent sizes, have no batch.
       ASSERT_EQ(describe(context_, result), describe(context_, results[0]));
     }
-    std::vector<bool> own = own_results_;
-    const RunValue expected = stacked(results, own);
-    EXPECT_TRUE(equal_bits(*all, expected)) << (native ? "native" : "interpreted") << "\n"
-                                            << print(context_, module_).text << str(context_, *all) << "\n"
-                                            << str(context_, expected);
+    const RunValue expected = fuzz::stacked(results, own_results_);
+    EXPECT_TRUE(fuzz::equal_bits(*all, expected)) << (native ? "native" : "interpreted") << "\n"
+                                                  << print(context_, module_).text << str(context_, *all) << "\n"
+                                                  << str(context_, expected);
     ++compared;
   }
 

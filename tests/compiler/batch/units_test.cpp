@@ -1,17 +1,13 @@
-// Units: which operators of a program are batched together, and that the program computes the same by them.
+// Units: which operators of a program are batched together. (tests/compiler/fuzz compares random modules with their
+// units.)
 #include "compiler/batch/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/fuzz/generator.h"
-#include "compiler/fuzz/inputs.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/passes/passes.h"
-#include "tests/compiler/batch/stacked.h"
-#include "tests/rounds.h"
-#include "tests/seed.h"
 
 namespace tenon::compiler::batch {
 namespace {
@@ -98,76 +94,6 @@ TEST(Units, AUnitWithoutABatchedFormSaysWhichOperatorIsTheReason) {
                        {true, true}),
               ElementsAre("(%x: Tensor[(3, 4), f32], %s: Tensor[(4,), f32]): rms_norm, tanh",
                           "  not batched: rms_norm is not batched where each instance has its own scale (m.tn:3:8)"));
-}
-
-// The module of units computes what the module computes, and each batched unit has in its rows what the calls of the
-// unit compute, of one run or of several, bit for bit.
-TEST(Units, RandomModulesComputeTheSameByUnitsAndBatches) {
-  int64_t equal = 0, batches = 0;
-  for (int64_t i = 0; i < rounds(400); ++i) {
-    const uint64_t seed = test_seed(6) + static_cast<uint64_t>(i);
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    Context context;
-    Module module = fuzz::random_module(context, seed, {.size = 12});
-    const Symbol name = context.symbol("main");
-    const Function main = *module.function(name);
-    Random random(seed);
-    std::vector<bool> own;
-    for (size_t k = 0; k < main.params.size(); ++k) own.push_back(random.chance(70));
-    const auto inputs = fuzz::random_inputs(context, module, main, random);
-    if (!inputs) continue;
-    const Limits limits{.steps = 20'000, .bytes = 1 << 20};
-    const Libraries libraries{{"fuzz.log", [](std::span<const RunValue> args) { return args[0]; }},
-                              {"fuzz.tick", [](std::span<const RunValue> args) { return args[0]; }}};
-    const auto before = interpret(context, module, name, *inputs, {}, libraries, limits);
-    const Units units = make_units(context, std::move(module), name, own);
-    const Status verified = verify(context, units.module);
-    ASSERT_TRUE(verified) << verified.error().str() << print(context, units.module).text;
-    // The arguments of the calls of each unit.
-    std::map<const Function*, std::vector<std::vector<RunValue>>> calls;
-    const auto observe = [&](const Function& function, VarId var, const RunValue& value) {
-      if (function.composite != "unit" || index(var) >= function.params.size()) return;
-      if (index(var) == 0) calls[&function].emplace_back();
-      calls[&function].back().push_back(value);
-    };
-    const auto after = interpret(context, units.module, name, *inputs, observe, libraries, limits);
-    ASSERT_EQ(before.has_value(), after.has_value()) << (before ? after.error() : before.error()).str();
-    if (!before) continue;
-    EXPECT_EQ(str(context, *before), str(context, *after)) << print(context, units.module).text;
-    ++equal;
-    for (const Unit& unit : units.units) {
-      if (!unit.batched) continue;
-      std::map<std::string, std::vector<std::vector<RunValue>>> by_shapes;
-      for (const auto& args : calls[units.module.function(unit.name)]) {
-        std::string key;
-        for (size_t k = 0; k < args.size(); ++k) key += unit.own[k] ? shapes_of(args[k]) : str(context, args[k]);
-        by_shapes[key].push_back(args);
-      }
-      for (auto& [key, instances] : by_shapes) {
-        if (instances.size() > 5) instances.resize(5);
-        std::vector<RunValue> results;
-        for (const auto& args : instances) {
-          auto result = interpret(context, units.module, unit.name, args);
-          ASSERT_TRUE(result) << result.error().str();
-          results.push_back(std::move(*result));
-        }
-        std::vector<RunValue> batch;
-        for (size_t k = 0; k < unit.own.size(); ++k) {
-          std::vector<RunValue> values;
-          for (const auto& args : instances) values.push_back(args[k]);
-          batch.push_back(unit.own[k] ? stacked_all(values) : values[0]);
-        }
-        const auto all = interpret(context, units.module, *unit.batched, batch);
-        ASSERT_TRUE(all) << all.error().str() << print(context, units.module).text;
-        std::vector<bool> own_results = unit.own_results;
-        EXPECT_TRUE(equal_bits(*all, stacked(results, own_results))) << print(context, units.module).text;
-        batches += instances.size() > 1;
-      }
-    }
-    if (testing::Test::HasFailure()) return;
-  }
-  EXPECT_GT(equal, rounds(400) / 2);
-  EXPECT_GT(batches, rounds(400) / 100);
 }
 
 }  // namespace

@@ -55,6 +55,16 @@ TEST(IrFuzz, DerivativesAgreeWithCentralDifferences) {
   EXPECT_LT(result.counts.kinks, rounds(60) / 5);
 }
 
+TEST(IrFuzz, BatchedUnitsEqualTheirCallsBitForBit) {
+  CampaignOptions batches = options(110'000, rounds(400));
+  batches.generator.size = 12;
+  batches.oracle = {.passes = {}, .pipeline = false, .text = false, .machine = false, .mutants = 0};
+  const auto result = campaign(batches);
+  EXPECT_FALSE(result.failure) << result.failure->report;
+  EXPECT_GT(result.counts.units, rounds(400));
+  EXPECT_GT(result.counts.batches, rounds(400) / 40);
+}
+
 // A target that takes arithmetic wherever it stands.
 Expected<Module> partitioned(Context& context, Module module) {
   Target target;

@@ -1,0 +1,154 @@
+#include "compiler/fuzz/batches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "compiler/batch/units.h"
+#include "compiler/fuzz/generator.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verifier.h"
+#include "runtime/dtype.h"
+#include "support/random.h"
+
+namespace tenon::compiler::fuzz {
+namespace {
+
+constexpr int64_t kMaxBatchedBytes = 1 << 20;
+constexpr size_t kMaxInstances = 5;  // of a batch
+
+RunValue stacked_part(std::span<const RunValue> values, const std::vector<bool>& own, size_t& next) {
+  if (!values[0].tensor()) {
+    std::vector<RunValue> fields;
+    for (size_t i = 0; i < values[0].fields().size(); ++i) {
+      std::vector<RunValue> parts;
+      for (const RunValue& value : values) parts.push_back(value.fields()[i]);
+      fields.push_back(stacked_part(parts, own, next));
+    }
+    return RunValue::tuple(std::move(fields));
+  }
+  if (!own.empty() && !own[next++]) return values[0];
+  const runtime::Tensor& first = values[0].tensor();
+  runtime::Shape shape = first.shape();
+  shape.insert(shape.begin(), static_cast<int64_t>(values.size()));
+  auto all = runtime::Tensor::for_overwrite(first.dtype(), std::move(shape));
+  const size_t bytes = first.bytes().size();
+  for (size_t i = 0; i < values.size(); ++i)
+    std::ranges::copy(values[i].tensor().bytes(), all.bytes().subspan(i * bytes).begin());
+  return all;
+}
+
+// The shapes of the tensors of a value, as text.
+std::string shapes_of(const RunValue& value) {
+  if (value.tensor()) return runtime::to_string(value.tensor().shape());
+  std::string text = "(";
+  for (const RunValue& field : value.fields()) text += shapes_of(field) + ",";
+  return text + ")";
+}
+
+using Calls = std::vector<std::vector<RunValue>>;  // the arguments of each
+
+// How a batch of the unit's calls, of equal shapes, differs from them.
+std::optional<std::string> batch_differs(Context& context, const Module& module, const batch::Unit& unit,
+                                         std::span<const std::vector<RunValue>> calls) {
+  std::vector<RunValue> results, args;
+  for (const std::vector<RunValue>& call : calls) {
+    auto result = interpret(context, module, unit.name, call);
+    if (!result) return std::nullopt;  // the run ends there
+    results.push_back(std::move(*result));
+  }
+  for (size_t k = 0; k < unit.own.size(); ++k) {
+    std::vector<RunValue> values;
+    for (const std::vector<RunValue>& call : calls) values.push_back(call[k]);
+    args.push_back(unit.own[k] ? stacked(values) : values[0]);
+  }
+  const auto name = context.name(*unit.batched);
+  const auto all = interpret(context, module, *unit.batched, args);
+  if (!all) return fmt::format("@{} fails, and the calls do not: {}", name, all.error().str());
+  const RunValue expected = stacked(results, unit.own_results);
+  if (equal_bits(*all, expected)) return std::nullopt;
+  return fmt::format("@{} is {}, and the calls are {}", name, str(context, *all), str(context, expected));
+}
+
+}  // namespace
+
+RunValue stacked(std::span<const RunValue> values, std::vector<bool> own) {
+  size_t next = 0;
+  return stacked_part(values, own, next);
+}
+
+bool equal_bits(const RunValue& a, const RunValue& b) {
+  if (!a.tensor() || !b.tensor()) return std::ranges::equal(a.fields(), b.fields(), equal_bits);
+  const runtime::Tensor &x = a.tensor(), &y = b.tensor();
+  if (x.dtype() != y.dtype() || x.shape() != y.shape()) return false;
+  if (x == y) return true;
+  bool equal = true;
+  runtime::with_dtype<runtime::kAnyDType>(x.dtype(), [&]<class T>(T) {
+    if constexpr (runtime::is_real<T>) {
+      const auto is_nan = [](T value) { return static_cast<double>(value) != static_cast<double>(value); };
+      equal = std::ranges::equal(x.data<T>(), y.data<T>(), [&](T one, T other) {
+        return std::memcmp(&one, &other, sizeof(T)) == 0 || (is_nan(one) && is_nan(other));
+      });
+    } else {
+      equal = false;
+    }
+  });
+  return equal;
+}
+
+std::optional<std::string> batches_differ(Context& context, const Module& module, std::span<const RunValue> inputs,
+                                          uint64_t seed, int64_t steps, Counts& counts) {
+  const Symbol main = context.symbol("main");
+  Random random(seed ^ 0xba7c);
+  std::vector<bool> own;
+  for (size_t i = 0; i < inputs.size(); ++i) own.push_back(random.chance(70));
+  Libraries libraries;
+  for (const char* name : kLibraries) libraries[name] = [](std::span<const RunValue> args) { return args[0]; };
+  // The calls of units, and the fields of their results, are more steps.
+  const auto run = [&](const Module& which, int64_t limit, const Observer& observe) {
+    return interpret(context, which, main, inputs, observe, libraries, {.steps = limit, .bytes = kMaxBatchedBytes});
+  };
+  const batch::Units units = batch::make_units(context, clone(module), main, own);
+  if (const Status verified = verify(context, units.module); !verified)
+    return "the module of units is not well formed: " + verified.error().str();
+  const auto before = run(module, steps, {});
+  std::map<const Function*, Calls> calls;
+  const auto after = run(units.module, 4 * steps, [&](const Function& function, VarId var, const RunValue& value) {
+    if (function.composite != "unit" || index(var) >= function.params.size()) return;
+    if (index(var) == 0) calls[&function].emplace_back();
+    calls[&function].back().push_back(value);
+  });
+  if (!before) return std::nullopt;  // the units may fail in another order, or take more steps
+  if (!after) return "the module of units fails: " + after.error().str();
+  if (str(context, *before) != str(context, *after)) {
+    return fmt::format("the module of units computes {}, and not {}", str(context, *after), str(context, *before));
+  }
+  for (const batch::Unit& unit : units.units) {
+    ++counts.units;
+    if (!unit.batched) {
+      const std::string& what = unit.why->what;
+      ++counts.unbatched[what.substr(0, what.find(' '))];
+      continue;
+    }
+    std::map<std::string, Calls> by_shapes;
+    for (const std::vector<RunValue>& args : calls[units.module.function(unit.name)]) {
+      std::string key;
+      for (size_t k = 0; k < args.size(); ++k) {
+        // What is said to be shared is the same in all calls, which may have other shapes.
+        key += unit.own[k] ? shapes_of(args[k]) : std::string();
+      }
+      by_shapes[key].push_back(args);
+    }
+    for (auto& [key, instances] : by_shapes) {
+      if (instances.size() > kMaxInstances) instances.resize(kMaxInstances);
+      counts.batches += instances.size() > 1;
+      if (auto difference = batch_differs(context, units.module, unit, instances)) return difference;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace tenon::compiler::fuzz
