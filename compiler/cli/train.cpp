@@ -20,6 +20,7 @@
 #include "runtime/run/results.h"
 #include "runtime/run/samples.h"
 #include "runtime/train/trainer.h"
+#include "support/clock.h"
 #include "support/json.h"
 #include "support/random.h"
 #include "support/try.h"
@@ -295,6 +296,7 @@ struct TrainCommand {
   Status train() {
     for (int64_t epoch = trainer_->steps() / steps_of_epoch(); epoch < epochs; ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
+      const double cpu = cpu_seconds();
       const std::vector<int64_t> order = runtime::shuffled(training_.samples(), seed, epoch);
       const int64_t first = trainer_->steps() % steps_of_epoch();
       double sum = 0;
@@ -313,13 +315,13 @@ struct TrainCommand {
         }
       }
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      TENON_TRY(report(epoch, sum / static_cast<double>(steps_of_epoch() - first), seconds.count()));
+      TENON_TRY(report(epoch, sum / static_cast<double>(steps_of_epoch() - first), seconds.count(), cpu_seconds() - cpu));
       if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
     }
     return {};
   }
 
-  Status report(int64_t epoch, double loss, double seconds) {
+  Status report(int64_t epoch, double loss, double seconds, double cpu) {
     std::optional<double> accuracy;
     if (evaluation_ && step.loss == "cross_entropy") {
       TENON_TRY_ASSIGN(found, evaluate());
@@ -331,7 +333,7 @@ struct TrainCommand {
     const runtime::MemoryRecord& memory = trainer_->memory();
     line.field("peak_bytes", memory.peak_bytes);
     if (!budget.budget.empty()) line.field("given_up", memory.evictions).field("again", memory.repeated_calls);
-    const std::string text = line.field("rate", rate_at(trainer_->steps() - 1)).field("seconds", seconds).end().str();
+    const std::string text = line.field("rate", rate_at(trainer_->steps() - 1)).field("seconds", seconds).field("cpu_seconds", cpu).end().str();
     std::string flat;
     for (const char c : text) {
       if (c != '\n') flat += c;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/bench_peers without the network: help, wrong usage, missing peers, and Tenon alone where Python has onnx.
+# scripts/bench_peers and scripts/bench_train without the network: help, wrong usage, missing peers, and Tenon alone where Python has onnx.
 # Argument: the program.
 set -euo pipefail
 
@@ -15,6 +15,10 @@ expect 2 "--rounds needs a value" scripts/bench_peers --rounds
 expect 2 "--rounds is a number from 1 on, not '0'" scripts/bench_peers --rounds 0
 expect 2 "no peer is called nobody" scripts/bench_peers --peers nobody
 expect 1 "nowhere/tenon is not there" scripts/bench_peers --tenon nowhere/tenon
+expect 0 "Usage: scripts/bench_train" scripts/bench_train --help
+expect 2 "unknown argument --nonsense" scripts/bench_train --nonsense
+expect 2 "--rounds is a number from 1 on, not '0'" scripts/bench_train --rounds 0
+expect 1 "nowhere/tenon is not there" scripts/bench_train --tenon nowhere/tenon
 
 # A machine whose Python has neither onnx nor a way to fetch it.
 mkdir "$scratch/clone" "$scratch/stubs"
@@ -29,6 +33,8 @@ chmod +x "$scratch/stubs/python3"
 clone=$scratch/clone/scripts/bench_peers
 expect 1 "there is no Python with onnx and numpy" env PATH="$scratch/stubs:$PATH" "$clone" --tenon "$tenon" --no-install
 expect 1 "pip cannot install onnx" env PATH="$scratch/stubs:$PATH" "$clone" --tenon "$tenon"
+expect 1 "there is no Python with onnx and numpy" env PATH="$scratch/stubs:$PATH" "$scratch/clone/scripts/bench_train" \
+  --tenon "$tenon" --no-install
 
 if ! python3 -c 'import numpy, onnx' 2>/dev/null; then
   echo "Python has no onnx: the measurement itself was not tried"
@@ -42,3 +48,8 @@ expect 2 "no model is called nothing" "${alone[@]}" --peers none --models nothin
 grep -q '"compile_seconds"' "$scratch/clone/build/peers/figures.json"
 python3 -c 'import onnxruntime' 2>/dev/null ||
   expect 0 "onnxruntime is not there: measured without it" "${alone[@]}" --peers onnxruntime
+# Training, with the model of the digits.
+mkdir -p "$scratch/clone/tests/models"
+cp tests/models/resnet8_digits.onnx "$scratch/clone/tests/models"
+expect 0 "mlp" "$scratch/clone/scripts/bench_train" --tenon "$tenon" --no-install --models mlp --rounds 1
+expect 1 "no network is called nothing" "$scratch/clone/scripts/bench_train" --tenon "$tenon" --no-install --models nothing
