@@ -315,7 +315,8 @@ struct TrainCommand {
         }
       }
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      TENON_TRY(report(epoch, sum / static_cast<double>(steps_of_epoch() - first), seconds.count(), cpu_seconds() - cpu));
+      TENON_TRY(
+          report(epoch, sum / static_cast<double>(steps_of_epoch() - first), seconds.count(), cpu_seconds() - cpu));
       if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
     }
     return {};
@@ -333,7 +334,11 @@ struct TrainCommand {
     const runtime::MemoryRecord& memory = trainer_->memory();
     line.field("peak_bytes", memory.peak_bytes);
     if (!budget.budget.empty()) line.field("given_up", memory.evictions).field("again", memory.repeated_calls);
-    const std::string text = line.field("rate", rate_at(trainer_->steps() - 1)).field("seconds", seconds).field("cpu_seconds", cpu).end().str();
+    const std::string text = line.field("rate", rate_at(trainer_->steps() - 1))
+                                 .field("seconds", seconds)
+                                 .field("cpu_seconds", cpu)
+                                 .end()
+                                 .str();
     std::string flat;
     for (const char c : text) {
       if (c != '\n') flat += c;

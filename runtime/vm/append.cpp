@@ -85,8 +85,8 @@ Status append(CallOperands& operands, const CallSite& site, uint32_t axis) {
     TENON_TRY_ASSIGN(bytes, appended_bytes(first, second, axis, shape));
     Storage storage = operands.memory.storage(0, *bytes);
     if (!storage.memory) return error("not enough memory for the tensor that becomes longer");
-    std::byte* const tail = std::ranges::copy(first.bytes(), storage.memory.get()).out;
-    std::ranges::copy(second.bytes(), tail);
+    const std::span<const std::byte> before = first.bytes(), more = second.bytes();
+    std::copy(more.begin(), more.end(), std::copy(before.begin(), before.end(), storage.memory.get()));
     operands.made.clear();
     operands.made.push_back(Tensor::in(std::move(storage), second.dtype(), std::move(shape)));
     return {};

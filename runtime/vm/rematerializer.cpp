@@ -178,7 +178,8 @@ Status Rematerializer::hold(remat::TensorId tensor, Tensor made, bool again) {
   if (!made.alone()) {
     Storage own = pool_.take(bytes);
     if (!own.memory) return run_.no_memory();
-    std::ranges::copy(std::as_const(made).bytes(), own.memory.get());
+    const std::span<const std::byte> shared = std::as_const(made).bytes();
+    std::copy(shared.begin(), shared.end(), own.memory.get());
     made = Tensor::in(std::move(own), made.dtype(), made.shape());
   }
   result.tensor = std::move(made);
