@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/gradient/adjoints.h"
 #include "compiler/ir/adjoint.h"
 #include "runtime/train/names.h"
 #include "support/try.h"
@@ -52,7 +53,6 @@ class StepMaker {
     const std::string found = fmt::format("the model's first result is {}", context_.str(result));
     if (!tensor || !runtime::kReals.contains(tensor->dtype))
       return error(fmt::format("{}: a loss needs a tensor of floats", found));
-    if (has_erased(result)) return error(fmt::format("{}: a loss needs sizes that the inputs determine", found));
     if (options_.loss == "mse") return result;
     if (options_.loss != "cross_entropy") {
       return error(fmt::format("there is no loss '{}'", options_.loss), {}, "there are cross_entropy and mse",
@@ -82,13 +82,24 @@ class StepMaker {
     }
     const Type first =
         model.result.tuple() && !model.result.tuple()->fields.empty() ? model.result.tuple()->fields[0] : model.result;
-    TENON_TRY_ASSIGN(type, labels_type(first));
+    // Sizes that the inputs do not determine, as the number of a loop's results, are those of the labels.
+    gradient::DimNames names(module_);
+    const Type opened = context_.map_sizes(first, [&](Dim dim) {
+      if (!dim.erased()) return dim;
+      function.dims.push_back(names.fresh(context_));
+      return context_.dim(function.dims.back());
+    });
+    TENON_TRY_ASSIGN(type, labels_type(opened));
     const Atom labels = builder.param(*type, kLabels);
     TENON_TRY_ASSIGN(result, builder.call(model_, std::move(args)));
     Atom scores = *result;
     if (first != model.result) {
       TENON_TRY_ASSIGN(field, builder.project(*result, 0));
       scores = *field;
+    }
+    if (opened != first) {
+      TENON_TRY_ASSIGN(cast, builder.bind(Cast{scores, opened, {}}, Symbol{}));
+      scores = *cast;
     }
     Formula f(builder);
     const Term x(f, scores), y(f, labels);

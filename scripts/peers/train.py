@@ -21,11 +21,16 @@ RATE = 0.001
 STEPS = 8  # of a round
 
 
-def resnet8():
-    return onnx.load("tests/models/resnet8_digits.onnx"), (1, 28, 28), 64
+def classes(random, x):
+    return random.integers(0, 10, len(x))
 
 
-def mlp():
+def resnet8(random, steps):
+    x = random.random((steps * 64, 1, 28, 28), np.float32)
+    return onnx.load("tests/models/resnet8_digits.onnx"), x, classes(random, x), 64
+
+
+def mlp(random, steps):
     g = models.Graph("mlp", 3)
     x = g.input("x", onnx.TensorProto.FLOAT, ["N", 784])
     sizes = [784, 512, 512, 10]
@@ -35,15 +40,24 @@ def mlp():
         if i + 2 < len(sizes):
             x = g.op("Relu", x)
     g.output("logits", ["N", 10])
-    return g.model(), (784,), 128
+    x = random.random((steps * 128, 784), np.float32)
+    return g.model(), x, classes(random, x), 128
 
 
-NETWORKS = {"resnet8": resnet8, "mlp": mlp}
+def lstm_loop(random, steps):
+    """A Scan of 100 cells, whose steps are what a batch has 100 of: they are equal, since the order is Tenon's."""
+    rows = lambda row: np.repeat(row, steps * 100, 0)
+    return (models.lstm_loop(128), rows(random.standard_normal((1, 1, 128), np.float32)),
+            rows(random.standard_normal((1, 1, 128), np.float32)), 100)
 
 
-def tenon(program, folder, model, samples, batch, epochs):
+NETWORKS = {"resnet8": resnet8, "mlp": mlp, "lstm_loop": lstm_loop}
+
+
+def tenon(program, folder, model, samples, batch, epochs, loss):
     """The lines of the epochs, each of all samples in batches."""
     command = [program, "train", str(model), "--data", f"{samples}:x", "--labels", f"{samples}:y", "--batch", str(batch),
+               "--loss", loss,
                "--epochs", str(epochs), "--rate", str(RATE), "--threads", "1", "--quiet", "--json", "-o",
                str(folder / "trained.tnb")]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -58,7 +72,11 @@ class Torch:
         torch.set_num_threads(1)
         self.torch, self.graph = torch, torch_graph.Graph(model)
         self.input, self.output = model.graph.input[0].name, self.graph.outputs[0]
-        trained = [w for w in self.graph.weights.values() if w.is_floating_point() and w.dim() > 0]
+        cells = [call for call, *_ in self.graph.steps if isinstance(call, torch_graph.LstmCells)]
+        # The cell's second bias is PyTorch's alone.
+        trained = [w for cell in cells for name, w in cell.cell.named_parameters() if name != "bias_hh"]
+        if not cells:
+            trained = [w for w in self.graph.weights.values() if w.is_floating_point() and w.dim() > 0]
         for weight in trained:
             weight.requires_grad_(True)
         self.adam = torch.optim.Adam(trained, lr=RATE)
@@ -67,7 +85,9 @@ class Torch:
     def step(self, begin, batch):
         self.adam.zero_grad()
         logits = self.graph({self.input: self.x[begin:begin + batch]})[self.output]
-        loss = self.torch.nn.functional.cross_entropy(logits, self.y[begin:begin + batch])
+        y = self.y[begin:begin + batch]
+        functional = self.torch.nn.functional
+        loss = functional.mse_loss(logits, y) if y.is_floating_point() else functional.cross_entropy(logits, y)
         loss.backward()
         self.adam.step()
         return loss
@@ -80,15 +100,13 @@ class Torch:
 
 
 def measure(name, arguments, folder):
-    model, shape, batch = NETWORKS[name]()
-    random = np.random.default_rng(1)
-    x = random.random((STEPS * batch, *shape), np.float32)
-    y = random.integers(0, 10, STEPS * batch)
+    model, x, y, batch = NETWORKS[name](np.random.default_rng(1), STEPS)
+    loss = "mse" if y.dtype == np.float32 else "cross_entropy"
     path, samples, one = folder / f"{name}.onnx", folder / f"{name}.npz", folder / f"{name}_batch.npz"
     onnx.save(model, path)
     np.savez(samples, x=x, y=y)
     np.savez(one, x=x[:batch], y=y[:batch])
-    ours = [line["loss"] for line in tenon(arguments.tenon, folder, path, one, batch, 3)]
+    ours = [line["loss"] for line in tenon(arguments.tenon, folder, path, one, batch, 3, loss)]
     row = {"name": name, "batch": batch}
     peer = None
     if arguments.peer:
@@ -98,7 +116,7 @@ def measure(name, arguments, folder):
             sys.exit(f"error: {name}: the losses of three steps are {ours}, PyTorch's {theirs}")
     mine, others = [], []
     for _ in range(arguments.rounds):
-        lines = tenon(arguments.tenon, folder, path, samples, batch, 3)
+        lines = tenon(arguments.tenon, folder, path, samples, batch, 3, loss)
         mine.append(min(line["cpu_seconds"] for line in lines) / STEPS)
         if peer:
             others.append(min(peer.seconds(batch) for _ in range(3)))
