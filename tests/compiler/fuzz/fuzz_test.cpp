@@ -55,6 +55,14 @@ TEST(IrFuzz, DerivativesAgreeWithCentralDifferences) {
   EXPECT_LT(result.counts.kinks, rounds(60) / 5);
 }
 
+TEST(IrFuzz, BudgetsOfMemoryChangeNoBit) {
+  CampaignOptions budgets = options(150'000, rounds(25));
+  budgets.oracle = {.passes = {}, .pipeline = false, .text = false, .batch = false, .budgets = 3, .mutants = 0};
+  const auto result = campaign(budgets);
+  EXPECT_FALSE(result.failure) << result.failure->report;
+  EXPECT_GT(result.counts.budgeted, rounds(25) / 2);
+}
+
 TEST(IrFuzz, BatchedUnitsEqualTheirCallsBitForBit) {
   CampaignOptions batches = options(110'000, rounds(400));
   batches.generator.size = 12;

@@ -207,6 +207,31 @@ TEST(OptimizersByName, ListThemselves) {
   EXPECT_THAT(found.error().str(), HasSubstr("there are sgd, momentum, nesterov, adam, adamw, rmsprop"));
 }
 
+// The sizes of a loop's result are those of the labels.
+TEST(Trainer, TrainsThroughALoopOfErasedSizes) {
+  const Made loop = make(
+      "#[version = \"1\"]\n"
+      "const $w: Tensor[(2, 3), f32] = [0.5, -0.25, 1, 0.125, 0.75, -0.5];\n"
+      "const $b: Tensor[(2,), f32] = [0.25, -0.125];\n"
+      "def @double(%x: Tensor[(?, 2), f32], %n: Tensor[(), i64]) -> Tensor[(?, 2), f32] {\n"
+      "  if (%n < 1i64) { %x } else { @double(%x * 2f32, %n - 1i64) }\n"
+      "}\n"
+      "def @main(%x: Tensor[(4, 3), f32]) -> Tensor[(?, 2), f32] {\n"
+      "  let %y = dense(%x, $w); let %z = bias_add(%y, $b); @double(%z, 1i64)\n"
+      "}\n",
+      {.loss = "mse", .optimizer = "adam"});
+  const Made plain = make(kLinear, {.loss = "mse", .optimizer = "adam"});
+  auto through = Trainer::create(loop.executable, first_weights(loop), {});
+  auto expected = Trainer::create(plain.executable, first_weights(plain), {});
+  ASSERT_TRUE(through && expected);
+  const std::vector<int64_t> order{3, 1, 0, 2};
+  for (int i = 0; i < 6; ++i) {
+    const auto loss = through->step(samples(), order, 0.05), wanted = expected->step(samples(), order, 0.05);
+    ASSERT_TRUE(loss && wanted) << loss.error().str();
+    EXPECT_NEAR(*loss, *wanted, 1e-6) << i;
+  }
+}
+
 TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
   const Made made = make(kLinear, {.loss = "mse", .optimizer = "adam"});
   const std::string path = testing::TempDir() + "trainer_test.npz";
