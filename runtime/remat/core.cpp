@@ -17,7 +17,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double quotient(int64_t cost, double divisor) { return divisor > 0 ? static_cast<double>(cost) / divisor : kInfinity; }
 
-// An id for a new element of `elements`: a free one, or the next.
+// An id for a new element of `elements`: a free one, whose lists keep their memory, or the next.
 template <class T>
 uint32_t allocate(std::vector<T>& elements, std::vector<uint32_t>& free_ids) {
   if (free_ids.empty()) {
@@ -26,7 +26,8 @@ uint32_t allocate(std::vector<T>& elements, std::vector<uint32_t>& free_ids) {
   }
   const uint32_t id = free_ids.back();
   free_ids.pop_back();
-  elements[id] = T();
+  if constexpr (requires { elements[id].clear(); }) elements[id].clear();
+  else elements[id] = T();
   return id;
 }
 
@@ -328,16 +329,17 @@ Status Core::finish(const Frame& frame) {
   }
   update_pool(tensors_[frame.wanted].storage);
   const int64_t cost = op.cost;
-  const std::vector<TensorId> args = op.args;
+  // Copies, since the operator may be removed.
+  args_.assign(op.args.begin(), op.args.end());
   if (options_.release != Release::kEvict) {
-    const std::vector<TensorId> results = op.results;
-    for (const TensorId result : results) {
+    results_.assign(op.results.begin(), op.results.end());
+    for (const TensorId result : results_) {
       const StorageId id = tensors_[result].storage;
       const Storage& storage = storages_[id];
       if (result != frame.wanted && id != tensors_[frame.wanted].storage && storage.references == 0) give_up(id);
     }
   }
-  for (const TensorId arg : args) unlock(tensors_[arg].storage);
+  for (const TensorId arg : args_) unlock(tensors_[arg].storage);
   return frame.again ? count_extra(cost) : Status{};
 }
 
@@ -377,10 +379,11 @@ bool Core::needed_again(StorageId id) const {
 }
 
 void Core::banish(StorageId first) {
-  std::vector<StorageId> work = {first};
-  while (!work.empty()) {
-    const StorageId id = work.back();
-    work.pop_back();
+  const size_t begin = work_.size();
+  work_.push_back(first);
+  while (work_.size() > begin) {
+    const StorageId id = work_.back();
+    work_.pop_back();
     Storage& storage = storages_[id];
     if (storage.banished || storage.references > 0 || storage.locks > 0 || storage.pinned) continue;
     if (options_.release == Release::kBanish ? needed_again(id) : !graph_.children(id).empty()) continue;
@@ -393,14 +396,15 @@ void Core::banish(StorageId first) {
       used_ -= storage.bytes;
       host_.free(id);
     }
-    const std::vector<StorageId> parents = graph_.parents(id);
+    const std::vector<StorageId>& parents = graph_.parents(id);
+    work_.insert(work_.end(), parents.begin(), parents.end());
     graph_.remove(id);
     storage.banished = true;
-    work.insert(work.end(), parents.begin(), parents.end());
-    const std::vector<TensorId> tensors = storage.tensors;
-    for (const TensorId tensor : tensors) {
+    for (size_t i = storage.tensors.size(); i-- > 0;) {  // forget() removes tensors
+      const TensorId tensor = storage.tensors[i];
       tensors_[tensor].defined = false;
       if (--operators_[tensors_[tensor].producer].live == 0) forget(tensors_[tensor].producer);
+      i = std::min(i, storage.tensors.size());
     }
   }
 }
@@ -413,7 +417,7 @@ void Core::forget(OperatorId id) {
     if (storages_[storage].tensors.empty()) free_storages_.push_back(storage);
     free_tensors_.push_back(result);
   }
-  operators_[id] = Operator();
+  operators_[id].clear();
   free_operators_.push_back(id);
 }
 

@@ -151,6 +151,12 @@ class Core {
     std::vector<TensorId> args, results;
     int64_t cost = 0;
     uint32_t live = 0;  // results whose storage is not banished
+
+    void clear() {  // keeps the memory of the lists
+      args.clear(), results.clear();
+      cost = 0;
+      live = 0;
+    }
   };
   struct Storage {
     int64_t bytes = 0, last_access = 0, references = 0;
@@ -158,6 +164,13 @@ class Core {
     uint32_t slot = kNone;  // in pool_
     bool pinned = false, irrecoverable = false, banished = false;
     std::vector<TensorId> tensors;
+
+    void clear() {
+      std::vector<TensorId> kept = std::move(tensors);
+      kept.clear();
+      *this = Storage();
+      tensors = std::move(kept);
+    }
   };
   // An operator in execution. Its operands up to `locked` that were undefined at first are locked, and all others.
   struct Frame {
@@ -210,6 +223,8 @@ class Core {
   size_t holes_ = 0;
   std::vector<Frame> frames_;
   std::vector<char> locked_;
+  std::vector<TensorId> args_, results_;  // of the operator that ends
+  std::vector<StorageId> work_;           // to be banished
   std::vector<StorageId> unread_;  // without references, kept until the call ends
   int64_t clock_ = 1, used_ = 0, other_ = 0, peak_ = 0, evictions_ = 0, extra_count_ = 0, extra_cost_ = 0;
   std::optional<Failure> failure_;

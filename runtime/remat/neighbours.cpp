@@ -17,7 +17,7 @@ void NeighbourGraph::add(StorageId storage) {
     nodes_.resize(storage + size_t{1});
     visits_.resize(storage + size_t{1});
   }
-  nodes_[storage] = Node();
+  nodes_[storage].clear();
 }
 
 void NeighbourGraph::add_edge(StorageId parent, StorageId child) {
@@ -46,7 +46,7 @@ void NeighbourGraph::remove(StorageId storage) {
   }
   for (const StorageId parent : node.parents) std::erase(nodes_[parent].children, storage);
   for (const StorageId child : node.children) std::erase(nodes_[child].parents, storage);
-  node = Node();
+  node.clear();
 }
 
 void NeighbourGraph::set_resident(StorageId storage) {

@@ -50,6 +50,13 @@ class NeighbourGraph {
     std::vector<StorageId> parents, children;
     mutable int64_t sum[2] = {0, 0};         // of the exact neighbourhood, by Direction
     mutable bool dirty[2] = {false, false};  // the sum must be computed again
+
+    void clear() {  // keeps the memory of the lists
+      std::vector<StorageId> kept[2] = {std::move(parents), std::move(children)};
+      kept[0].clear(), kept[1].clear();
+      *this = Node();
+      parents = std::move(kept[0]), children = std::move(kept[1]);
+    }
   };
   struct Set {
     uint32_t parent = 0;

@@ -9,9 +9,8 @@
 namespace tenon::runtime {
 namespace {
 
-constexpr size_t kSample = 512, kMostCosts = size_t{1} << 16;
-
-uint64_t mix(uint64_t key, uint64_t value) { return (key ^ value) * 0x9e3779b97f4a7c15 + (key >> 29); }
+constexpr size_t kSample = 512;
+constexpr size_t kMostSizes = 32;  // of the costs of an instruction
 
 bool is_tensor_of_run(const Word& word) { return word.tag == Tag::kTensor && word.object->count != Object::kImmortal; }
 
@@ -26,6 +25,7 @@ void Rematerializer::begin() {
                                    .release = remat::Release::kForget,
                                    .sample = kSample};
   of_caller_ = -static_cast<int64_t>(pool_.used());
+  for_tensors_ = -1;
   core_.emplace(options, static_cast<remat::Host&>(*this));
 }
 
@@ -145,7 +145,9 @@ int64_t Rematerializer::free_other() {
 
 void Rematerializer::share_budget() {
   const int64_t budget = static_cast<int64_t>(run_.session.options.budget) - of_caller_;
-  pool_.limit(static_cast<size_t>(std::max<int64_t>(0, budget - core_->other_bytes())));
+  const int64_t for_tensors = std::max<int64_t>(0, budget - core_->other_bytes());
+  if (for_tensors_ != for_tensors) pool_.limit(static_cast<size_t>(for_tensors));
+  for_tensors_ = for_tensors;
   if (run_.session.pool) run_.session.pool->limit_arenas(budget - static_cast<int64_t>(pool_.held()));
 }
 
@@ -188,19 +190,26 @@ Status Rematerializer::hold(remat::TensorId tensor, Tensor made, bool again) {
 }
 
 int64_t Rematerializer::cost(const Call& call, std::span<const remat::TensorId> results, int64_t ns) {
-  uint64_t key = mix(call.words->index, call.instruction);
+  int64_t bytes = 0;
+  const auto add = [&](remat::TensorId tensor) { bytes += core_->bytes(core_->storage_of(tensor)); };
   for (const Operand& operand : call.operands) {
-    if (operand.tensor) key = mix(key, static_cast<uint64_t>(core_->bytes(core_->storage_of(*operand.tensor))));
+    if (operand.tensor) add(*operand.tensor);
   }
-  for (const remat::TensorId result : results)
-    key = mix(key, static_cast<uint64_t>(core_->bytes(core_->storage_of(result))));
-  if (costs_.size() >= kMostCosts) costs_.clear();
-  Cost& cost = costs_[key];
-  if (cost.count < cost.times.size()) {
-    cost.times[cost.count++] = ns;
-    std::ranges::sort(std::span(cost.times).first(cost.count));
+  std::ranges::for_each(results, add);
+  if (costs_.empty()) costs_.resize(run_.executable.functions.size());
+  auto& of_function = costs_[call.words->index];
+  if (of_function.empty()) of_function.resize(call.words->function->code.size());
+  std::vector<Cost>& sizes = of_function[call.instruction];
+  auto found = std::ranges::find(sizes, bytes, &Cost::bytes);
+  if (found == sizes.end()) {
+    if (sizes.size() >= kMostSizes) sizes.erase(sizes.begin());
+    found = sizes.insert(sizes.end(), {.bytes = bytes});
   }
-  return cost.times[cost.count / 2];
+  if (found->count < found->times.size()) {
+    found->times[found->count++] = ns;
+    std::ranges::sort(std::span(found->times).first(found->count));
+  }
+  return found->times[found->count / 2];
 }
 
 void Rematerializer::free(remat::StorageId storage) {

@@ -13,7 +13,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/remat/core.h"
@@ -59,8 +58,9 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   // The times of an instruction's first calls with operands and results of so many bytes. Their median is what a call
   // costs from then on.
   struct Cost {
-    std::array<int64_t, 3> times{};
+    int64_t bytes = 0;
     uint32_t count = 0;
+    std::array<int64_t, 3> times{};
   };
 
   void released(TensorObject& tensor) override;
@@ -83,10 +83,11 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   BufferPool pool_;
   // Bytes of inputs, less those of results of earlier runs, which are the pool's: they may be among the inputs.
   int64_t of_caller_ = 0;
+  int64_t for_tensors_ = -1;  // the limit of the pool
   std::optional<remat::Core> core_;           // of the run
   std::vector<Call> calls_;                   // by operator
   std::vector<Held> held_;                    // by storage
-  std::unordered_map<uint64_t, Cost> costs_;  // from run to run
+  std::vector<std::vector<std::vector<Cost>>> costs_;  // by function and instruction; from run to run
   Call next_;                                 // a call that the core does not have yet
   std::vector<remat::TensorId> args_, made_;
   std::vector<remat::NewResult> results_;
