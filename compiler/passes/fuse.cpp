@@ -200,7 +200,7 @@ class Grouping {
     const Trait &above = traits_[groups_->find(from)], &below = traits_[groups_->find(to)];
     if (!above.fusible || !below.fusible || above.operators + below.operators > kMaxOperators) return false;
     if (above.heavy != kNone && below.heavy != kNone) return false;
-    if (spreads(from, to)) return false;
+    if (spreads(from, to) || collects(from, to)) return false;
     if (below.widens && !above.widens) return false;  // the narrow bytes are stored, not the widened values
     if (above.heavy != kNone) {
       // Operators after the contraction or reduction must be elementwise on its result.
@@ -228,6 +228,25 @@ class Grouping {
       }
     }
     return bytes > kMostBytes * bytes_of(*function_.type(block_.bindings[from].var).tensor());
+  }
+  // Whether one kernel would read many values as large as its own, as the sum of the terms of a gradient: they would
+  // live until the last one is there, where sums of a few need memory for a few.
+  bool collects(uint32_t from, uint32_t to) const {
+    constexpr size_t kMostOperands = 8;
+    const uint32_t above = groups_->find(from), below = groups_->find(to);
+    if (members_[above].size() + members_[below].size() <= kMostOperands) return false;
+    const double bytes = bytes_of(*function_.type(block_.bindings[from].var).tensor());
+    std::set<uint32_t> large;
+    for (const uint32_t group : {above, below}) {
+      for (const uint32_t i : members_[group]) {
+        for (const uint32_t operand : reads_[i]) {
+          const uint32_t other = groups_->find(operand);
+          const TensorType* type = function_.type(block_.bindings[operand].var).tensor();
+          if (other != above && other != below && type && bytes_of(*type) >= bytes) large.insert(operand);
+        }
+      }
+    }
+    return large.size() > kMostOperands;
   }
   // Whether the node reads from the group, directly or through nodes of its own group.
   bool feeds(uint32_t group, uint32_t node) const {
