@@ -1,4 +1,5 @@
 // Fusion: what is one kernel, that groups are convex with at most one contraction, and that the meaning stays.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -163,6 +164,36 @@ TEST_F(Fuse, ValuesWithSeveralUsersLeaveAsFurtherResults) {
            kFusedMap + ") { let %a = relu(%x); let %b = sigmoid(%a); (%a, %b) }\n" + "def @main[N](%x: " + kFusedMap +
            ") -> (" + kFusedMap + ", " + kFusedMap + ") { let %all = @fused_relu_sigmoid_0(%x); (%all.0, %all.1) }\n")))
       << print(context_, result).text;
+}
+
+// What lives at once is a part of what a kernel costs: copies of one value, and the terms of a long sum.
+TEST_F(Fuse, ManyLargeValuesAreNotOneKernel) {
+  std::string slices = "def @main(%x: Tensor[(64, 64), f32]) {\n let %y = tanh(%x);\n", products, tuple;
+  for (int i = 0; i < 6; ++i) {
+    slices += fmt::format(" let %s{0} = slice(%y, begin=[{0}, 0], end=[{1}, 64], step=[1, 1]);\n", i, i + 58);
+    products += fmt::format(" let %p{0} = matmul(%s{0}, %x);\n", i);
+    tuple += fmt::format("%p{}, ", i);
+  }
+  const std::vector<std::string> copies = kernels(fused(read(slices + products + " (" + tuple + ") }")));
+  EXPECT_EQ(std::ranges::count(copies, "slice"), 5);
+  EXPECT_EQ(std::ranges::count(copies, "tanh+slice"), 1);
+
+  std::string sum = "def @main(%x: Tensor[(64, 64), f32]) {\n let %t0 = matmul(%x, %x);\n", last = "t0";
+  for (int i = 1; i < 20; ++i) {
+    sum += fmt::format(" let %m{0} = matmul(%{1}, %x);\n let %t{0} = %{1} + %m{0};\n", i, last);
+    last = fmt::format("t{}", i);
+  }
+  // Each product has its addition.
+  EXPECT_EQ(std::ranges::count(kernels(fused(read(sum + " %" + last + " }"))), "matmul+add"), 19);
+  std::string terms = "def @main(%x: Tensor[(64, 64), f32]) {\n let %m0 = softmax(%x);\n", all = "%m0";
+  for (int i = 1; i < 20; ++i) {
+    terms += fmt::format(" let %m{0} = sort(%m{1}, axis=0);\n", i, i - 1);
+    all += fmt::format(" + %m{}", i);
+  }
+  const std::vector<std::string> parts = kernels(fused(read(terms + " " + all + " }")));
+  EXPECT_EQ(std::ranges::count(parts, "add+add+add+add+add+add+add+add+add+add+add+add+add+add+add+add+add+add+add"),
+            0);
+  EXPECT_GE(std::ranges::count_if(parts, [](const std::string& kernel) { return kernel.starts_with("add"); }), 2);
 }
 
 TEST_F(Fuse, APathThroughAnOpaqueOperatorKeepsItsEndsInSeparateGroups) {
