@@ -225,7 +225,7 @@ class Core {
   std::vector<char> locked_;
   std::vector<TensorId> args_, results_;  // of the operator that ends
   std::vector<StorageId> work_;           // to be banished
-  std::vector<StorageId> unread_;  // without references, kept until the call ends
+  std::vector<StorageId> unread_;         // without references, kept until the call ends
   int64_t clock_ = 1, used_ = 0, other_ = 0, peak_ = 0, evictions_ = 0, extra_count_ = 0, extra_cost_ = 0;
   std::optional<Failure> failure_;
 };

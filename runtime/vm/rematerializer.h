@@ -83,12 +83,12 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   BufferPool pool_;
   // Bytes of inputs, less those of results of earlier runs, which are the pool's: they may be among the inputs.
   int64_t of_caller_ = 0;
-  int64_t for_tensors_ = -1;  // the limit of the pool
-  std::optional<remat::Core> core_;           // of the run
-  std::vector<Call> calls_;                   // by operator
-  std::vector<Held> held_;                    // by storage
+  int64_t for_tensors_ = -1;                           // the limit of the pool
+  std::optional<remat::Core> core_;                    // of the run
+  std::vector<Call> calls_;                            // by operator
+  std::vector<Held> held_;                             // by storage
   std::vector<std::vector<std::vector<Cost>>> costs_;  // by function and instruction; from run to run
-  Call next_;                                 // a call that the core does not have yet
+  Call next_;                                          // a call that the core does not have yet
   std::vector<remat::TensorId> args_, made_;
   std::vector<remat::NewResult> results_;
   std::span<const remat::TensorId> asking_;  // the results of the call in execution
