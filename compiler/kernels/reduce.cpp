@@ -23,6 +23,16 @@ struct Axes {
     }
     return from;
   }
+
+  // The last two reduction axes as one, where they are the last of x and the very last is shorter than vectors: their
+  // elements are adjacent in memory, so that lanes have terms of both.
+  bool joins_rows() const {
+    constexpr int64_t kShort = 32;
+    const size_t rank = reduced.size();
+    if (rank < 2 || !reduced[rank - 1] || !reduced[rank - 2]) return false;
+    const auto rows = over[over.size() - 2].constant(), length = over.back().constant();
+    return rows && length && *length > 1 && *length < kShort && *rows * *length >= kShort;
+  }
 };
 
 Axes read_axes(const OperatorCall& op, const std::vector<int64_t>& axes, bool keep) {
@@ -43,6 +53,19 @@ Expr square(const Expr& x) { return x * x; }
 template <class F>
 LazyTensor sum_over(const OperatorCall& op, const Axes& axes, const std::string& name, BinaryOp combine, F term,
                     bool ordered = false) {
+  if (!ordered && axes.joins_rows()) {
+    Dims over = axes.over;
+    const Dim length = over.back();
+    over.pop_back();
+    over.back() = op.context().multiply(over.back(), length);
+    const auto joined = [axes, term, length, x = op.arg(0), &context = op.context()](Dims at) {
+      const Dim index = at.back();
+      at.back() = context.floor_divide(index, length);
+      at.push_back(context.subtract(index, context.multiply(at.back(), length)));
+      return term(x.at(axes.indices(at)));
+    };
+    return op.emit.reduce(name, {.dims = axes.kept, .over = std::move(over), .op = combine, .term = joined});
+  }
   return op.emit.reduce(name,
                         {.dims = axes.kept,
                          .over = axes.over,
