@@ -5,6 +5,7 @@
 
 #include "compiler/lower/listing.h"
 #include "compiler/lower/memory.h"
+#include "support/output.h"
 
 namespace tenon::cli {
 namespace {

@@ -71,14 +71,17 @@ class Agenda {
   std::span<const uint32_t> readers(uint32_t node) const {
     return std::span(readers_).subspan(readers_end_[node], readers_end_[node + 1] - readers_end_[node]);
   }
-  // Runs the ready nodes of the type.
-  void run(uint32_t type, BatchOrder& order) {
+  // Runs the ready nodes of the type; `arrives` is called for each node that is ready after it.
+  template <class Arrives>
+  void run(uint32_t type, BatchOrder& order, Arrives arrives) {
     std::vector<uint32_t> nodes = std::move(ready_[type]);
     ready_[type].clear();
     std::ranges::sort(nodes);
     for (const uint32_t node : nodes) {
       for (const uint32_t reader : readers(node)) {
-        if (--waits_[reader] == 0) ready_[graph_.types[reader]].push_back(reader);
+        if (--waits_[reader] != 0) continue;
+        ready_[graph_.types[reader]].push_back(reader);
+        arrives(reader);
       }
     }
     order.nodes.insert(order.nodes.end(), nodes.begin(), nodes.end());
@@ -89,6 +92,10 @@ class Agenda {
   // called for each node of a step before it runs.
   template <class Key, class Leaves>
   BatchOrder run_greatest(Key key, Leaves leaves) {
+    return run_greatest(key, leaves, [](uint32_t) {});
+  }
+  template <class Key, class Leaves, class Arrives>
+  BatchOrder run_greatest(Key key, Leaves leaves, Arrives arrives) {
     BatchOrder order;
     while (order.nodes.size() < graph_.size()) {
       std::optional<uint32_t> best;
@@ -101,7 +108,7 @@ class Agenda {
         greatest = found;
       }
       for (const uint32_t node : ready_[*best]) leaves(node);
-      run(*best, order);
+      run(*best, order, arrives);
     }
     return order;
   }
@@ -163,8 +170,8 @@ BatchOrder by_ratio(const CallGraph& graph) {
 BatchOrder by_height(const CallGraph& graph) {
   const size_t types = graph.type_count;
   Agenda agenda(graph);
-  std::vector<uint32_t> on_path(graph.size() * types, 0);  // u, by node and type
-  std::vector<std::vector<uint32_t>> left(types);          // by type and height: the nodes that are left
+  std::vector<uint32_t> on_path(graph.size() * types, 0);        // u, by node and type
+  std::vector<std::vector<uint32_t>> left(types), ready(types);  // by type and height: nodes that are left, ready ones
   std::vector<uint32_t> height(graph.size());
   for (size_t i = graph.size(); i-- > 0;) {
     uint32_t* const u = on_path.data() + i * types;
@@ -176,15 +183,21 @@ BatchOrder by_height(const CallGraph& graph) {
     if (left[type].size() <= height[i]) left[type].resize(height[i] + 1);
     ++left[type][height[i]];
   }
+  for (uint32_t type = 0; type < types; ++type) {
+    ready[type].resize(left[type].size());
+    for (const uint32_t node : agenda.ready(type)) ++ready[type][height[node]];
+  }
   return agenda.run_greatest(
       [&](uint32_t type) {
         while (left[type].back() == 0) left[type].pop_back();
         const size_t top = left[type].size() - 1;
-        const auto& ready = agenda.ready(type);
-        const auto highest = std::ranges::count_if(ready, [&](uint32_t node) { return height[node] == top; });
-        return std::pair(static_cast<double>(highest) / static_cast<double>(left[type].back()), ready.size());
+        return std::pair(static_cast<double>(ready[type][top]) / left[type][top], agenda.ready(type).size());
       },
-      [&](uint32_t node) { --left[graph.types[node]][height[node]]; });
+      [&](uint32_t node) {
+        --left[graph.types[node]][height[node]];
+        --ready[graph.types[node]][height[node]];
+      },
+      [&](uint32_t node) { ++ready[graph.types[node]][height[node]]; });
 }
 
 }  // namespace

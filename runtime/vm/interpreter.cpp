@@ -178,7 +178,7 @@ template <>
   at.next = op + 3;
   if (at.base[register_of(op[2])].tag == Tag::kEmpty) return fail(run_.frames.is_empty(op[2]));
   if (run_.heap.wants_collection()) [[unlikely]]
-    run_.heap.collect(run_.frames.live());
+    collect();
   Word word(Tag::kReference);
   word.object = run_.heap.make_reference();
   if (!word.object) return fail(run_.no_memory());
@@ -379,6 +379,10 @@ template <Interpreter::After after>
 
 template <Interpreter::After after>
 [[gnu::always_inline]] inline bool Interpreter::step(const uint32_t* op, Cursor& at) {
+  if constexpr (after == After::kLazy) {
+    const Prepared prepared = prepare(op, at);
+    if (prepared != Prepared::kExecute) return prepared == Prepared::kDone;
+  }
   switch (opcode_of(op)) {
     case Opcode::kMove: return execute<Move>(op, at);
     case Opcode::kKill: return execute<Kill>(op, at);
@@ -433,14 +437,109 @@ Status Interpreter::loop(const uint32_t* from) {
   }
 }
 
+Interpreter::Limits Interpreter::limits() const {
+  const uint64_t most = run_.session.options.max_steps;
+  return {.budget = 1, .left = most == 0 ? UINT64_MAX : most + 1};  // the first instruction checks the limits
+}
+
 Status Interpreter::execute() {
-  const SessionOptions& options = run_.session.options;
-  machine_.budget = 1;  // the first instruction checks the limits
-  left_ = options.max_steps == 0 ? UINT64_MAX : options.max_steps + 1;
+  const Limits limits = this->limits();
+  machine_.budget = limits.budget;
+  left_ = limits.left;
   now_ = nullptr;
   located_ = false;
   const uint32_t* from = run_.frames.back().next;
-  return options.hook ? loop<After::kHook>(from) : loop<After::kNext>(from);
+  return run_.session.options.hook ? loop<After::kHook>(from) : loop<After::kNext>(from);
+}
+
+// Instances.
+
+Expected<bool> Interpreter::go_on(uint32_t instance, Limits& limits) {
+  machine_.budget = limits.budget;
+  left_ = limits.left;
+  now_ = nullptr;
+  located_ = false;
+  waits_ = false;
+  instance_ = instance;
+  Status status = loop<After::kLazy>(run_.frames.back().next);
+  limits = {.budget = machine_.budget, .left = left_};
+  TENON_TRY(status);
+  return waits_;
+}
+
+Interpreter::Prepared Interpreter::prepare(const uint32_t* op, Cursor& at) {
+  bool settled = true;
+  switch (opcode_of(op)) {
+    case Opcode::kScalarCompute:
+    case Opcode::kAppend: settled = settle(at.base[register_of(op[2])]) && settle(at.base[register_of(op[3])]); break;
+    case Opcode::kBranch:
+    case Opcode::kSwitch: settled = settle(at.base[op[1]]); break;
+    case Opcode::kCallFunction:
+      if (calls_->is_unit(op[1]) && op[2] == 1) return put_off(op, at);
+      break;
+    case Opcode::kStartProgram:
+    case Opcode::kStartNative: at.next = op + 2; return Prepared::kDone;  // instances would disturb each other's
+    case Opcode::kCallKernel:
+    case Opcode::kCallProgram:
+    case Opcode::kCallNative:
+    case Opcode::kBindSize:
+    case Opcode::kComputeSize:
+    case Opcode::kCheckShape:
+    case Opcode::kCheckSize: {
+      const Operation& operation = run_.frames.back().words->function->code[op[1]].operation;
+      visit_operands(operation, [&](const auto& operand, Role role, std::string_view) {
+        if (role != Role::kRead && role != Role::kReadSize) return;
+        visit_indices(operand, [&](Register r) { settled = settled && settle(at.base[r]); });
+      });
+      break;
+    }
+    case Opcode::kCallClosure:
+    case Opcode::kMove:
+    case Opcode::kLoadConstant:
+    case Opcode::kJump:
+    case Opcode::kKill:
+    case Opcode::kReturn:
+    case Opcode::kTailCall:
+    case Opcode::kTailCallClosure:
+    case Opcode::kConstruct:
+    case Opcode::kReadField:
+    case Opcode::kMakeClosure:
+    case Opcode::kMakeReference:
+    case Opcode::kReadReference:
+    case Opcode::kWriteReference: break;
+  }
+  if (settled) return Prepared::kExecute;
+  if (!failure_) {
+    waits_ = true;
+    run_.frames.back().next = op;
+    ++machine_.budget;  // it counts when it is executed
+  }
+  return Prepared::kStop;
+}
+
+bool Interpreter::settle(Word& slot) {
+  if (slot.tag != Tag::kPending) return true;
+  if (!Pending::is_executed(*slot.object) || Pending::has_failed(*slot.object)) return false;
+  const Word value = settled(slot, run_.heap, run_.session.buffers);
+  if (value.tag == Tag::kEmpty) return fail(run_.no_memory());
+  set(slot, value);
+  return true;
+}
+
+Interpreter::Prepared Interpreter::put_off(const uint32_t* op, Cursor& at) {
+  const std::span args(op + 3, count_of(op));
+  const Register result = op[3 + args.size()];
+  if (calls_->is_full()) {
+    waits_ = true;
+    run_.frames.back().next = op;
+    ++machine_.budget;
+    return Prepared::kStop;
+  }
+  const auto word = calls_->add(instance_, op[1], args);
+  if (!word) return fail(std::unexpected(word.error())), Prepared::kStop;
+  set(at.base[result], *word);
+  at.next = op + 4 + args.size();
+  return Prepared::kDone;
 }
 
 // Functions that are compiled ahead of time.

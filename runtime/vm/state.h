@@ -70,6 +70,7 @@ struct Session::State {
   // Of inputs that have passed check_inputs().
   Expected<std::vector<Value>> run(std::span<const Value> inputs);
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& results);
+  std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>* const> instances);
 
  private:
   Status check_input_count(size_t count) const;
