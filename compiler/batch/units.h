@@ -29,6 +29,11 @@ struct Units {
   std::vector<Unit> units;
 };
 
+// Which parameters of the entry each instance has its own value of: those that are not named in `shared`. An error
+// where a name is of no parameter.
+Expected<std::vector<bool>> own_inputs(const Context& context, const Function& entry,
+                                       const std::vector<std::string>& shared);
+
 // `own`: the parameters of the entry that each instance has its own value of. Functions that the entry does not call
 // have no units.
 Units make_units(Context& context, Module module, Symbol entry, const std::vector<bool>& own);

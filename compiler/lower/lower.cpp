@@ -26,22 +26,56 @@ constexpr size_t kMaxCopies =
 
 Status ProgramLowering::run(Symbol entry, Module* consumed) {
   consumed_ = consumed;
-  if (consumed) uses_.emplace(module, entry);
+  if (consumed) {
+    std::vector<Symbol> roots{entry};
+    for (const BatchUnit& unit : options.units) {
+      if (unit.batched) roots.push_back(*unit.batched);
+    }
+    uses_.emplace(module, roots);
+  }
   const Function& function = *module.function(entry);
   const uint32_t index = add_function();
   TENON_TRY(
       FunctionLowering(*this, function, std::string(context.name(entry)), FunctionLowering::Role::kEntry).run(index));
+  TENON_TRY(lower_functions());
+  TENON_TRY(add_units());
+  TENON_TRY(compile_kernels());
+  plan_memory_of_all();  // by the signatures of the kernels, which say what may be in place
+  if (options.cpu.ahead_of_time) {
+    TENON_TRY_ASSIGN(compiled, native::compile_functions(out, options.cpu.triple));
+    out.compiled = std::move(*compiled);
+  }
+  return {};
+}
+
+Status ProgramLowering::lower_functions() {
   while (!work_.empty()) {
     const Work next = std::move(work_.back());
     work_.pop_back();
     const auto role = next.is_value ? FunctionLowering::Role::kClosure : FunctionLowering::Role::kCallee;
     TENON_TRY(FunctionLowering(*this, *next.function, next.name, role).run(next.index));
   }
-  TENON_TRY(compile_kernels());
-  plan_memory_of_all();  // by the signatures of the kernels, which say what may be in place
-  if (options.cpu.ahead_of_time) {
-    TENON_TRY_ASSIGN(compiled, native::compile_functions(out, options.cpu.triple));
-    out.compiled = std::move(*compiled);
+  return {};
+}
+
+bool ProgramLowering::is_unit(Symbol name) const {
+  return std::ranges::find(options.units, name, &BatchUnit::function) != options.units.end();
+}
+
+Status ProgramLowering::add_units() {
+  for (const BatchUnit& unit : options.units) {
+    const auto found = callees_.find(unit.function);
+    if (found == callees_.end()) continue;
+    runtime::Unit made{.function = found->second, .batched = {}, .own = unit.own, .own_results = unit.own_results};
+    if (unit.batched) {
+      made.batched = callee(*unit.batched);
+      TENON_TRY(lower_functions());
+    }
+    // A size that no operand determines is one parameter more.
+    const auto takes = [&](uint32_t function) { return out.functions[function].params.size(); };
+    if (takes(made.function) != unit.own.size()) continue;
+    if (made.batched && takes(*made.batched) != unit.own.size()) made.batched.reset();
+    out.units.push_back(std::move(made));
   }
   return {};
 }
@@ -174,7 +208,8 @@ void ProgramLowering::add_types(Type given) {
 
 bool ProgramLowering::inlines(Symbol name, const Function& function) {
   const auto [entry, is_new] = inlines_.emplace(name, false);
-  if (is_new) entry->second = first_order(module, function) && !needs_sizes(context, module, function);
+  if (is_new && !is_unit(name))
+    entry->second = first_order(module, function) && !needs_sizes(context, module, function);
   return entry->second && ++copies_[name] <= kMaxCopies;
 }
 

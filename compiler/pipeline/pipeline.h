@@ -61,7 +61,10 @@ struct CompileOptions {
   QuantizeOptions quantize{};
   std::vector<std::string> keep = {};  // names of nodes, or of results, that stay in float (layers_named)
   AccuracyTarget accuracy = {};        // of the quantized model; further layers stay in float to reach it
-  CpuOptions cpu = {};                 // kernels of operators that the accelerator does not support
+  // The model runs many instances in batches (compiler/batch): the names of the inputs that all of them share. None: it
+  // has the code for one instance.
+  std::optional<std::vector<std::string>> batch = {};
+  CpuOptions cpu = {};  // kernels of operators that the accelerator does not support
   PassOptions passes = {};
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };
@@ -72,6 +75,7 @@ struct Compilation {
   std::optional<Module> equalized;
   std::string notes;   // for people: what was measured to quantize the model; lines, or empty
   ValueScales scales;  // of the int8 values of `quantized`
+  std::string units;   // for people: with CompileOptions::batch, what batches join and why they do not (batch::explain)
   Module partitioned;
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
   std::vector<Placement> placements;
