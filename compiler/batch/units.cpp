@@ -308,6 +308,16 @@ Units make_units(Context& context, Module module, Symbol entry, const std::vecto
   return made;
 }
 
+std::vector<Symbol> release(Units& units) {
+  std::vector<Symbol> names;
+  for (const Unit& unit : units.units) {
+    names.push_back(unit.name);
+    units.module.function(unit.name)->composite.clear();
+    if (unit.batched) units.module.function(*unit.batched)->composite.clear();
+  }
+  return names;
+}
+
 std::string explain(const Context& context, const Units& units) {
   std::string lines;
   for (const Unit& unit : units.units) {

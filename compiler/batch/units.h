@@ -38,6 +38,9 @@ Expected<std::vector<bool>> own_inputs(const Context& context, const Function& e
 // have no units.
 Units make_units(Context& context, Module module, Symbol entry, const std::vector<bool>& own);
 
+// Makes the units, and their batched functions, functions as any others, whose operators get kernels. Their names.
+std::vector<Symbol> release(Units& units);
+
 // A line for each unit: its operators, and its parameters or why it is not batched.
 std::string explain(const Context& context, const Units& units);
 

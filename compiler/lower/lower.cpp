@@ -28,8 +28,8 @@ Status ProgramLowering::run(Symbol entry, Module* consumed) {
   consumed_ = consumed;
   if (consumed) {
     std::vector<Symbol> roots{entry};
-    for (const BatchUnit& unit : options.units) {
-      if (unit.batched) roots.push_back(*unit.batched);
+    for (const Symbol unit : options.units) {
+      if (const auto& batched = module.function(unit)->batched) roots.push_back(*batched);
     }
     uses_.emplace(module, roots);
   }
@@ -59,22 +59,59 @@ Status ProgramLowering::lower_functions() {
 }
 
 bool ProgramLowering::is_unit(Symbol name) const {
-  return std::ranges::find(options.units, name, &BatchUnit::function) != options.units.end();
+  return std::ranges::find(options.units, name) != options.units.end();
 }
 
+namespace {
+
+bool is_tensor(Type type) { return type.tensor() != nullptr; }
+
+std::vector<Type> types_of(const Function& function, std::span<const VarId> vars) {
+  std::vector<Type> types;
+  for (const VarId var : vars) types.push_back(function.type(var));
+  return types;
+}
+
+std::vector<Type> tensors_of_result(const Function& function) {
+  if (const TupleType* tuple = function.result.tuple()) return tuple->fields;
+  return {function.result};
+}
+
+// Which of the tensors has one more axis in the batched function.
+std::vector<bool> own(const std::vector<Type>& single, const std::vector<Type>& batched) {
+  std::vector<bool> result;
+  for (size_t i = 0; i < single.size(); ++i)
+    result.push_back(batched[i].tensor()->rank() == single[i].tensor()->rank() + 1);
+  return result;
+}
+
+}  // namespace
+
 Status ProgramLowering::add_units() {
-  for (const BatchUnit& unit : options.units) {
-    const auto found = callees_.find(unit.function);
+  for (const Symbol name : options.units) {
+    const Function& unit = *module.function(name);
+    const auto found = callees_.find(name);
     if (found == callees_.end()) continue;
-    runtime::Unit made{.function = found->second, .batched = {}, .own = unit.own, .own_results = unit.own_results};
-    if (unit.batched) {
-      made.batched = callee(*unit.batched);
-      TENON_TRY(lower_functions());
-    }
+    const std::vector<Type> params = types_of(unit, unit.params), results = tensors_of_result(unit);
+    if (unit.result.tuple() && results.size() < 2) continue;  // a tuple that the executable's units do not have
+    if (!std::ranges::all_of(params, is_tensor) || !std::ranges::all_of(results, is_tensor)) continue;
+    runtime::Unit made{.function = found->second,
+                       .batched = {},
+                       .own = std::vector<bool>(params.size(), true),
+                       .own_results = std::vector<bool>(results.size(), true)};
     // A size that no operand determines is one parameter more.
     const auto takes = [&](uint32_t function) { return out.functions[function].params.size(); };
-    if (takes(made.function) != unit.own.size()) continue;
-    if (made.batched && takes(*made.batched) != unit.own.size()) made.batched.reset();
+    if (takes(made.function) != params.size()) continue;
+    if (unit.batched) {
+      const Function& batched = *module.function(*unit.batched);
+      const uint32_t index = callee(*unit.batched);
+      TENON_TRY(lower_functions());
+      if (takes(index) == params.size()) {
+        made.batched = index;
+        made.own = own(params, types_of(batched, batched.params));
+        made.own_results = own(results, tensors_of_result(batched));
+      }
+    }
     out.units.push_back(std::move(made));
   }
   return {};

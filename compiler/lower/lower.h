@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,13 +43,6 @@ struct CpuPlacement {
       false;  // a native kernel is wanted and there is none: the interpreter's kernel computes it, slowly
 };
 
-// A function of the module that becomes a unit of the executable, with its members' meaning (runtime::Unit).
-struct BatchUnit {
-  Symbol function{};
-  std::optional<Symbol> batched = {};
-  std::vector<bool> own, own_results;
-};
-
 struct LowerOptions {
   std::string name;                                        // of the executable
   std::vector<std::pair<std::string, std::string>> facts;  // free rows: the source model, how it was quantized
@@ -59,7 +51,9 @@ struct LowerOptions {
   // Receives the functions that are bound to a GPU: those of its code, whose launches have their names, or of native
   // kernels of their names, where it is emulated.
   std::vector<loop::Function>* gpu_functions = nullptr;
-  std::vector<BatchUnit> units = {};  // of batches of instances; each is a function of its own
+  // Functions whose calls a run of many instances may put off (runtime::Unit), and of which each is a function of its
+  // own in the executable. One that has a value that is no tensor is called at once.
+  std::vector<Symbol> units = {};
 };
 
 // Lowers function `entry` of `module`, and every function that it uses: fused groups and operators become native

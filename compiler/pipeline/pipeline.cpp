@@ -145,32 +145,16 @@ Expected<std::vector<DimValues>> bucket_sizes(Context& context, const Module& mo
   return sizes;
 }
 
-bool is_tensor(Type type) { return type.tensor() != nullptr; }
-
-// Makes the units of batches of instances, which are functions of the module. The machine puts off calls of those whose
-// values are tensors.
-Expected<std::vector<BatchUnit>> make_batch_units(Context& context, Symbol entry,
-                                                  const std::vector<std::string>& shared, Compilation& result) {
+// Makes the units of batches of instances, which are functions of the module.
+Expected<std::vector<Symbol>> make_batch_units(Context& context, Symbol entry, const std::vector<std::string>& shared,
+                                               Compilation& result) {
   TENON_TRY_ASSIGN(own, batch::own_inputs(context, *result.partitioned.function(entry), shared));
   TENON_TRY_ASSIGN(special, specialize(context, std::move(result.partitioned)));
   TENON_TRY_ASSIGN(live, dead_code(context, std::move(*special)));
   batch::Units made = batch::make_units(context, std::move(*live), entry, *own);
   result.units = batch::explain(context, made);
+  std::vector<Symbol> units = batch::release(made);
   result.partitioned = std::move(made.module);
-  std::vector<BatchUnit> units;
-  for (batch::Unit& unit : made.units) {
-    Function& function = *result.partitioned.function(unit.name);
-    // Its operators have kernels as those of any function.
-    function.composite.clear();
-    if (unit.batched) result.partitioned.function(*unit.batched)->composite.clear();
-    const TupleType* tuple = function.result.tuple();
-    const bool is_of_tensors =
-        std::ranges::all_of(function.params, [&](VarId param) { return is_tensor(function.type(param)); }) &&
-        (tuple ? std::ranges::all_of(tuple->fields, is_tensor) : is_tensor(function.result));
-    if (!is_of_tensors) continue;
-    if (!unit.batched) unit.own_results.assign(tuple ? tuple->fields.size() : 1, true);
-    units.push_back({unit.name, unit.batched, std::move(unit.own), std::move(unit.own_results)});
-  }
   return units;
 }
 
@@ -212,7 +196,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
     TENON_TRY_ASSIGN(parts, make_buckets(context, result.partitioned, model.entry, targets, *buckets));
     result.notes += report(context, *parts);
   }
-  std::vector<BatchUnit> units;
+  std::vector<Symbol> units;
   if (options.batch) {
     TENON_TRY_ASSIGN(made, make_batch_units(context, model.entry, *options.batch, result));
     units = std::move(*made);

@@ -59,7 +59,8 @@ Expected<Word> import_word(RunState& run, const Value& input) {
                     object.fields.size() == run.executable.types[object.type].constructors[object.constructor].fields;
       if (!known) return fail(error("an input has a value of no type of the model", run.executable.name));
       word.id = object.constructor;
-      const auto before = made.find(&object);
+      // A value that one handle has is met once.
+      const auto before = value->object.use_count() > 1 ? made.find(&object) : made.end();
       if (object.fields.empty()) {
         word.tag = Tag::kConstructor;
         word.bits = object.type;
@@ -71,7 +72,7 @@ Expected<Word> import_word(RunState& run, const Value& input) {
         word.tag = Tag::kCell;
         word.object = run.heap.make(Tag::kCell, object.type, static_cast<uint32_t>(object.fields.size()));
         if (!word.object) return fail(run.no_memory());
-        made.emplace(&object, word.object);
+        if (value->object.use_count() > 1) made.emplace(&object, word.object);
         for (uint32_t i = 0; i < object.fields.size(); ++i) open.push_back({&object.fields[i], word.object, i});
       }
     }
