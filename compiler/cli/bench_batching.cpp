@@ -211,10 +211,10 @@ struct BenchBatching {
       if (json) continue;
       print_stdout(
           "batch {:<8}{:>10.1f} us, {:.2f} of one by one; an instance: {:.1f} nodes in {:.1f} calls, {:.0f} bytes of "
-          "operands gathered, {:.0f} in place\n",
+          "operands gathered, {:.0f} in place; {} flushes\n",
           size, *seconds * 1e6, *seconds / *single, static_cast<double>(counts.nodes) / count,
           static_cast<double>(counts.calls) / count, static_cast<double>(counts.bytes_gathered) / count,
-          static_cast<double>(counts.bytes_in_place) / count);
+          static_cast<double>(counts.bytes_in_place) / count, counts.flushes);
     }
     out.end();
     return {};

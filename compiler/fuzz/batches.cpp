@@ -14,6 +14,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/passes/pass.h"
 #include "runtime/dtype.h"
 #include "support/random.h"
 
@@ -22,6 +23,7 @@ namespace {
 
 constexpr int64_t kMaxBatchedBytes = 1 << 20;
 constexpr size_t kMaxInstances = 5;  // of a batch
+constexpr int kNativePercent = 10;    // of modules, which run with native kernels
 
 RunValue stacked_part(std::span<const RunValue> values, const std::vector<bool>& own, size_t& next) {
   if (!values[0].tensor()) {
@@ -92,9 +94,17 @@ std::optional<std::string> machine_differs(Context& context, batch::Units& units
   }
   const std::vector<Symbol> names = batch::release(units);
   runtime::BatchCounts batches;
+  // Kernels take long to compile.
+  const bool is_native = random.chance(kNativePercent);
+  if (is_native) {
+    auto kernels = run_passes(context, std::move(units.module), kernel_passes());
+    if (!kernels) return "the module of units has no kernels: " + kernels.error().str();
+    units.module = std::move(*kernels);
+  }
   const auto policy = static_cast<runtime::BatchPolicy>(random.between(0, std::ssize(runtime::kBatchPolicies) - 1));
   auto difference = together_differs(context, units.module, names, instances, libraries,
-                                     {.steps = 4 * steps, .bytes = kMaxBatchedBytes}, policy, batches);
+                                     {.steps = 4 * steps, .bytes = kMaxBatchedBytes},
+                                     is_native ? NativeCode::kKernels : NativeCode::kNone, policy, batches);
   counts.put_off += static_cast<int64_t>(batches.nodes);
   counts.joined += static_cast<int64_t>(batches.nodes - batches.calls);
   return difference;

@@ -126,12 +126,13 @@ CompiledRun run_compiled(Context& context, const Module& module, std::span<const
 
 std::optional<std::string> together_differs(Context& context, const Module& module, const std::vector<Symbol>& units,
                                             std::span<const std::vector<RunValue>> instances,
-                                            const Libraries& libraries, const Limits& limits,
+                                            const Libraries& libraries, const Limits& limits, NativeCode native,
                                             runtime::BatchPolicy policy, runtime::BatchCounts& counts) {
   LowerOptions options;
   options.name = "module";
-  options.cpu.native = false;
+  options.cpu.native = native == NativeCode::kKernels;
   options.cpu.external = true;
+  if (!runtime::host_levels().empty()) options.cpu.levels = {std::string(runtime::host_levels().front())};
   options.units = units;
   const auto executable = lowered(context, module, options);
   if (!executable) return "the module of units does not compile: " + executable.error().str();

@@ -32,10 +32,11 @@ CompiledRun run_compiled(Context& context, const Module& module, std::span<const
                          uint64_t budget = 0);  // SessionOptions::budget
 
 // Runs instances of @main together, where the calls of the module's units are batches, and one after another, both with
-// the reference kernels: how their results differ, or their errors. Adds the calls and the batches of them to `counts`.
+// the reference kernels or with native ones: how their results differ, or their errors. Adds the calls and the batches
+// of them to `counts`.
 std::optional<std::string> together_differs(Context& context, const Module& module, const std::vector<Symbol>& units,
                                             std::span<const std::vector<RunValue>> instances,
-                                            const Libraries& libraries, const Limits& limits,
+                                            const Libraries& libraries, const Limits& limits, NativeCode native,
                                             runtime::BatchPolicy policy, runtime::BatchCounts& counts);
 
 }  // namespace tenon::compiler::fuzz
