@@ -46,6 +46,9 @@ expect 0 "units of batches" "$tenon" compile tests/examples/tree_lstm.tn --cpu -
 expect 0 "(%word: Tensor[(1,), i64]): gather, dense, split" "$tenon" compile tests/examples/tree_lstm.tn --cpu --batch --explain \
   -o "$scratch/tree.tnx"
 expect 0 "function @read.unit_" "$tenon" inspect "$scratch/tree.tnx"
+expect 0 "a unit of batches: its parameters are own; several calls are one of @read.unit_0.batched" \
+  "$tenon" inspect "$scratch/tree.tnx" --part code
+expect 0 '"batched": "read.unit_0.batched"' "$tenon" inspect "$scratch/tree.tnx" --json
 "$tenon" compile tests/examples/tree_lstm.tn --cpu -o "$scratch/single.tnx"
 [ "$("$tenon" inspect "$scratch/single.tnx" | grep -c unit || true)" = 0 ]
 expect 2 "no input is named 'w'" "$tenon" compile tests/examples/tree_lstm.tn --cpu --batch --shared w -o "$scratch/tree.tnx"
