@@ -84,7 +84,7 @@ class Interpreter {
   // Puts the value of a pending result into the register; false: it is not there yet, or there was an error.
   bool settle(Word& slot);
   // Empties references that nothing reads any more.
-  void collect();
+  [[gnu::cold]] void collect();
 
   void set(Word& slot, Word value);
   // A word that an object of the heap has, into a register; the operand that the object was in is given up.
