@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMaxBatchedBytes = 1 << 20;
 constexpr size_t kMaxInstances = 5;  // of a batch
-constexpr int kNativePercent = 10;    // of modules, which run with native kernels
+constexpr int kNativePercent = 10;   // of modules, which run with native kernels
 
 RunValue stacked_part(std::span<const RunValue> values, const std::vector<bool>& own, size_t& next) {
   if (!values[0].tensor()) {
