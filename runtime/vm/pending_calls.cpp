@@ -198,8 +198,16 @@ Status PendingCalls::run_step(std::span<const uint32_t> nodes) {
   return {};
 }
 
+size_t PendingCalls::own_bytes(const Node& node) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < unit(node).own.size(); ++i) {
+    if (unit(node).own[i]) bytes += rows(operands_of(node)[i]).bytes;
+  }
+  return bytes;
+}
+
 Status PendingCalls::run_group(std::span<const uint32_t> nodes) {
-  if (nodes.size() > 1 && unit(nodes_[nodes[0]]).batched) {
+  if (nodes.size() > 1 && unit(nodes_[nodes[0]]).batched && own_bytes(nodes_[nodes[0]]) <= kMostOwnBytes) {
     if (run_batch(nodes)) {
       ++counts_.calls;
       return {};

@@ -53,6 +53,9 @@ class PendingCalls {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  // Of a call's own operands: larger ones take longer to be copied to a batch than the batch saves, as a whole text of
+  // which a step reads one character.
+  static constexpr size_t kMostOwnBytes = size_t{1} << 16;
   static constexpr size_t kMaxNodes = size_t{1} << 18;  // which bounds the memory of calls that nothing waits for
 
   struct Node {
@@ -80,6 +83,7 @@ class PendingCalls {
   bool same_shared(const Node& a, uint32_t unit, std::span<const Word> operands);
   Rows rows(const Word& operand) const;
   bool same_shapes(const Node& a, const Node& b);
+  size_t own_bytes(const Node& node);
   void make_graph();
 
   Status run_step(std::span<const uint32_t> nodes);

@@ -163,6 +163,16 @@ TEST(Instances, DifferentShapesAreDifferentBatches) {
   EXPECT_EQ(count.most_rows, 2);
 }
 
+TEST(Instances, CallsWithLargeOperandsAreNotCopiedTogether) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  run_checked(*session, {steps(2, std::vector<float>(20000, 1)), steps(2, std::vector<float>(20000, 2))});
+  EXPECT_EQ(session->batches().calls, 4u);
+  EXPECT_EQ(session->batches().bytes_gathered, 0u);
+}
+
 TEST(Instances, AConditionOnAUnitWaitsForIt) {
   const Executable e = until_executable();
   KernelCount count;
