@@ -183,8 +183,20 @@ Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) 
 
 std::vector<Expected<std::vector<Value>>> Session::State::run_many(
     std::span<const std::vector<Value>* const> instances) {
+  // In an instance alone, calls are joined only where they are siblings, as those of a tree, and not those of a chain.
+  constexpr uint64_t kEnough = 256;
+  const bool alone = instances.size() == 1;
+  std::vector<Expected<std::vector<Value>>> results;
+  if (alone && alone_nodes > kEnough && alone_nodes < 2 * alone_calls) {
+    results.push_back(this->run(*instances[0]));
+    return results;
+  }
   std::unique_ptr<Run> run = take_run();
-  auto results = run->run_many(instances);
+  results = run->run_many(instances);
+  if (alone) {
+    alone_nodes += run->profile().batches.nodes;
+    alone_calls += run->profile().batches.calls;
+  }
   give_back(std::move(run), true);
   return results;
 }

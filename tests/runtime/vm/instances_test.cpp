@@ -173,6 +173,21 @@ TEST(Instances, CallsWithLargeOperandsAreNotCopiedTogether) {
   EXPECT_EQ(session->batches().bytes_gathered, 0u);
 }
 
+TEST(Instances, AChainThatRunsAloneIsNotPutOffForLong) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const std::vector<std::vector<Value>> inputs{steps(50, {1, 2}), steps(50, {3, 4})};
+  for (int i = 0; i < 20; ++i) {
+    const auto results = session->run_many(std::span(inputs).first(1));
+    EXPECT_THAT((*results[0])[0].tensor().data<float>(), ElementsAre(51, 52));
+  }
+  EXPECT_EQ(session->batches().nodes, 300u);
+  session->run_many(inputs);
+  EXPECT_EQ(session->batches().nodes, 400u);
+}
+
 TEST(Instances, AConditionOnAUnitWaitsForIt) {
   const Executable e = until_executable();
   KernelCount count;
