@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <new>
 #include <string>
 #include <utility>
@@ -20,6 +21,21 @@ namespace {
 // The number that is in the first word of an instruction beside its opcode.
 uint32_t count_of(const uint32_t* op) { return *op >> kOpcodeBits; }
 Opcode opcode_of(const uint32_t* op) { return static_cast<Opcode>(*op & ((uint32_t{1} << kOpcodeBits) - 1)); }
+
+constexpr uint64_t set_of(std::initializer_list<Opcode> opcodes) {
+  uint64_t set = 0;
+  for (const Opcode opcode : opcodes) set |= uint64_t{1} << static_cast<unsigned>(opcode);
+  return set;
+}
+bool is_one_of(uint64_t set, Opcode opcode) { return (set >> static_cast<unsigned>(opcode) & 1) != 0; }
+static_assert(kOpcodes <= 64);
+// Instructions that move their operands and need no value of them, so that results may be pending; and those that start
+// what a later instruction waits for: of an instance they do nothing, since instances would wait for each other's.
+constexpr uint64_t kMovesWords =
+    set_of({Opcode::kMove, Opcode::kLoadConstant, Opcode::kJump, Opcode::kKill, Opcode::kReturn, Opcode::kCallFunction,
+            Opcode::kCallClosure, Opcode::kTailCall, Opcode::kTailCallClosure, Opcode::kConstruct, Opcode::kReadField,
+            Opcode::kMakeClosure, Opcode::kMakeReference, Opcode::kReadReference, Opcode::kWriteReference});
+constexpr uint64_t kStarts = set_of({Opcode::kStartProgram, Opcode::kStartNative});
 
 }  // namespace
 
@@ -468,45 +484,25 @@ Expected<bool> Interpreter::go_on(uint32_t instance, Limits& limits) {
 }
 
 Interpreter::Prepared Interpreter::prepare(const uint32_t* op, Cursor& at) {
+  const Opcode opcode = opcode_of(op);
+  if (opcode == Opcode::kCallFunction && calls_->is_unit(op[1]) && op[2] == 1) return put_off(op, at);
+  if (is_one_of(kMovesWords, opcode)) return Prepared::kExecute;
+  if (is_one_of(kStarts, opcode)) {
+    at.next = op + 2;
+    return Prepared::kDone;
+  }
   bool settled = true;
-  switch (opcode_of(op)) {
-    case Opcode::kScalarCompute:
-    case Opcode::kAppend: settled = settle(at.base[register_of(op[2])]) && settle(at.base[register_of(op[3])]); break;
-    case Opcode::kBranch:
-    case Opcode::kSwitch: settled = settle(at.base[op[1]]); break;
-    case Opcode::kCallFunction:
-      if (calls_->is_unit(op[1]) && op[2] == 1) return put_off(op, at);
-      break;
-    case Opcode::kStartProgram:
-    case Opcode::kStartNative: at.next = op + 2; return Prepared::kDone;  // instances would disturb each other's
-    case Opcode::kCallKernel:
-    case Opcode::kCallProgram:
-    case Opcode::kCallNative:
-    case Opcode::kBindSize:
-    case Opcode::kComputeSize:
-    case Opcode::kCheckShape:
-    case Opcode::kCheckSize: {
-      const Operation& operation = run_.frames.back().words->function->code[op[1]].operation;
-      visit_operands(operation, [&](const auto& operand, Role role, std::string_view) {
-        if (role != Role::kRead && role != Role::kReadSize) return;
-        visit_indices(operand, [&](Register r) { settled = settled && settle(at.base[r]); });
-      });
-      break;
-    }
-    case Opcode::kCallClosure:
-    case Opcode::kMove:
-    case Opcode::kLoadConstant:
-    case Opcode::kJump:
-    case Opcode::kKill:
-    case Opcode::kReturn:
-    case Opcode::kTailCall:
-    case Opcode::kTailCallClosure:
-    case Opcode::kConstruct:
-    case Opcode::kReadField:
-    case Opcode::kMakeClosure:
-    case Opcode::kMakeReference:
-    case Opcode::kReadReference:
-    case Opcode::kWriteReference: break;
+  if (opcode == Opcode::kScalarCompute) {
+    settled = settle(at.base[register_of(op[2])]) && settle(at.base[register_of(op[3])]);
+  } else if (opcode == Opcode::kBranch || opcode == Opcode::kSwitch) {
+    settled = settle(at.base[op[1]]);
+  } else {
+    const Words& words = *run_.frames.back().words;
+    const uint32_t index = words.origin[static_cast<size_t>(op - words.code.data())];
+    visit_operands(words.function->code[index].operation, [&](const auto& operand, Role role, std::string_view) {
+      if (role != Role::kRead && role != Role::kReadSize) return;
+      visit_indices(operand, [&](Register r) { settled = settled && settle(at.base[r]); });
+    });
   }
   if (settled) return Prepared::kExecute;
   if (!failure_) {
