@@ -19,6 +19,7 @@
 #include "compiler/quantize/calibrate.h"
 #include "compiler/quantize/mixed.h"
 #include "compiler/quantize/quantize.h"
+#include "compiler/remat/plan.h"
 #include "hw/spec/config.h"
 #include "hw/spec/memory_timing.h"
 #include "runtime/executable/executable.h"
@@ -65,6 +66,12 @@ struct CompileOptions {
   // has the code for one instance.
   std::optional<std::vector<std::string>> batch = {};
   CpuOptions cpu = {};  // kernels of operators that the accelerator does not support
+  // Bytes of tensors of one run of @main, inputs and results included: kernels are called again to keep within them
+  // (compiler/remat). None: nothing is planned; 0: plans are found, and the order stays.
+  std::optional<int64_t> budget = {};
+  // Whether a budget that no plan keeps, or sizes without bounds, are errors; otherwise the plan of least memory is
+  // taken, or none: a machine that has the budget (SessionOptions::budget) does what is missing.
+  bool budget_required = true;
   PassOptions passes = {};
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };
@@ -78,6 +85,7 @@ struct Compilation {
   std::string units;   // for people: with CompileOptions::batch, what batches join and why they do not (batch::explain)
   Module partitioned;
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
+  std::optional<MemoryPlans> memory;  // where a budget was given
   std::vector<Placement> placements;
   std::vector<CpuPlacement> interpreted;  // the operators whose kernel is the interpreter's
   runtime::Executable executable;
