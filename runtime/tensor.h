@@ -72,6 +72,7 @@ class Tensor {
   bool alone() const { return data_.use_count() == 1; }
   // The buffer, for those who ask later whether the tensor is the same one.
   std::weak_ptr<const std::byte[]> memory() const { return data_; }
+  Storage storage() const { return {data_, byte_size_}; }
   // The same buffer under another shape of the same size.
   Tensor reshaped(Shape shape) const;
   Tensor clone() const;

@@ -233,7 +233,7 @@ class UnitMaker {
     auto outlined = outline(context_, module_, function_, block, members, results);
     if (!outlined) return false;  // it computes with a size that no operand has
     outlined->function.composite = "unit";
-    const Symbol name = fresh_global(context_, module_, "unit");
+    const Symbol name = fresh_global(context_, module_, fmt::format("{}.unit", context_.name(name_)));
     Unit unit{name, {}};
     for (const VarId arg : outlined->args) unit.own.push_back(is_own(arg));
     module_.globals.emplace(name, std::move(outlined->function));
@@ -269,6 +269,7 @@ class UnitMaker {
     made->function.composite = "unit";
     unit.own_results = std::move(made->own);
     module_.globals.insert_or_assign(*unit.batched, std::move(made->function));
+    module_.function(unit.name)->batched = unit.batched;
   }
 
   Context& context_;
@@ -285,10 +286,36 @@ class UnitMaker {
 
 }  // namespace
 
+Expected<std::vector<bool>> own_inputs(const Context& context, const Function& entry,
+                                       const std::vector<std::string>& shared) {
+  std::vector<bool> own;
+  std::vector<std::string_view> names, unknown(shared.begin(), shared.end());
+  for (const VarId param : entry.params) {
+    names.push_back(context.name(entry.info(param).name));
+    own.push_back(std::erase_if(unknown, [&](std::string_view name) {
+                    return name == names.back() || (name.starts_with('%') && name.substr(1) == names.back());
+                  }) == 0);
+  }
+  if (unknown.empty()) return own;
+  return error(fmt::format("no input is named '{}'", unknown[0]), {},
+               names.empty() ? "there are no inputs" : fmt::format("the inputs are {}", fmt::join(names, ", ")),
+               Fault::kUsage);
+}
+
 Units make_units(Context& context, Module module, Symbol entry, const std::vector<bool>& own) {
   Units made{std::move(module), {}};
   made.units = UnitMaker(context, made.module, entry, own).run();
   return made;
+}
+
+std::vector<Symbol> release(Units& units) {
+  std::vector<Symbol> names;
+  for (const Unit& unit : units.units) {
+    names.push_back(unit.name);
+    units.module.function(unit.name)->composite.clear();
+    if (unit.batched) units.module.function(*unit.batched)->composite.clear();
+  }
+  return names;
 }
 
 std::string explain(const Context& context, const Units& units) {

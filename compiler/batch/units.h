@@ -29,9 +29,17 @@ struct Units {
   std::vector<Unit> units;
 };
 
+// Which parameters of the entry each instance has its own value of: those that are not named in `shared`. An error
+// where a name is of no parameter.
+Expected<std::vector<bool>> own_inputs(const Context& context, const Function& entry,
+                                       const std::vector<std::string>& shared);
+
 // `own`: the parameters of the entry that each instance has its own value of. Functions that the entry does not call
 // have no units.
 Units make_units(Context& context, Module module, Symbol entry, const std::vector<bool>& own);
+
+// Makes the units, and their batched functions, functions as any others, whose operators get kernels. Their names.
+std::vector<Symbol> release(Units& units);
 
 // A line for each unit: its operators, and its parameters or why it is not batched.
 std::string explain(const Context& context, const Units& units);

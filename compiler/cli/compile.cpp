@@ -29,7 +29,8 @@ struct CompileCommand {
   ModelOptions model;
   PassFlags passes;
   std::string output, config = "default", print;
-  bool cpu = false, explain = false, explain_schedules = false, json = false;
+  std::vector<std::string> shared;
+  bool cpu = false, explain = false, explain_schedules = false, json = false, batch = false;
 
   // Before any work: whether there is such a machine.
   Status check_target() const {
@@ -51,6 +52,10 @@ struct CompileCommand {
       return error("--json prints figures only, the options that print modules and reasons print text", {},
                    "give one of them", Fault::kUsage);
     }
+    if (!batch && !shared.empty()) {
+      return error("--shared is for the instances of --batch", model.model, "add --batch", Fault::kUsage);
+    }
+    if (batch) model.batch = shared;
     TENON_TRY(check_target());
     std::vector<std::string> inputs{model.model, model.records};
     inputs.insert(inputs.end(), model.calibration_data.begin(), model.calibration_data.end());
@@ -79,7 +84,10 @@ struct CompileCommand {
       }
       print_stdout("{}", text.text);
     }
-    if (explain) print_stdout("{}", compiler::explain(compiled->partitioned, compiled->placements));
+    if (explain) {
+      print_stdout("{}", compiler::explain(compiled->partitioned, compiled->placements));
+      print_stdout("{}{}", compiled->units.empty() ? "" : "units of batches\n", compiled->units);
+    }
     if (explain_schedules) {
       for (const auto& program : compiled->executable.programs) print_stdout("{}", explain_schedule(program));
     }
@@ -119,6 +127,8 @@ Action compile_model(Options& options) {
                  "target machine: x86_64, aarch64, armhf, riscv64, or an LLVM triple; default: this machine's");
   options.option(command->model.levels, "--levels", "LEVEL,...",
                  "of its processor, one chosen where it is loaded: x86-64-v3; without: all of its architecture");
+  options.flag(command->batch, "--batch", "for runs of many instances in batches of their operators");
+  options.repeated(command->shared, "--shared", "NAME", "--batch: an input that all instances share; may be repeated");
   options.flag(command->explain, "--explain", "print where each operator runs, and why");
   options.flag(
       command->explain_schedules, "--explain-schedule",

@@ -103,6 +103,19 @@ std::string executable_json(const Executable& e) {
     json.key("compiled").begin_object().field("triple", e.compiled->triple);
     json.field("bytes", e.compiled->object.size()).end();
   }
+  if (!e.units.empty()) {
+    json.key("units").begin_array();
+    for (const runtime::Unit& unit : e.units) {
+      json.begin_object().field("function", e.functions[unit.function].name);
+      if (unit.batched) json.field("batched", e.functions[*unit.batched].name);
+      json.key("own").begin_array();
+      for (const bool own : unit.own) json.value(own);
+      json.end().key("own_results").begin_array();
+      for (const bool own : unit.own_results) json.value(own);
+      json.end().end();
+    }
+    json.end();
+  }
   add_programs(json, e);
   return json.end().str();
 }

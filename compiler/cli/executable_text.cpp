@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "compiler/lower/listing.h"
 #include "compiler/lower/memory.h"
+#include "support/output.h"
 
 namespace tenon::cli {
 namespace {
@@ -32,6 +35,14 @@ std::string buffer_text(const runtime::SignatureBuffer& buffer, const std::vecto
 void print_code(const Executable& e, const runtime::Function& function) {
   print_stdout("\nfunction @{}: {} parameters, {} registers\n", function.name, function.params.size(),
                function.registers);
+  const auto unit = std::ranges::find_if(
+      e.units, [&](const runtime::Unit& found) { return &e.functions[found.function] == &function; });
+  if (unit != e.units.end()) {
+    std::vector<std::string_view> params;
+    for (const bool own : unit->own) params.push_back(own ? "own" : "shared");
+    print_stdout("  a unit of batches: its parameters are {}; several calls are {}\n", fmt::join(params, ", "),
+                 unit->batched ? "one of @" + e.functions[*unit->batched].name : "executed one by one");
+  }
   for (size_t i = 0; i < function.code.size(); ++i) {
     const auto& [operation, layer] = function.code[i];
     const std::string text = compiler::text_of(e, operation);

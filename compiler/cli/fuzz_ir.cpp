@@ -142,6 +142,7 @@ struct FuzzIr {
       out.field("changed_by_passes", counts.changed).field("mutants_rejected", counts.rejected);
       out.field("mutants_accepted", counts.accepted).field("seconds", seconds.count());
       out.field("units", counts.units).field("batches", counts.batches);
+      out.field("put_off", counts.put_off).field("joined", counts.joined);
       out.field("derivatives", counts.derivatives).field("kinks", counts.kinks);
       out.key("operators").begin_object();
       for (const auto& [name, times] : counts.operators) out.field(name, times);
@@ -175,7 +176,8 @@ struct FuzzIr {
       print_stdout("{} units, {} batches of them equal their calls; not batched because of:", counts.units,
                    counts.batches);
       for (const auto& [reason, times] : counts.unbatched) print_stdout(" {} {}", reason, times);
-      print_stdout("\n");
+      print_stdout("\n{} calls of units put off by instances that run together, {} of them joined to others\n",
+                   counts.put_off, counts.joined);
     }
     print_stdout("operators: {} applied, {} not: {}\n", counts.operators.size(), result.uncovered.size(),
                  fmt::join(result.uncovered, ", "));

@@ -325,6 +325,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
       .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64.0 : 127.0},
       .keep = options.keep,
       .accuracy = {.least = options.accuracy, .agreement = *agreement},
+      .batch = options.batch,
       .cpu = {.native = options.kernels == "native",
               .triple = options.target,
               .levels = levels,

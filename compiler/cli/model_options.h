@@ -1,6 +1,7 @@
 // The options of compilation, shared by `tenon compile` and `tenon run`.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct ModelOptions {
   std::string schedule;                // file with steps for kernels
   std::vector<std::string> libraries;  // with functions that the model calls
   std::string target, levels;          // of the machine that runs the executable, for cross compilation
+
+  std::optional<std::vector<std::string>> batch = {};  // CompileOptions::batch
 
   bool executable_only = false;  // constants of the model and of the stages are freed once they are lowered
   bool quiet = false;            // no line about the stage of compilation

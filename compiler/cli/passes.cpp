@@ -107,15 +107,8 @@ struct OptCommand {
     const compiler::Function* entry = module.function(model.entry);
     if (!entry)
       return error(fmt::format("the module has no function @{}", model.context->name(model.entry)), this->model);
-    std::vector<bool> own;
-    std::vector<std::string_view> unknown(shared.begin(), shared.end());
-    for (const compiler::VarId param : entry->params)
-      own.push_back(std::erase(unknown, model.context->name(entry->info(param).name)) == 0);
-    if (!unknown.empty()) {
-      return error(fmt::format("no input is named '{}'", unknown[0]), this->model,
-                   "--shared takes the names of inputs of @main, without %", Fault::kUsage);
-    }
-    compiler::batch::Units made = compiler::batch::make_units(*model.context, std::move(module), model.entry, own);
+    TENON_TRY_ASSIGN(own, compiler::batch::own_inputs(*model.context, *entry, shared));
+    compiler::batch::Units made = compiler::batch::make_units(*model.context, std::move(module), model.entry, *own);
     print_stdout("{}", compiler::batch::explain(*model.context, made));
     module = std::move(made.module);
     return {};

@@ -55,7 +55,9 @@ Action run_model(Options& options) {
       command->instances, "--instances", "FILE",
       "the inputs of many runs of a .tn module: a line of text for each (3i64, Cons(1i64, Nil)), or of JSON in "
       "a .jsonl, or tensors in an .npz; prints a line for each");
-  options.option(command->batch, "--batch", "N", "--instances: read, run and print so many together", {.least = 1});
+  options.option(command->batch, "--batch", "N",
+                 "--instances: run so many together, in batches of their operators; 1: one after another",
+                 {.least = 1});
   options.repeated(command->shared, "--shared", "NAME",
                    "--instances: an input that all instances share, given by --input; may be repeated");
   options.option(command->entry, "--entry", "@NAME", "--input, --instances: the function to run");

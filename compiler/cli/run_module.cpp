@@ -134,7 +134,9 @@ class Program {
                                                  runtime::SessionOptions options) {
     auto program = std::unique_ptr<Program>(new Program(loaded.model));
     if (run.interpret) return program;
-    auto compiled = compile(loaded, run.model, nullptr);
+    ModelOptions how = run.model;
+    if (!run.instances.empty() && run.batch > 1) how.batch = run.shared;
+    auto compiled = compile(loaded, how, nullptr);
     if (!compiled) {
       if (compiled.error().fault != Fault::kInput || run.limits.any()) return std::unexpected(compiled.error());
       print_stderr("note: the module does not compile and runs in the interpreter: {}\n", compiled.error().what);

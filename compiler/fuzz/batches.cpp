@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 
 #include "compiler/batch/units.h"
 #include "compiler/fuzz/generator.h"
+#include "compiler/fuzz/inputs.h"
+#include "compiler/fuzz/machine.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/passes/pass.h"
 #include "runtime/dtype.h"
 #include "support/random.h"
 
@@ -19,6 +23,7 @@ namespace {
 
 constexpr int64_t kMaxBatchedBytes = 1 << 20;
 constexpr size_t kMaxInstances = 5;  // of a batch
+constexpr int kNativePercent = 10;   // of modules, which run with native kernels
 
 RunValue stacked_part(std::span<const RunValue> values, const std::vector<bool>& own, size_t& next) {
   if (!values[0].tensor()) {
@@ -73,6 +78,38 @@ std::optional<std::string> batch_differs(Context& context, const Module& module,
   return fmt::format("@{} is {}, and the calls are {}", name, str(context, *all), str(context, expected));
 }
 
+// How instances that run together differ from each of them alone: with these inputs, and others where they are own.
+std::optional<std::string> machine_differs(Context& context, batch::Units& units, std::span<const RunValue> inputs,
+                                           const std::vector<bool>& own, const Libraries& libraries, Random& random,
+                                           int64_t steps, Counts& counts) {
+  const Function& main = *units.module.function(context.symbol("main"));
+  std::vector<std::vector<RunValue>> instances{{inputs.begin(), inputs.end()}};
+  while (instances.size() < kMaxInstances) {
+    auto drawn = random_inputs(context, units.module, main, random);
+    if (!drawn) break;
+    for (size_t k = 0; k < own.size(); ++k) {
+      if (!own[k]) (*drawn)[k] = inputs[k];
+    }
+    instances.push_back(random.chance(30) ? instances[0] : std::move(*drawn));
+  }
+  const std::vector<Symbol> names = batch::release(units);
+  runtime::BatchCounts batches;
+  // Kernels take long to compile.
+  const bool is_native = random.chance(kNativePercent);
+  if (is_native) {
+    auto kernels = run_passes(context, std::move(units.module), kernel_passes());
+    if (!kernels) return "the module of units has no kernels: " + kernels.error().str();
+    units.module = std::move(*kernels);
+  }
+  const auto policy = static_cast<runtime::BatchPolicy>(random.between(0, std::ssize(runtime::kBatchPolicies) - 1));
+  auto difference = together_differs(context, units.module, names, instances, libraries,
+                                     {.steps = 4 * steps, .bytes = kMaxBatchedBytes},
+                                     is_native ? NativeCode::kKernels : NativeCode::kNone, policy, batches);
+  counts.put_off += static_cast<int64_t>(batches.nodes);
+  counts.joined += static_cast<int64_t>(batches.nodes - batches.calls);
+  return difference;
+}
+
 }  // namespace
 
 RunValue stacked(std::span<const RunValue> values, std::vector<bool> own) {
@@ -111,7 +148,7 @@ std::optional<std::string> batches_differ(Context& context, const Module& module
   const auto run = [&](const Module& which, int64_t limit, const Observer& observe) {
     return interpret(context, which, main, inputs, observe, libraries, {.steps = limit, .bytes = kMaxBatchedBytes});
   };
-  const batch::Units units = batch::make_units(context, clone(module), main, own);
+  batch::Units units = batch::make_units(context, clone(module), main, own);
   if (const Status verified = verify(context, units.module); !verified)
     return "the module of units is not well formed: " + verified.error().str();
   const auto before = run(module, steps, {});
@@ -148,7 +185,7 @@ std::optional<std::string> batches_differ(Context& context, const Module& module
       if (auto difference = batch_differs(context, units.module, unit, instances)) return difference;
     }
   }
-  return std::nullopt;
+  return machine_differs(context, units, inputs, own, libraries, random, steps, counts);
 }
 
 }  // namespace tenon::compiler::fuzz

@@ -15,8 +15,7 @@
 //   of checks too.
 // - native: so does the module after all passes, compiled with native kernels.
 // - batch: the module with the units of batches computes the same, and each batched unit what its calls compute, bit
-// for
-//   bit.
+//   for bit; so do instances that run together in the virtual machine.
 // - gradient: a derivative expands to a module that keeps these promises, and agrees with central differences.
 // - mutant: a text that is not a module is rejected with a location; one that is keeps the promises above.
 #pragma once
@@ -46,6 +45,7 @@ struct Counts {
   int64_t rejected = 0, accepted = 0;  // mutants
   int64_t units = 0;                   // of batches
   int64_t batches = 0;                 // of several calls of a unit
+  int64_t put_off = 0, joined = 0;     // calls of units in runs of several instances; calls less by batches
   int64_t derivatives = 0;             // that agree with differences
   int64_t kinks = 0;                   // where differences do not converge
   std::map<std::string, int64_t, std::less<>> operators = {};    // how often each was applied

@@ -189,6 +189,8 @@ struct Function {
   std::vector<VarInfo> vars;
   std::string target;     // the code generator of the function; empty: not assigned
   std::string composite;  // the pattern that the function is an instance of, as "accel.conv2d"; empty: none
+  // Of a unit (compiler/batch): the function that computes several of its calls at once. It is used where this one is.
+  std::optional<Symbol> batched = {};
 
   const VarInfo& info(VarId id) const { return vars[index(id)]; }
   Type type(VarId id) const { return vars[index(id)].type; }

@@ -24,6 +24,7 @@ class Rewriting {
     result_.types = from_.types;
     result_.target = from_.target;
     result_.composite = from_.composite;
+    result_.batched = from_.batched;
     for (VarId param : from_.params) {
       const VarInfo& info = from_.info(param);
       builder_.at(info.span);

@@ -139,6 +139,13 @@ class Checker {
 
  private:
   Status whole() {
+    if (function_.batched) {
+      const Function* batched = module_.function(*function_.batched);
+      if (!batched || batched->params.size() != function_.params.size()) {
+        return error(fmt::format("its batched function @{} must be a function of the module with {} parameters",
+                                 context_.name(*function_.batched), function_.params.size()));
+      }
+    }
     TENON_TRY(bounded(context_, function_.dims, function_.bounds));
     TENON_TRY(well_formed(context_, module_, scope_, function_.result));
     for (VarId param : function_.params) TENON_TRY(define(param));

@@ -14,7 +14,8 @@ const Symbol* callee_of(const Binding& binding) {
 
 }  // namespace
 
-LoweredConstants::LoweredConstants(const Module& module, Symbol entry) : uses_(module.constants.size()) {
+LoweredConstants::LoweredConstants(const Module& module, std::span<const Symbol> roots)
+    : uses_(module.constants.size()) {
   for_each_function(module, [&](Symbol name, const Function& function) {
     for_each_binding(function.body, [&](const Binding& binding) {
       if (const Symbol* callee = callee_of(binding)) ++callers_[*callee][name];
@@ -24,7 +25,7 @@ LoweredConstants::LoweredConstants(const Module& module, Symbol entry) : uses_(m
       if (const auto* symbol = std::get_if<Symbol>(&atom)) times_[*symbol] = kMany;
     });
   });
-  times_[entry] = callers_.contains(entry) ? kMany : 1;
+  for (const Symbol root : roots) times_[root] = callers_.contains(root) ? kMany : 1;
   for_each_function(module, [&](Symbol name, const Function& function) {
     const uint64_t times = times_lowered(name);
     for_each_use(function.body, [&](const Atom& atom) {

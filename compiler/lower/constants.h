@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <vector>
 
 #include "compiler/ir/module.h"
@@ -11,8 +12,8 @@ namespace tenon::compiler {
 
 class LoweredConstants {
  public:
-  // `entry` is lowered once, every other function as often as it is called.
-  LoweredConstants(const Module& module, Symbol entry);
+  // Each of `roots` is lowered once, every other function as often as it is called.
+  LoweredConstants(const Module& module, std::span<const Symbol> roots);
 
   // Frees the constants whose only use is in the function, or in functions that it calls: its kernel is made.
   void free_used_by(Module& module, const Function& function) const;

@@ -254,7 +254,8 @@ Expected<bool> FunctionLowering::tail(const Binding& binding, const Destination&
   if (!call || !to.returns || role_ == Role::kEntry) return false;
   if (const auto* symbol = std::get_if<Symbol>(&call->callee)) {
     const Function* callee = program_.module.function(*symbol);
-    if (!callee || !callee->target.empty() || !callee->composite.empty() || program_.inlines(*symbol, *callee))
+    if (!callee || !callee->target.empty() || !callee->composite.empty() || program_.is_unit(*symbol) ||
+        program_.inlines(*symbol, *callee))
       return false;
     TENON_TRY_ASSIGN(args, arguments(*symbol, *callee, call->args));
     emit(runtime::TailCall{program_.callee(*symbol), std::move(*args)}, layer(binding.var));

@@ -26,22 +26,93 @@ constexpr size_t kMaxCopies =
 
 Status ProgramLowering::run(Symbol entry, Module* consumed) {
   consumed_ = consumed;
-  if (consumed) uses_.emplace(module, entry);
+  if (consumed) {
+    std::vector<Symbol> roots{entry};
+    for (const Symbol unit : options.units) {
+      if (const auto& batched = module.function(unit)->batched) roots.push_back(*batched);
+    }
+    uses_.emplace(module, roots);
+  }
   const Function& function = *module.function(entry);
   const uint32_t index = add_function();
   TENON_TRY(
       FunctionLowering(*this, function, std::string(context.name(entry)), FunctionLowering::Role::kEntry).run(index));
+  TENON_TRY(lower_functions());
+  TENON_TRY(add_units());
+  TENON_TRY(compile_kernels());
+  plan_memory_of_all();  // by the signatures of the kernels, which say what may be in place
+  if (options.cpu.ahead_of_time) {
+    TENON_TRY_ASSIGN(compiled, native::compile_functions(out, options.cpu.triple));
+    out.compiled = std::move(*compiled);
+  }
+  return {};
+}
+
+Status ProgramLowering::lower_functions() {
   while (!work_.empty()) {
     const Work next = std::move(work_.back());
     work_.pop_back();
     const auto role = next.is_value ? FunctionLowering::Role::kClosure : FunctionLowering::Role::kCallee;
     TENON_TRY(FunctionLowering(*this, *next.function, next.name, role).run(next.index));
   }
-  TENON_TRY(compile_kernels());
-  plan_memory_of_all();  // by the signatures of the kernels, which say what may be in place
-  if (options.cpu.ahead_of_time) {
-    TENON_TRY_ASSIGN(compiled, native::compile_functions(out, options.cpu.triple));
-    out.compiled = std::move(*compiled);
+  return {};
+}
+
+bool ProgramLowering::is_unit(Symbol name) const {
+  return std::ranges::find(options.units, name) != options.units.end();
+}
+
+namespace {
+
+bool is_tensor(Type type) { return type.tensor() != nullptr; }
+
+std::vector<Type> types_of(const Function& function, std::span<const VarId> vars) {
+  std::vector<Type> types;
+  for (const VarId var : vars) types.push_back(function.type(var));
+  return types;
+}
+
+std::vector<Type> tensors_of_result(const Function& function) {
+  if (const TupleType* tuple = function.result.tuple()) return tuple->fields;
+  return {function.result};
+}
+
+// Which of the tensors has one more axis in the batched function.
+std::vector<bool> own(const std::vector<Type>& single, const std::vector<Type>& batched) {
+  std::vector<bool> result;
+  for (size_t i = 0; i < single.size(); ++i)
+    result.push_back(batched[i].tensor()->rank() == single[i].tensor()->rank() + 1);
+  return result;
+}
+
+}  // namespace
+
+Status ProgramLowering::add_units() {
+  for (const Symbol name : options.units) {
+    const Function& unit = *module.function(name);
+    const auto found = callees_.find(name);
+    if (found == callees_.end()) continue;
+    const std::vector<Type> params = types_of(unit, unit.params), results = tensors_of_result(unit);
+    if (unit.result.tuple() && results.size() < 2) continue;  // a tuple that the executable's units do not have
+    if (!std::ranges::all_of(params, is_tensor) || !std::ranges::all_of(results, is_tensor)) continue;
+    runtime::Unit made{.function = found->second,
+                       .batched = {},
+                       .own = std::vector<bool>(params.size(), true),
+                       .own_results = std::vector<bool>(results.size(), true)};
+    // A size that no operand determines is one parameter more.
+    const auto takes = [&](uint32_t function) { return out.functions[function].params.size(); };
+    if (takes(made.function) != params.size()) continue;
+    if (unit.batched) {
+      const Function& batched = *module.function(*unit.batched);
+      const uint32_t index = callee(*unit.batched);
+      TENON_TRY(lower_functions());
+      if (takes(index) == params.size()) {
+        made.batched = index;
+        made.own = own(params, types_of(batched, batched.params));
+        made.own_results = own(results, tensors_of_result(batched));
+      }
+    }
+    out.units.push_back(std::move(made));
   }
   return {};
 }
@@ -174,7 +245,8 @@ void ProgramLowering::add_types(Type given) {
 
 bool ProgramLowering::inlines(Symbol name, const Function& function) {
   const auto [entry, is_new] = inlines_.emplace(name, false);
-  if (is_new) entry->second = first_order(module, function) && !needs_sizes(context, module, function);
+  if (is_new && !is_unit(name))
+    entry->second = first_order(module, function) && !needs_sizes(context, module, function);
   return entry->second && ++copies_[name] <= kMaxCopies;
 }
 

@@ -44,6 +44,8 @@ class ProgramLowering {
   uint32_t type(Symbol name);
   // Adds the defined types in the type, and those in their fields: a caller may give values of them.
   void add_types(Type type);
+  // Whether a run of many instances may put calls of the function off.
+  bool is_unit(Symbol name) const;
   // Whether the function is a straight line that is small enough to be lowered at each call.
   bool inlines(Symbol name, const Function& function);
 
@@ -58,6 +60,9 @@ class ProgramLowering {
   runtime::Executable& out;
 
  private:
+  Status lower_functions();  // those that were added
+  // Lowers the functions of units that the module calls, and adds the units.
+  Status add_units();
   Status compile_kernels();
   void plan_memory_of_all();  // the memory plans of all functions
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "compiler/batch/units.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/dim_names.h"
 #include "compiler/ir/text.h"
@@ -149,6 +150,19 @@ Expected<std::vector<DimValues>> bucket_sizes(Context& context, const Module& mo
   return sizes;
 }
 
+// Makes the units of batches of instances, which are functions of the module.
+Expected<std::vector<Symbol>> make_batch_units(Context& context, Symbol entry, const std::vector<std::string>& shared,
+                                               Compilation& result) {
+  TENON_TRY_ASSIGN(own, batch::own_inputs(context, *result.partitioned.function(entry), shared));
+  TENON_TRY_ASSIGN(special, specialize(context, std::move(result.partitioned)));
+  TENON_TRY_ASSIGN(live, dead_code(context, std::move(*special)));
+  batch::Units made = batch::make_units(context, std::move(*live), entry, *own);
+  result.units = batch::explain(context, made);
+  std::vector<Symbol> units = batch::release(made);
+  result.partitioned = std::move(made.module);
+  return units;
+}
+
 // The kernels of the planned function are made for their own memory, and once more when they are lowered.
 Expected<MemoryPlans> plan_of_entry(Context& context, const Module& module, Symbol entry,
                                     const CompileOptions& options) {
@@ -244,6 +258,11 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
     TENON_TRY_ASSIGN(parts, make_buckets(context, result.partitioned, model.entry, targets, *buckets));
     result.notes += report(context, *parts);
   }
+  std::vector<Symbol> units;
+  if (options.batch) {
+    TENON_TRY_ASSIGN(made, make_batch_units(context, model.entry, *options.batch, result));
+    units = std::move(*made);
+  }
   TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets));
   result.placements = std::move(*placements);
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
@@ -258,6 +277,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
   std::vector<CpuPlacement> on_cpu;
   lowering.cpu = options.cpu;
+  lowering.units = std::move(units);
   lowering.placements = &on_cpu;
   lowering.gpu_functions = &result.gpu_functions;
   begin(targets.empty() ? "generating code" : "scheduling and generating code");

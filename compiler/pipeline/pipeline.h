@@ -62,7 +62,10 @@ struct CompileOptions {
   QuantizeOptions quantize{};
   std::vector<std::string> keep = {};  // names of nodes, or of results, that stay in float (layers_named)
   AccuracyTarget accuracy = {};        // of the quantized model; further layers stay in float to reach it
-  CpuOptions cpu = {};                 // kernels of operators that the accelerator does not support
+  // The model runs many instances in batches (compiler/batch): the names of the inputs that all of them share. None: it
+  // has the code for one instance.
+  std::optional<std::vector<std::string>> batch = {};
+  CpuOptions cpu = {};  // kernels of operators that the accelerator does not support
   // Bytes of tensors of one run of @main, inputs and results included: kernels are called again to keep within them
   // (compiler/remat). None: nothing is planned; 0: plans are found, and the order stays.
   std::optional<int64_t> budget = {};
@@ -79,6 +82,7 @@ struct Compilation {
   std::optional<Module> equalized;
   std::string notes;   // for people: what was measured to quantize the model; lines, or empty
   ValueScales scales;  // of the int8 values of `quantized`
+  std::string units;   // for people: with CompileOptions::batch, what batches join and why they do not (batch::explain)
   Module partitioned;
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
   std::optional<MemoryPlans> memory;  // where a budget was given

@@ -189,7 +189,8 @@ TENON_API tenon_error* tenon_session_run(tenon_session* session, const tenon_val
 /* Runs of several instances: `inputs` has input_count values for each, one instance after the other, and there is space
  * for output_count outputs of each, and for its error. An instance's outputs are those that it has alone, to the bit.
  * errors[i] is NULL, or what tenon_session_run() would return for instance i, whose outputs are NULL then; the caller
- * frees it. The error that the function itself returns is that of the call, and then nothing is written. */
+ * frees it. The error that the function itself returns is that of the call, and then nothing is written. An executable
+ * of `tenon compile --batch` runs them together, and its operators in batches of them. */
 TENON_API tenon_error* tenon_session_run_many(tenon_session* session, size_t instance_count,
                                               const tenon_value* const* inputs, size_t input_count,
                                               tenon_value** outputs, size_t output_count, tenon_error** errors);

@@ -103,6 +103,19 @@ struct Graph {
   bool operator==(const Graph&) const = default;
 };
 
+// Work of one instance that a run of many may put off, and join with other calls of it (Session::run_many): a function
+// of tensors and scalars alone, without effects but that it may fail. Its result is a tensor or scalar, or a tuple of
+// several ones.
+struct Unit {
+  uint32_t function = 0;
+  // The function of several calls, whose parameters and results are those of `function`, and where they are own have
+  // one more, leading axis; none: calls are executed one by one.
+  std::optional<uint32_t> batched;
+  std::vector<bool> own;          // by parameter; the calls of a batch share the others
+  std::vector<bool> own_results;  // by tensor of the result
+  bool operator==(const Unit&) const = default;
+};
+
 // All functions of an executable, compiled ahead of time to a shared object (compiled_code.h). Their instructions stay
 // in the executable: the machine executes them where it does not use the code.
 struct CompiledCode {
@@ -121,6 +134,7 @@ struct Executable {
   std::vector<AcceleratorProgram> programs;
   std::vector<NativeCode> natives;
   std::optional<CompiledCode> compiled = {};
+  std::vector<Unit> units = {};  // none: instances run one after another
   Graph graph;
   bool operator==(const Executable&) const = default;
 

@@ -46,6 +46,7 @@ class Reader {
       const auto object = section(h.compiled()->object());
       e.compiled = CompiledCode{text(h.compiled()->triple()), {object.begin(), object.end()}};
     }
+    if (h.units()) e.units = list<Unit>(h.units(), [&](const file::Unit& u) { return unit(u); });
     e.graph.nodes = list<GraphNode>(h.nodes(), [&](const file::GraphNode& n) {
       return GraphNode{text(n.name()), text(n.op()), text(n.device()), text(n.detail())};
     });
@@ -96,6 +97,15 @@ class Reader {
       result.push_back(make(*item));
     }
     return result;
+  }
+
+  Unit unit(const file::Unit& u) {
+    Unit made{.function = u.function(), .batched = {}, .own = {}, .own_results = {}};
+    if (u.batched() != UINT32_MAX) made.batched = u.batched();
+    for (const auto& [from, to] : {std::pair(u.own(), &made.own), {u.own_results(), &made.own_results}}) {
+      if (charge(from->size())) to->assign(from->begin(), from->end());
+    }
+    return made;
   }
 
   DType dtype(uint8_t id) {

@@ -35,6 +35,7 @@ class Verifier {
       TENON_TRY(verify_program(program, where_));
     }
     for (const NativeCode& native : executable_.natives) TENON_TRY(verify(native, where_));
+    TENON_TRY(check_units());
     return check(executable_.graph);
   }
 
@@ -73,6 +74,29 @@ class Verifier {
     }
     if (falls_through(f.code.back().operation)) return fail_in("the last instruction is neither return nor jump");
     if (auto problem = check_arena(f, executable_.natives); !problem.empty()) return fail_in(std::move(problem));
+    return {};
+  }
+
+  Status check_units() const {
+    std::set<uint32_t> functions;
+    for (size_t i = 0; i < executable_.units.size(); ++i) {
+      const Unit& unit = executable_.units[i];
+      const auto fail_in = [&](std::string_view what) { return fail(fmt::format("unit {}: {}", i, what)); };
+      for (const uint32_t index : {unit.function, unit.batched.value_or(unit.function)}) {
+        if (index >= executable_.functions.size())
+          return fail_in(fmt::format("it is function {} of {}", index, executable_.functions.size()));
+        const Function& function = executable_.functions[index];
+        if (function.params.size() != unit.own.size() || function.filled() != function.params.size()) {
+          return fail_in(
+              fmt::format("'{}' takes {} words, the unit {}", function.name, function.filled(), unit.own.size()));
+        }
+      }
+      if (unit.own_results.empty()) return fail_in("it has no result");
+      if (unit.batched && std::ranges::find(unit.own, true) == unit.own.end())
+        return fail_in("its calls share all parameters, and it has a function for several calls");
+      if (!functions.insert(unit.function).second)
+        return fail_in(fmt::format("function {} is a unit before", unit.function));
+    }
     return {};
   }
 

@@ -166,6 +166,13 @@ class Writer {
     });
     auto natives = list(e.natives, [&](const NativeCode& n) { return native(n, section++); });
     auto compiled = e.compiled ? file::CreateCompiledCode(builder_, text(e.compiled->triple), section) : 0;
+    fb::Offset<fb::Vector<fb::Offset<file::Unit>>> units;
+    if (!e.units.empty()) {
+      units = list(e.units, [&](const Unit& u) {
+        return file::CreateUnit(builder_, u.function, u.batched.value_or(UINT32_MAX), builder_.CreateVector(u.own),
+                                builder_.CreateVector(u.own_results));
+      });
+    }
     auto nodes = list(e.graph.nodes, [&](const GraphNode& n) {
       return file::CreateGraphNode(builder_, text(n.name), text(n.op), text(n.device), text(n.detail));
     });
@@ -180,7 +187,7 @@ class Writer {
     auto edges = builder_.CreateVectorOfStructs(edge_list);
     auto sections = builder_.CreateVectorOfStructs(sections_);
     builder_.Finish(file::CreateHeader(builder_, text(e.name), facts, functions, e.entry, constants, programs, nodes,
-                                       edges, sections, natives, types, compiled));
+                                       edges, sections, natives, types, compiled, units));
     return {builder_.GetBufferPointer(), builder_.GetSize()};
   }
 

@@ -41,8 +41,19 @@ struct MemoryRecord {
   int64_t repeated_ns = 0;
 };
 
+// Of runs of many instances: calls of units that were put off, and how they were executed.
+struct BatchCounts {
+  uint64_t nodes = 0;                               // calls that were put off
+  uint64_t calls = 0;                               // of functions, for batches of nodes and for single ones
+  uint64_t flushes = 0;                             // how often all instances waited
+  uint64_t bytes_gathered = 0, bytes_in_place = 0;  // operands of batches: copied, and read where they are
+
+  BatchCounts& operator+=(const BatchCounts& other);
+};
+
 struct Profile {
   uint64_t runs = 0;
+  BatchCounts batches;
   MemoryRecord memory;  // of the last run that came to its end
   std::vector<CallRecord> calls;
   std::vector<LaunchRecord> launches;

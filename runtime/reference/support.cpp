@@ -23,14 +23,15 @@ void Call::expect(bool condition, std::string_view what) {
   problem_ = fmt::format("{}: {}: inputs {}", op_, what, shapes);
 }
 
+// A message is only made where it is needed: kernels of a few elements would take longer for it than for their work.
 void Call::expect_inputs(size_t count) {
-  expect(inputs_.size() == count, fmt::format("needs {} inputs, found {}", count, inputs_.size()));
+  if (inputs_.size() != count) expect(false, fmt::format("needs {} inputs, found {}", count, inputs_.size()));
   expect(std::ranges::all_of(inputs_, [](const Tensor& tensor) { return bool(tensor); }), "an input is missing");
 }
 
 void Call::expect_dtype(size_t i, DTypes allowed) {
-  expect(i < inputs_.size() && allowed.contains(inputs_[i].dtype()),
-         fmt::format("input {} has a dtype that is not supported", i));
+  if (i < inputs_.size() && allowed.contains(inputs_[i].dtype())) return;
+  expect(false, fmt::format("input {} has a dtype that is not supported", i));
 }
 
 void Call::expect_one_dtype() {
@@ -39,7 +40,8 @@ void Call::expect_one_dtype() {
 }
 
 void Call::expect_rank(size_t i, int64_t rank) {
-  expect(static_cast<int64_t>(input(i).shape().size()) == rank, fmt::format("input {} must have {} dims", i, rank));
+  if (static_cast<int64_t>(input(i).shape().size()) == rank) return;
+  expect(false, fmt::format("input {} must have {} dims", i, rank));
 }
 
 void Call::expect_size(std::span<const int64_t> shape) {
@@ -61,34 +63,35 @@ int64_t Call::dim(size_t i, size_t axis) const {
 int64_t Call::integer(std::string_view name, int64_t lo, int64_t hi) {
   auto found = attrs_.find(name);
   auto* value = found == attrs_.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  expect(value != nullptr, fmt::format("needs the integer attribute {}", name));
+  if (!value) expect(false, fmt::format("needs the integer attribute {}", name));
   if (!value) return lo;
-  expect(*value >= lo && *value <= hi, fmt::format("{} is {}, must be in {} .. {}", name, *value, lo, hi));
+  if (*value < lo || *value > hi) expect(false, fmt::format("{} is {}, must be in {} .. {}", name, *value, lo, hi));
   return std::clamp(*value, lo, hi);
 }
 
 double Call::real(std::string_view name) {
   auto found = attrs_.find(name);
   auto* value = found == attrs_.end() ? nullptr : std::get_if<double>(&found->second);
-  expect(value != nullptr, fmt::format("needs the float attribute {}", name));
+  if (!value) expect(false, fmt::format("needs the float attribute {}", name));
   return value ? *value : 0;
 }
 
 std::string Call::string(std::string_view name) {
   auto found = attrs_.find(name);
   auto* value = found == attrs_.end() ? nullptr : std::get_if<std::string>(&found->second);
-  expect(value != nullptr, fmt::format("needs the string attribute {}", name));
+  if (!value) expect(false, fmt::format("needs the string attribute {}", name));
   return value ? *value : std::string();
 }
 
 std::vector<int64_t> Call::integers(std::string_view name, size_t count, int64_t lo, int64_t hi) {
   auto found = attrs_.find(name);
   auto* value = found == attrs_.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
-  expect(value && (count == 0 || value->size() == count),
-         fmt::format("needs {} integers as attribute {}", count, name));
+  if (!value || (count != 0 && value->size() != count))
+    expect(false, fmt::format("needs {} integers as attribute {}", count, name));
   if (!ok()) return std::vector<int64_t>(count, lo);
   for (int64_t element : *value) {
-    expect(element >= lo && element <= hi, fmt::format("{} has {}, must be in {} .. {}", name, element, lo, hi));
+    if (element < lo || element > hi)
+      expect(false, fmt::format("{} has {}, must be in {} .. {}", name, element, lo, hi));
   }
   return *value;
 }
@@ -96,7 +99,7 @@ std::vector<int64_t> Call::integers(std::string_view name, size_t count, int64_t
 std::vector<double> Call::reals(std::string_view name) {
   auto found = attrs_.find(name);
   auto* value = found == attrs_.end() ? nullptr : std::get_if<std::vector<double>>(&found->second);
-  expect(value != nullptr, fmt::format("needs the float list {}", name));
+  if (!value) expect(false, fmt::format("needs the float list {}", name));
   return value ? *value : std::vector<double>();
 }
 

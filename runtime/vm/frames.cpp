@@ -19,7 +19,7 @@ Frames::Frames(const Session::State& session, Heap& heap, MemoryRecord& memory)
     : session_(session), heap_(heap), memory_(memory), arenas_(session.executable) {}
 
 void Frames::write(Register to, Word value) {
-  Word& slot = words_[back().base + to];
+  Word& slot = stack_.words[back().base + to];
   const Word before = slot;
   slot = value;
   heap_.release(before);
@@ -38,14 +38,14 @@ std::unexpected<Diagnostic> Frames::is_not(uint32_t operand, std::string_view wa
 
 Status Frames::reserve(const Words& callee, size_t base) {
   const uint64_t needed = base + callee.function->registers, limit = session_.options.max_stack;
-  if (needed + frames_.size() + 1 > limit) {
-    if (frames_.empty()) return error("the entry needs more registers than the limit", session_.executable.name);
-    return error(fmt::format("the calls nest too deep: {} frames with {} registers", frames_.size(), top_), {},
-                 "a recursion without end, or a larger max_stack is needed");
+  if (needed + stack_.frames.size() + 1 > limit) {
+    if (stack_.frames.empty()) return error("the entry needs more registers than the limit", session_.executable.name);
+    return error(fmt::format("the calls nest too deep: {} frames with {} registers", stack_.frames.size(), stack_.top),
+                 {}, "a recursion without end, or a larger max_stack is needed");
   }
-  if (needed > words_.size()) {
+  if (needed > stack_.words.size()) {
     try {
-      words_.resize(std::max({needed, uint64_t{2} * words_.size(), uint64_t{kFirstWords}}));
+      stack_.words.resize(std::max({needed, uint64_t{2} * stack_.words.size(), uint64_t{kFirstWords}}));
     } catch (const std::bad_alloc&) {
       return error(fmt::format("not enough memory for {} registers", needed));
     }
@@ -55,42 +55,42 @@ Status Frames::reserve(const Words& callee, size_t base) {
 
 Expected<Word*> Frames::reserve_entry(const Words& entry) {
   TENON_TRY(reserve(entry, 0));
-  return words_.data();
+  return stack_.words.data();
 }
 
 // The frame of a callee whose first registers are filled; its space is reserved.
 Status Frames::enter(const Words& callee, const uint32_t* results, uint32_t result_count) {
-  const size_t base = top_;
+  const size_t base = stack_.top;
   if (has_arena(*callee.function)) {
     TENON_TRY_ASSIGN(arena, arenas_.take(callee.index));
-    arenas_of_frames_.push_back(std::move(*arena));
+    stack_.arenas.push_back(std::move(*arena));
     memory_.arena_bytes += callee.function->arena_bytes;
     arena_live_ += callee.function->arena_bytes;
     record_peak();
   }
-  top_ = base + callee.function->registers;
-  frames_.push_back({&callee, base, callee.code.data(), results, result_count});
+  stack_.top = base + callee.function->registers;
+  stack_.frames.push_back({&callee, base, callee.code.data(), results, result_count});
   return {};
 }
 
 void Frames::clear(size_t base, size_t count) {
-  for (Word& word : std::span(words_).subspan(base, count)) {
+  for (Word& word : std::span(stack_.words).subspan(base, count)) {
     heap_.release(word);
     word = {};
   }
 }
 
 void Frames::leave() {
-  const Frame& frame = frames_.back();
+  const Frame& frame = stack_.frames.back();
   const Function& function = *frame.words->function;
   clear(frame.base, function.registers);
-  top_ = frame.base;
+  stack_.top = frame.base;
   if (has_arena(function)) {
     arena_live_ -= function.arena_bytes;
-    arenas_.give_back(frame.words->index, std::move(arenas_of_frames_.back()));
-    arenas_of_frames_.pop_back();
+    arenas_.give_back(frame.words->index, std::move(stack_.arenas.back()));
+    stack_.arenas.pop_back();
   }
-  frames_.pop_back();
+  stack_.frames.pop_back();
 }
 
 Status Frames::leave(std::span<const uint32_t> values) {
@@ -116,16 +116,16 @@ Status Frames::leave(std::span<const uint32_t> values) {
 }
 
 void Frames::abandon(const Words& entry) {
-  while (!frames_.empty()) leave();
-  clear(0, std::min<size_t>(words_.size(), entry.function->registers));
+  while (!stack_.frames.empty()) leave();
+  clear(0, std::min<size_t>(stack_.words.size(), entry.function->registers));
 }
 
 Status Frames::call(const Words& callee, const Word* closure, std::span<const uint32_t> args,
                     std::span<const uint32_t> results) {
-  const size_t base = top_, caller = back().base;
+  const size_t base = stack_.top, caller = back().base;
   TENON_TRY(reserve(callee, base));
-  Word* from = words_.data() + caller;
-  Word* to = words_.data() + base;
+  Word* from = stack_.words.data() + caller;
+  Word* to = stack_.words.data() + base;
   for (size_t i = 0; i < args.size(); ++i) {
     to[i] = take(from, args[i]);
     if (to[i].tag == Tag::kEmpty) {
@@ -153,7 +153,7 @@ Status Frames::call(const Words& callee, const Word* closure, std::span<const ui
 
 Status Frames::tail_call(const Words& callee, const Word* closure, std::span<const uint32_t> args) {
   Frame& frame = back();
-  Word* from = words_.data() + frame.base;
+  Word* from = stack_.words.data() + frame.base;
   for (const uint32_t arg : args) {
     if (from[arg].tag == Tag::kEmpty) return is_empty(arg);
   }
@@ -174,14 +174,14 @@ Status Frames::tail_call(const Words& callee, const Word* closure, std::span<con
     clear(frame.base, caller.function->registers);
     frame.words = &callee;
     frame.next = callee.code.data();
-    top_ = frame.base + callee.function->registers;
-    std::ranges::copy(scratch_, words_.begin() + static_cast<ptrdiff_t>(frame.base));
+    stack_.top = frame.base + callee.function->registers;
+    std::ranges::copy(scratch_, stack_.words.begin() + static_cast<ptrdiff_t>(frame.base));
     return {};
   }
   leave();
-  std::ranges::copy(scratch_, words_.begin() + static_cast<ptrdiff_t>(top_));
+  std::ranges::copy(scratch_, stack_.words.begin() + static_cast<ptrdiff_t>(stack_.top));
   Status status = enter(callee, results, result_count);
-  if (!status) clear(top_, scratch_.size());
+  if (!status) clear(stack_.top, scratch_.size());
   return status;
 }
 

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/profile/profile.h"
 #include "runtime/vm/arenas.h"
 #include "runtime/vm/heap.h"
+#include "runtime/vm/stack.h"
 #include "runtime/vm/state.h"
 
 namespace tenon::runtime {
@@ -26,31 +28,26 @@ inline Register register_of(uint32_t operand) { return operand & ~kLastUse; }
   return word;
 }
 
-struct Frame {
-  const Words* words = nullptr;
-  size_t base = 0;                    // index of its first register
-  const uint32_t* next = nullptr;     // the instruction after the call that it waits for
-  const uint32_t* results = nullptr;  // in the caller's code: its registers for the results; nullptr: the entry
-  uint32_t result_count = 0;
-};
-
+// The frames of the current stack.
 class Frames {
  public:
   // `memory` records the arenas of frames.
   Frames(const Session::State& session, Heap& heap, MemoryRecord& memory);
 
-  bool empty() const { return frames_.empty(); }
-  size_t depth() const { return frames_.size(); }
-  Frame& back() { return frames_.back(); }
-  const Frame& back() const { return frames_.back(); }
+  bool empty() const { return stack_.frames.empty(); }
+  size_t depth() const { return stack_.frames.size(); }
+  Frame& back() { return stack_.frames.back(); }
+  const Frame& back() const { return stack_.frames.back(); }
   // The registers of the last frame.
-  Word* registers() { return words_.data() + back().base; }
-  const Word& at(Register r) const { return words_[back().base + r]; }
+  Word* registers() { return stack_.words.data() + back().base; }
+  const Word& at(Register r) const { return stack_.words[back().base + r]; }
   void write(Register to, Word value);
   // Of all frames.
-  std::span<const Word> live() const { return std::span(words_).first(top_); }
-  Storage arena_slot(const ArenaSlot& slot) { return arenas_of_frames_.back().part(slot.offset, slot.bytes); }
+  std::span<const Word> live() const { return stack_.live(); }
+  Storage arena_slot(const ArenaSlot& slot) { return stack_.arenas.back().part(slot.offset, slot.bytes); }
   void record_peak();
+  // Goes on with another stack, and keeps this one there.
+  void exchange(Stack& other) { std::swap(stack_, other); }
 
   // Makes room for the registers of the entry and returns them; they are filled before its frame begins.
   Expected<Word*> reserve_entry(const Words& entry);
@@ -84,10 +81,7 @@ class Frames {
   Heap& heap_;
   MemoryRecord& memory_;
   Arenas arenas_;
-  std::vector<Word> words_;  // the registers of all frames; behind the last frame all are empty
-  size_t top_ = 0;           // the registers of live frames
-  std::vector<Frame> frames_;
-  std::vector<Storage> arenas_of_frames_;  // of the frames whose functions have one
+  Stack stack_;
   uint64_t arena_live_ = 0;
   std::vector<Word> scratch_;
 };

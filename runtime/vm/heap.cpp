@@ -32,6 +32,7 @@ std::string_view describe(Tag tag) {
     case Tag::kFunction:
     case Tag::kClosure: return "a closure";
     case Tag::kReference: return "a reference";
+    case Tag::kPending: return "a result that is awaited";
   }
   return "";
 }
@@ -184,7 +185,7 @@ void Heap::destroy(Object* dead) {
   }
 }
 
-void Heap::collect(std::span<const Word> roots) {
+void Heap::collect(std::span<const std::span<const Word>> roots) {
   ++epoch_;
   std::vector<Object*> open;
   const auto trace = [&](std::span<const Word> words) {
@@ -194,7 +195,7 @@ void Heap::collect(std::span<const Word> roots) {
       if (word.object->length > 0) open.push_back(word.object);
     }
   };
-  trace(roots);
+  for (const std::span<const Word> words : roots) trace(words);
   while (!open.empty()) {
     Object* object = open.back();
     open.pop_back();

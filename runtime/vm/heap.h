@@ -25,6 +25,7 @@ enum class Tag : uint8_t {
   kCell,         // a constructed value
   kClosure,
   kReference,
+  kPending,  // a result of a call that was put off (pending.h)
 };
 std::string_view describe(Tag tag);  // "a reference"
 
@@ -130,7 +131,7 @@ class Heap {
   // Whether the references have doubled since the last collection.
   bool wants_collection() const { return references_.size() >= collect_at_; }
   // Empties all references that the roots do not lead to.
-  void collect(std::span<const Word> roots);
+  void collect(std::span<const std::span<const Word>> roots);
 
   // Whom to tell where a tensor with a node ends.
   void set_owner(TensorOwner* owner) { owner_ = owner; }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <new>
 #include <string>
 #include <utility>
@@ -20,6 +21,21 @@ namespace {
 // The number that is in the first word of an instruction beside its opcode.
 uint32_t count_of(const uint32_t* op) { return *op >> kOpcodeBits; }
 Opcode opcode_of(const uint32_t* op) { return static_cast<Opcode>(*op & ((uint32_t{1} << kOpcodeBits) - 1)); }
+
+constexpr uint64_t set_of(std::initializer_list<Opcode> opcodes) {
+  uint64_t set = 0;
+  for (const Opcode opcode : opcodes) set |= uint64_t{1} << static_cast<unsigned>(opcode);
+  return set;
+}
+bool is_one_of(uint64_t set, Opcode opcode) { return (set >> static_cast<unsigned>(opcode) & 1) != 0; }
+static_assert(kOpcodes <= 64);
+// Instructions that move their operands and need no value of them, so that results may be pending; and those that start
+// what a later instruction waits for: of an instance they do nothing, since instances would wait for each other's.
+constexpr uint64_t kMovesWords =
+    set_of({Opcode::kMove, Opcode::kLoadConstant, Opcode::kJump, Opcode::kKill, Opcode::kReturn, Opcode::kCallFunction,
+            Opcode::kCallClosure, Opcode::kTailCall, Opcode::kTailCallClosure, Opcode::kConstruct, Opcode::kReadField,
+            Opcode::kMakeClosure, Opcode::kMakeReference, Opcode::kReadReference, Opcode::kWriteReference});
+constexpr uint64_t kStarts = set_of({Opcode::kStartProgram, Opcode::kStartNative});
 
 }  // namespace
 
@@ -178,7 +194,7 @@ template <>
   at.next = op + 3;
   if (at.base[register_of(op[2])].tag == Tag::kEmpty) return fail(run_.frames.is_empty(op[2]));
   if (run_.heap.wants_collection()) [[unlikely]]
-    run_.heap.collect(run_.frames.live());
+    collect();
   Word word(Tag::kReference);
   word.object = run_.heap.make_reference();
   if (!word.object) return fail(run_.no_memory());
@@ -379,6 +395,10 @@ template <Interpreter::After after>
 
 template <Interpreter::After after>
 [[gnu::always_inline]] inline bool Interpreter::step(const uint32_t* op, Cursor& at) {
+  if constexpr (after == After::kLazy) {
+    const Prepared prepared = prepare(op, at);
+    if (prepared != Prepared::kExecute) return prepared == Prepared::kDone;
+  }
   switch (opcode_of(op)) {
     case Opcode::kMove: return execute<Move>(op, at);
     case Opcode::kKill: return execute<Kill>(op, at);
@@ -433,14 +453,89 @@ Status Interpreter::loop(const uint32_t* from) {
   }
 }
 
+Interpreter::Limits Interpreter::limits() const {
+  const uint64_t most = run_.session.options.max_steps;
+  return {.budget = 1, .left = most == 0 ? UINT64_MAX : most + 1};  // the first instruction checks the limits
+}
+
 Status Interpreter::execute() {
-  const SessionOptions& options = run_.session.options;
-  machine_.budget = 1;  // the first instruction checks the limits
-  left_ = options.max_steps == 0 ? UINT64_MAX : options.max_steps + 1;
+  const Limits limits = this->limits();
+  machine_.budget = limits.budget;
+  left_ = limits.left;
   now_ = nullptr;
   located_ = false;
   const uint32_t* from = run_.frames.back().next;
-  return options.hook ? loop<After::kHook>(from) : loop<After::kNext>(from);
+  return run_.session.options.hook ? loop<After::kHook>(from) : loop<After::kNext>(from);
+}
+
+// Instances.
+
+Expected<bool> Interpreter::go_on(uint32_t instance, Limits& limits) {
+  machine_.budget = limits.budget;
+  left_ = limits.left;
+  now_ = nullptr;
+  located_ = false;
+  waits_ = false;
+  instance_ = instance;
+  Status status = loop<After::kLazy>(run_.frames.back().next);
+  limits = {.budget = machine_.budget, .left = left_};
+  TENON_TRY(status);
+  return waits_;
+}
+
+Interpreter::Prepared Interpreter::prepare(const uint32_t* op, Cursor& at) {
+  const Opcode opcode = opcode_of(op);
+  if (opcode == Opcode::kCallFunction && calls_->is_unit(op[1]) && op[2] == 1) return put_off(op, at);
+  if (is_one_of(kMovesWords, opcode)) return Prepared::kExecute;
+  if (is_one_of(kStarts, opcode)) {
+    at.next = op + 2;
+    return Prepared::kDone;
+  }
+  bool settled = true;
+  if (opcode == Opcode::kScalarCompute) {
+    settled = settle(at.base[register_of(op[2])]) && settle(at.base[register_of(op[3])]);
+  } else if (opcode == Opcode::kBranch || opcode == Opcode::kSwitch) {
+    settled = settle(at.base[op[1]]);
+  } else {
+    const Words& words = *run_.frames.back().words;
+    const uint32_t index = words.origin[static_cast<size_t>(op - words.code.data())];
+    visit_operands(words.function->code[index].operation, [&](const auto& operand, Role role, std::string_view) {
+      if (role != Role::kRead && role != Role::kReadSize) return;
+      visit_indices(operand, [&](Register r) { settled = settled && settle(at.base[r]); });
+    });
+  }
+  if (settled) return Prepared::kExecute;
+  if (!failure_) {
+    waits_ = true;
+    run_.frames.back().next = op;
+    ++machine_.budget;  // it counts when it is executed
+  }
+  return Prepared::kStop;
+}
+
+bool Interpreter::settle(Word& slot) {
+  if (slot.tag != Tag::kPending) return true;
+  if (!Pending::is_executed(*slot.object) || Pending::has_failed(*slot.object)) return false;
+  const Word value = settled(slot, run_.heap, run_.session.buffers);
+  if (value.tag == Tag::kEmpty) return fail(run_.no_memory());
+  set(slot, value);
+  return true;
+}
+
+Interpreter::Prepared Interpreter::put_off(const uint32_t* op, Cursor& at) {
+  const std::span args(op + 3, count_of(op));
+  const Register result = op[3 + args.size()];
+  if (calls_->is_full()) {
+    waits_ = true;
+    run_.frames.back().next = op;
+    ++machine_.budget;
+    return Prepared::kStop;
+  }
+  const auto word = calls_->add(instance_, op[1], args);
+  if (!word) return fail(std::unexpected(word.error())), Prepared::kStop;
+  set(at.base[result], *word);
+  at.next = op + 4 + args.size();
+  return Prepared::kDone;
 }
 
 // Functions that are compiled ahead of time.

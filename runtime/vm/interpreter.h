@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "runtime/executable/compiled_code.h"
 #include "runtime/vm/call_operands.h"
 #include "runtime/vm/kernel_calls.h"
 #include "runtime/vm/launches.h"
+#include "runtime/vm/pending_calls.h"
 #include "runtime/vm/rematerializer.h"
 #include "runtime/vm/run_state.h"
 #include "runtime/vm/sizes.h"
@@ -28,12 +31,27 @@ class Interpreter {
   Diagnostic located(Diagnostic diagnostic) const;
   // Ends what was started, before the frames are abandoned.
   void abandon() { launches_.abandon(); }
+
+  // Many instances in one run (instances.h).
+  struct Limits {
+    uint64_t budget = 1, left = 0;  // see machine_, left_
+  };
+  Limits limits() const;  // of an instance that begins
+  using AddRoots = std::function<void(std::vector<std::span<const Word>>&)>;
+  // Where calls of units are put off, and what keeps references beside the registers of the current stack; nullptr:
+  // nowhere, as in execute().
+  void put_off(PendingCalls* calls, AddRoots roots);
+  // Executes the current stack, which is an instance's, until it needs a result that is pending (true), or up to the
+  // return of the entry (false).
+  Expected<bool> go_on(uint32_t instance, Limits& limits);
+  // Executes a function on an empty stack; takes the arguments over. Its result belongs to the caller.
+  Expected<Word> call(const Words& function, std::span<const Word> args);
   Expected<Tensor> tensor(Register from) { return operands_.tensor(from); }
 
  private:
   // What follows an instruction: the next one, after the hook where there is one; or, for an instruction that enters no
-  // frame, compiled code.
-  enum class After : uint8_t { kNext, kHook, kCode };
+  // frame, compiled code; or the next one of an instance, whose calls of units are put off.
+  enum class After : uint8_t { kNext, kHook, kCode, kLazy };
   // Where the loop is: a local variable of it.
   struct Cursor {
     const uint32_t* next;  // the instruction
@@ -57,6 +75,16 @@ class Interpreter {
   // Executes an instruction of Form::kExecutable.
   bool execute_in_executable(const uint32_t* op);
   Status execute(const Operation& operation, const CallSite& site);
+
+  // Before an instruction of an instance: it may be executed; or it was, as a call that is put off; or the loop stops,
+  // as its operands are pending or an error occurred.
+  enum class Prepared : uint8_t { kExecute, kDone, kStop };
+  Prepared prepare(const uint32_t* op, Cursor& at);
+  Prepared put_off(const uint32_t* op, Cursor& at);
+  // Puts the value of a pending result into the register; false: it is not there yet, or there was an error.
+  bool settle(Word& slot);
+  // Empties references that nothing reads any more.
+  [[gnu::cold]] void collect();
 
   void set(Word& slot, Word value);
   // A word that an object of the heap has, into a register; the operand that the object was in is given up.
@@ -109,6 +137,10 @@ class Interpreter {
   bool located_ = false;           // the error names its instruction
   std::optional<Diagnostic> failure_;
   std::span<const Register> returned_;
+  PendingCalls* calls_ = nullptr;
+  AddRoots roots_;
+  uint32_t instance_ = 0;  // whose stack it is
+  bool waits_ = false;
 };
 
 }  // namespace tenon::runtime

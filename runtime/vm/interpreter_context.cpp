@@ -25,6 +25,38 @@ Status Interpreter::refill() {
   return {};
 }
 
+void Interpreter::put_off(PendingCalls* calls, AddRoots roots) {
+  calls_ = calls;
+  roots_ = std::move(roots);
+}
+
+void Interpreter::collect() {
+  std::vector<std::span<const Word>> roots{run_.frames.live()};
+  if (roots_) roots_(roots);
+  run_.heap.collect(roots);
+}
+
+Expected<Word> Interpreter::call(const Words& function, std::span<const Word> args) {
+  Frames& frames = run_.frames;
+  auto registers = frames.reserve_entry(function);
+  if (!registers) {
+    for (const Word& word : args) run_.heap.release(word);
+    return std::unexpected(std::move(registers.error()));
+  }
+  std::ranges::copy(args, *registers);
+  Status status = frames.enter_entry(function);
+  if (status) status = execute();
+  Word result;
+  if (status && returned_.size() == 1) result = frames.at(returned_[0]);
+  if (status && result.tag == Tag::kEmpty) status = error("a unit returns no value, or several ones");
+  if (!status) status.error() = located(std::move(status.error()));
+  Heap::retain(result);
+  launches_.abandon();
+  frames.abandon(function);
+  if (!status) return std::unexpected(std::move(status.error()));
+  return result;
+}
+
 Status Interpreter::show(const Words& words, uint32_t index) {
   const Instruction& instruction = words.function->code[index];
   Status status = run_.session.options.hook(

@@ -30,7 +30,7 @@ Status KernelCalls::invoke(const CallSite& site, const CallKernel& call) {
 }
 
 Status KernelCalls::execute(const CallSite& site, const CallNative& call, const NativeLibrary& library) {
-  RecordedCall* const recorded = recorded_call(site);
+  RecordedCall* const recorded = recorded_call(site, call);
   if (recorded && recorded->is_recorded) {
     TENON_TRY_ASSIGN(replayed, replay(site, call, *recorded, library));
     if (*replayed) return {};
@@ -51,12 +51,30 @@ Status KernelCalls::invoke(const CallSite& site, const CallNative& call, const N
 }
 
 // A hook is shown handles of arguments and results, which a replayed call does not make.
-KernelCalls::RecordedCall* KernelCalls::recorded_call(const CallSite& site) {
+KernelCalls::RecordedCall* KernelCalls::recorded_call(const CallSite& site, const CallNative& call) {
   if (run_.session.options.hook) return nullptr;
   if (recorded_.empty()) recorded_.resize(run_.executable.functions.size());
-  std::vector<RecordedCall>& calls = recorded_[site.words.index];
-  if (calls.empty()) calls.resize(site.words.function->code.size());
-  return &calls[site.instruction];
+  std::vector<RecordedCalls>& of_function = recorded_[site.words.index];
+  if (of_function.empty()) of_function.resize(site.words.function->code.size());
+  RecordedCalls& recorded = of_function[site.instruction];
+  const int64_t leading = leading_size(call);
+  for (RecordedCall& found : recorded.calls) {
+    if (found.leading == leading) return &found;
+  }
+  if (recorded.calls.size() < RecordedCalls::kMost) recorded.calls.emplace_back();
+  else recorded.calls[recorded.next] = {};
+  RecordedCall& made = recorded.calls[recorded.next];
+  recorded.next = (recorded.next + 1) % RecordedCalls::kMost;
+  made.leading = leading;
+  return &made;
+}
+
+int64_t KernelCalls::leading_size(const CallNative& call) const {
+  for (const Register r : call.args) {
+    const Word& word = run_.frames.at(r);
+    if (word.tag == Tag::kTensor) return static_cast<const TensorObject*>(word.object)->tensor.shape()[0];
+  }
+  return 0;
 }
 
 void KernelCalls::record(RecordedCall& recorded, const Signature& signature) const {

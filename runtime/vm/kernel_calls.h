@@ -30,11 +30,20 @@ class KernelCalls {
     };
     std::vector<Buffer> params, results;
     std::vector<int64_t> dims;
+    int64_t leading = 0;  // the leading size of the first argument that is no scalar
     bool is_recorded = false;
   };
+  // Calls of one instruction with arguments of different leading sizes, as batches have them; a new one replaces the
+  // oldest one.
+  struct RecordedCalls {
+    static constexpr size_t kMost = 16;
+    std::vector<RecordedCall> calls;
+    size_t next = 0;
+  };
 
+  int64_t leading_size(const CallNative& call) const;
   // Where the call is recorded; nullptr where it cannot be.
-  RecordedCall* recorded_call(const CallSite& site);
+  RecordedCall* recorded_call(const CallSite& site, const CallNative& call);
   void record(RecordedCall& recorded, const Signature& signature) const;
   // Executes the call if its arguments have the recorded shapes; else false.
   Expected<bool> replay(const CallSite& site, const CallNative& call, const RecordedCall& recorded,
@@ -45,7 +54,7 @@ class KernelCalls {
 
   RunState& run_;
   CallOperands& operands_;
-  std::vector<std::vector<RecordedCall>> recorded_;  // by function and instruction
+  std::vector<std::vector<RecordedCalls>> recorded_;  // by function and instruction
 };
 
 }  // namespace tenon::runtime

@@ -47,16 +47,36 @@ Status Run::enter(std::span<const Input> inputs) {
   return {};
 }
 
-template <class Input>
-Status Run::execute(std::span<const Input> inputs, FunctionRef<void()> begin, FunctionRef<Status()> finish) {
+void Run::begin() {
   const SessionOptions& options = state_.session.options;
-  const Words& main = state_.session.code[state_.executable.entry];
   state_.number = ++state_.session.runs;
   state_.stop = {.cancel = options.cancel};
   if (options.max_time.count() > 0) state_.stop.deadline = std::chrono::steady_clock::now() + options.max_time;
   state_.profile = {};
   state_.heap.reset();
   if (state_.rematerializer) state_.rematerializer->begin();
+}
+
+void Run::end() {
+  state_.heap.collect({});
+  if (state_.rematerializer) state_.rematerializer->end();
+}
+
+std::vector<Expected<std::vector<Value>>> Run::run_many(std::span<const std::vector<Value>* const> inputs) {
+  begin();
+  if (!instances_) instances_.emplace(state_, interpreter_);
+  auto results = instances_->run(inputs, state_.session.options.batch_policy);
+  end();
+  state_.profile.runs += inputs.size();
+  state_.profile.batches = instances_->take_counts();
+  state_.profile.memory.allocations = state_.heap.allocations();
+  return results;
+}
+
+template <class Input>
+Status Run::execute(std::span<const Input> inputs, FunctionRef<void()> begin, FunctionRef<Status()> finish) {
+  const Words& main = state_.session.code[state_.executable.entry];
+  this->begin();
   Status status = enter(inputs);
   begin();
   if (status) status = state_.frames.enter_entry(main);
@@ -65,8 +85,7 @@ Status Run::execute(std::span<const Input> inputs, FunctionRef<void()> begin, Fu
   if (!status) status.error() = interpreter_.located(std::move(status.error()));
   interpreter_.abandon();
   state_.frames.abandon(main);
-  state_.heap.collect({});
-  if (state_.rematerializer) state_.rematerializer->end();
+  end();
   if (!status) return status;
   ++state_.profile.runs;
   state_.profile.memory.allocations = state_.heap.allocations();
@@ -80,18 +99,15 @@ Status Run::pin(std::span<const Register> returned) {
 }
 
 Status Run::finish(std::vector<Value>& results) {
-  ExportedObjects made;
   const std::span<const Register> returned = interpreter_.returned();
   TENON_TRY(pin(returned));
-  for (size_t i = 0; i < returned.size(); ++i) {
-    const Word& word = state_.frames.at(returned[i]);
-    if (word.tag == Tag::kEmpty) return state_.frames.is_empty(returned[i]);
-    const Port& port = state_.executable.main().results[i];
-    Value value = export_word(word, made);
-    if (port.is_tensor() && !port.accepts(value.tensor()))
-      return error(fmt::format("result {} became {}", to_string(port), describe(state_.executable, value)));
-    results.push_back(std::move(value));
+  std::vector<Word> words;
+  for (const Register r : returned) {
+    words.push_back(state_.frames.at(r));
+    if (words.back().tag == Tag::kEmpty) return state_.frames.is_empty(r);
   }
+  TENON_TRY_ASSIGN(exported, export_results(state_, words));
+  results = std::move(*exported);
   return {};
 }
 
@@ -127,7 +143,7 @@ void Session::State::add(Profile made, bool ended) {
   }
   std::ranges::move(made.launches, std::back_inserter(profile.launches));
   if (ended) {
-    ++profile.runs;
+    profile.runs += made.runs;
     profile.memory = made.memory;
   }
 }
@@ -151,6 +167,7 @@ std::unique_ptr<Run> Session::State::take_run() {
 void Session::State::give_back(std::unique_ptr<Run> run, bool ended) {
   buffers.age();
   const std::lock_guard lock(mutex);
+  profile.batches += run->profile().batches;
   if (options.profile) add(std::move(run->profile()), ended);
   else if (ended) profile.memory = run->profile().memory;
   idle.push_back(std::move(run));
@@ -161,6 +178,26 @@ Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) 
   std::unique_ptr<Run> run = take_run();
   auto results = run->run(inputs);
   give_back(std::move(run), results.has_value());
+  return results;
+}
+
+std::vector<Expected<std::vector<Value>>> Session::State::run_many(
+    std::span<const std::vector<Value>* const> instances) {
+  // In an instance alone, calls are joined only where they are siblings, as those of a tree, and not those of a chain.
+  constexpr uint64_t kEnough = 256;
+  const bool alone = instances.size() == 1;
+  std::vector<Expected<std::vector<Value>>> results;
+  if (alone && alone_nodes > kEnough && alone_nodes < 2 * alone_calls) {
+    results.push_back(this->run(*instances[0]));
+    return results;
+  }
+  std::unique_ptr<Run> run = take_run();
+  results = run->run_many(instances);
+  if (alone) {
+    alone_nodes += run->profile().batches.nodes;
+    alone_calls += run->profile().batches.calls;
+  }
+  give_back(std::move(run), true);
   return results;
 }
 

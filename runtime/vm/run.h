@@ -1,9 +1,11 @@
 // One run of a session's entry function: its registers, frames, objects and arenas. It is kept for the next run.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "runtime/vm/instances.h"
 #include "runtime/vm/interpreter.h"
 #include "runtime/vm/run_state.h"
 #include "support/function_ref.h"
@@ -18,10 +20,14 @@ class Run {
   Expected<std::vector<Value>> run(std::span<const Value> inputs);
   // The same for tensors, in a vector whose memory is reused.
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& results);
+  // A run of many instances.
+  std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>* const> inputs);
   // What this run adds to the session's profile; indices of launches are its own.
   Profile& profile() { return state_.profile; }
 
  private:
+  void begin();
+  void end();
   // Executes the entry on inputs that import_word() turns into words. `begin` is called when the inputs have been read,
   // `finish` where the entry returns.
   template <class Input>
@@ -35,6 +41,7 @@ class Run {
 
   RunState state_;
   Interpreter interpreter_{state_};
+  std::optional<Instances> instances_;  // with the stacks of the last ones
 };
 
 }  // namespace tenon::runtime

@@ -14,6 +14,15 @@ RunState::RunState(Session::State& of_session)
       heap(of_session.options.max_bytes),
       frames(of_session, heap, profile.memory) {}
 
+BatchCounts& BatchCounts::operator+=(const BatchCounts& other) {
+  nodes += other.nodes;
+  calls += other.calls;
+  flushes += other.flushes;
+  bytes_gathered += other.bytes_gathered;
+  bytes_in_place += other.bytes_in_place;
+  return *this;
+}
+
 Status RunState::check_stop() const {
   if (stop.is_cancelled()) return error("the run was cancelled");
   if (!stop.is_late()) return {};

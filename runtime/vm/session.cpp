@@ -220,7 +220,23 @@ Expected<std::vector<Value>> Session::run_values(std::span<const Value> inputs) 
 std::vector<Expected<std::vector<Value>>> Session::run_many(std::span<const std::vector<Value>> instances) {
   std::vector<Expected<std::vector<Value>>> results;
   results.reserve(instances.size());
-  for (const std::vector<Value>& inputs : instances) results.push_back(run_values(inputs));
+  const SessionOptions& options = state_->options;
+  const bool watches_runs = options.hook || options.budget != 0 || options.max_bytes != 0;
+  if (state_->executable.units.empty() || watches_runs) {
+    for (const std::vector<Value>& inputs : instances) results.push_back(run_values(inputs));
+    return results;
+  }
+  std::vector<const std::vector<Value>*> checked;
+  for (const std::vector<Value>& inputs : instances) {
+    Status fits = state_->check_inputs(inputs);
+    if (fits) checked.push_back(&inputs);
+    results.emplace_back(fits ? Expected<std::vector<Value>>() : std::unexpected(std::move(fits.error())));
+  }
+  auto made = state_->run_many(checked);
+  auto next = made.begin();
+  for (auto& result : results) {
+    if (result) result = std::move(*next++);
+  }
   return results;
 }
 
@@ -253,6 +269,7 @@ Expected<NamedTensors> Session::run(const NamedTensors& inputs) {
   return named;
 }
 
+const BatchCounts& Session::batches() const { return state_->profile.batches; }
 const MemoryRecord& Session::memory() const { return state_->profile.memory; }
 const Profile& Session::profile() const { return state_->profile; }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "driver/accelerator.h"
+#include "runtime/batch/order.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/value.h"
 #include "runtime/npy.h"
@@ -69,6 +70,7 @@ struct SessionOptions {
   std::chrono::nanoseconds max_time{};              // of a run; 0: no limit. A kernel ends at its next parallel task
   const std::atomic<bool>* cancel = nullptr;        // true: runs end with an error; outlives the session
   Hook hook = {};
+  BatchPolicy batch_policy = BatchPolicy::kHeight;  // of run_many()
 };
 
 class Session {
@@ -84,7 +86,9 @@ class Session {
   // Runs the entry function; inputs in the order of its parameters. The inputs must not hold functions or references.
   Expected<std::vector<Value>> run_values(std::span<const Value> inputs);
   // A run for each of the instances, which have inputs of their own. An instance that fails has its own error, and the
-  // results of the others are those that they have alone, to the bit.
+  // results of the others are those that they have alone, to the bit. Where the executable has units, and no hook,
+  // budget or limit of bytes watches single runs, instances run together and their calls of units in batches; limits
+  // of steps and of the stack are those of an instance.
   std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>> instances);
   // The same as run_values() for tensors; a result that is not a tensor is an error.
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
@@ -95,6 +99,8 @@ class Session {
   // Inputs and results by name; the error for a missing, unknown or wrongly shaped input lists the model's inputs.
   Expected<NamedTensors> run(const NamedTensors& inputs);
 
+  // Of all calls of run_many() since creation or the last clear_profile().
+  const BatchCounts& batches() const;
   // Of the last run that came to its end, with a profile or without.
   const MemoryRecord& memory() const;
   const Profile& profile() const;  // of all runs since creation or the last clear_profile(), unless options forbid it

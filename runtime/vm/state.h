@@ -48,8 +48,10 @@ struct Session::State {
   std::vector<bool> launched;      // by program, since the profile was cleared; guarded by `device`
   DeviceCopies copies;             // guarded by `device`
   std::atomic<uint64_t> runs = 0;  // that have begun
-  std::mutex budgeted;             // held during a run under a budget
-  std::mutex mutex;                // guards all below
+  // Of instances that ran alone with calls put off: these calls, and those that were executed for them.
+  std::atomic<uint64_t> alone_nodes = 0, alone_calls = 0;
+  std::mutex budgeted;  // held during a run under a budget
+  std::mutex mutex;     // guards all below
   Profile profile;
   std::vector<std::unique_ptr<Run>> idle;
 
@@ -70,6 +72,7 @@ struct Session::State {
   // Of inputs that have passed check_inputs().
   Expected<std::vector<Value>> run(std::span<const Value> inputs);
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& results);
+  std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>* const> instances);
 
  private:
   Status check_input_count(size_t count) const;

@@ -1,8 +1,11 @@
 #include "runtime/vm/values.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 #include <vector>
 
+#include "runtime/vm/pending.h"
 #include "runtime/vm/rematerializer.h"
 #include "support/try.h"
 
@@ -56,7 +59,8 @@ Expected<Word> import_word(RunState& run, const Value& input) {
                     object.fields.size() == run.executable.types[object.type].constructors[object.constructor].fields;
       if (!known) return fail(error("an input has a value of no type of the model", run.executable.name));
       word.id = object.constructor;
-      const auto before = made.find(&object);
+      // A value that one handle has is met once.
+      const auto before = value->object.use_count() > 1 ? made.find(&object) : made.end();
       if (object.fields.empty()) {
         word.tag = Tag::kConstructor;
         word.bits = object.type;
@@ -68,7 +72,7 @@ Expected<Word> import_word(RunState& run, const Value& input) {
         word.tag = Tag::kCell;
         word.object = run.heap.make(Tag::kCell, object.type, static_cast<uint32_t>(object.fields.size()));
         if (!word.object) return fail(run.no_memory());
-        made.emplace(&object, word.object);
+        if (value->object.use_count() > 1) made.emplace(&object, word.object);
         for (uint32_t i = 0; i < object.fields.size(); ++i) open.push_back({&object.fields[i], word.object, i});
       }
     }
@@ -88,6 +92,11 @@ Value export_word(const Word& word, ExportedObjects& made) {
   while (!open.empty()) {
     const auto [from, to] = open.back();
     open.pop_back();
+    if (from->tag == Tag::kPending) {
+      if (const auto [before, is_new] = made.try_emplace(from->object); is_new) before->second = settled_tensor(*from);
+      *to = made.at(from->object);
+      continue;
+    }
     if (from->is_object()) {
       if (const auto before = made.find(from->object); before != made.end()) {
         *to = before->second;
@@ -119,6 +128,7 @@ Value export_word(const Word& word, ExportedObjects& made) {
       case Tag::kFunction:
       case Tag::kClosure: object.kind = ValueObject::Kind::kFunction; break;
       case Tag::kReference: object.kind = ValueObject::Kind::kReference; break;
+      case Tag::kPending: break;
     }
     if (!from->is_object()) continue;
     made.emplace(from->object, *to);
@@ -127,6 +137,19 @@ Value export_word(const Word& word, ExportedObjects& made) {
     for (uint32_t i = 0; i < from->object->length; ++i) open.push_back({&from->object->words()[i], &object.fields[i]});
   }
   return result;
+}
+
+Expected<std::vector<Value>> export_results(const RunState& run, std::span<const Word> words) {
+  ExportedObjects made;
+  std::vector<Value> results;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const Port& port = run.executable.main().results[i];
+    Value value = export_word(words[i], made);
+    if (port.is_tensor() && !port.accepts(value.tensor()))
+      return error(fmt::format("result {} became {}", to_string(port), describe(run.executable, value)));
+    results.push_back(std::move(value));
+  }
+  return results;
 }
 
 }  // namespace tenon::runtime

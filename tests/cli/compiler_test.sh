@@ -73,6 +73,11 @@ expect 0 "fuse " "$tenon" bench compile --operators 200
 expect 0 '"visits": ' "$tenon" bench compile -n 200 --json
 expect 0 "ns an instruction" "$tenon" bench vm --iterations 10
 expect 0 "a token, the mean of 512 with a KV cache" "$tenon" bench vm --iterations 10 --models decoder
+expect 0 "of one by one; an instance: " "$tenon" bench batching --hidden 8 --batches 1,7 --rounds 1
+expect 0 '"ratio": ' "$tenon" bench batching --hidden 8 --batches 4 --rounds 1 --policy agenda --json
+expect 0 "482       359       248       241   lattice LSTM" "$tenon" bench batching --graphs
+expect 2 "--batches is 'x', must be an integer from 1 to" "$tenon" bench batching --hidden 8 --batches 1,x
+expect 2 "a model requires instances" "$tenon" bench batching --model tests/examples/tree_lstm.tn
 expect 2 "--models is 'gru', must be calls, lstm, decoder, dense or all" "$tenon" bench vm --iterations 1000 --models gru
 expect 0 '"ns_per_instruction": ' "$tenon" bench vm -n 10 --json
 expect 2 "--iterations is '0', must be an integer from 1 to 1000000000" "$tenon" bench vm -n 0

@@ -52,7 +52,7 @@ expect 1 "lists.txt: error: 2 of 4 instances failed" "${run[@]}"
 sed -n 2p "$scratch/errors.jsonl" | grep -qF '{"error":{"instance":1,"what":"expected List[Tensor[(), i64]], found '"'Nul'"'"'
 printf '([1, 2, 4], 1)\n([1, 2, 4], 7)\n([1, 2, 4], 0)\n' >"$scratch/both.txt"
 both=("$tenon" run "$module" --entry pick --instances "$scratch/both.txt")
-expect 1 "both.txt:2: instance 1: m: function 'main', instruction " "${both[@]}"
+expect 1 "both.txt:2: instance 1: m: function 'main" "${both[@]}"
 expect 1 "both.txt:2: instance 1: $module:5:" "${both[@]}" --interpret
 for how in --batch=64 --interpret; do
   [ "$("${both[@]}" $how 2>/dev/null || true)" = "$(printf '2f32\n// instance 1 failed\n1f32')" ]

@@ -114,6 +114,7 @@ inline Executable executable() {
   e.graph.nodes = {
       {"x", "input", "input", "i8 (4, 16)"}, {"dense_1", "dense", "accel", "i8 (4, 16)"}, {"add_2", "add", "cpu", ""}};
   e.graph.edges = {{0, 1}, {0, 2}};
+  e.units = {{.function = 1, .batched = 1, .own = {true}, .own_results = {true}}};
   return e;
 }
 

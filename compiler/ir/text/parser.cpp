@@ -198,11 +198,12 @@ class Parser {
     Function& function = *module_.function(body.name);
     for (auto& [key, value] : std::exchange(annotations.list, {})) {
       auto* text = std::get_if<std::string>(&value);
-      if (!text || (key != "target" && key != "composite")) {
+      if (!text || (key != "target" && key != "composite" && key != "batched")) {
         return source_.error_at(annotations.at, fmt::format("a function has no annotation '{}' of this kind", key),
-                                "the annotations are target = \"...\" and composite = \"...\"");
+                                "the annotations are target = \"...\", composite = \"...\" and batched = \"...\"");
       }
-      (key == "target" ? function.target : function.composite) = *text;
+      if (key == "batched") function.batched = context_.symbol(*text);
+      else (key == "target" ? function.target : function.composite) = *text;
     }
     body.at = cursor_.at();
     TENON_TRY(skip_body());

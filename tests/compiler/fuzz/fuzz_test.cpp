@@ -71,6 +71,7 @@ TEST(IrFuzz, BatchedUnitsEqualTheirCallsBitForBit) {
   EXPECT_FALSE(result.failure) << result.failure->report;
   EXPECT_GT(result.counts.units, rounds(400));
   EXPECT_GT(result.counts.batches, rounds(400) / 40);
+  EXPECT_GT(result.counts.joined, rounds(400));
 }
 
 // A target that takes arithmetic wherever it stands.

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include "compiler/base/lexer.h"
 #include "compiler/ir/builder.h"
+#include "compiler/ir/dependencies.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text/format.h"
 #include "compiler/ir/verifier.h"
@@ -220,6 +222,27 @@ INSTANTIATE_TEST_SUITE_P(
         TextualMistake{"byte", "relu(", "re\x01u(", "m.tn:8:5", "unexpected byte 0x01"},
         TextualMistake{"function_annotation", "target =", "tarjet =", "m.tn:5:1", "no annotation 'tarjet'"}),
     [](const auto& info) { return info.param.name; });
+
+// The function that computes several calls of another one is used wherever that one is.
+TEST(Text, AUnitNamesItsBatchedFunction) {
+  const std::string batched = "def @f.batched[b](%x: Tensor[(b, 2), f32]) -> Tensor[(b, 2), f32] {\n  relu(%x)\n}\n";
+  const std::string unit =
+      "#[batched = \"f.batched\"]\ndef @f(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] {\n  relu(%x)\n}\n";
+  Context context;
+  auto module = parse(context, "#[version = \"1\"]\n" + batched + unit, {}, "m.tn");
+  ASSERT_TRUE(module) << module.error().str();
+  const auto reached = reachable_globals(*module, context.symbol("f"));
+  EXPECT_NE(std::ranges::find(reached, context.symbol("f.batched")), reached.end());
+  const std::string printed = print(context, *module).text;
+  EXPECT_THAT(printed, HasSubstr("#[batched = \"f.batched\"]\ndef @f("));
+  auto again = parse(context, printed, {}, "m.tn");
+  ASSERT_TRUE(again) << again.error().str();
+  EXPECT_TRUE(equal(*module, *again));
+  const auto alone = parse(context, "#[version = \"1\"]\n" + unit, {}, "m.tn");
+  ASSERT_FALSE(alone);
+  EXPECT_THAT(alone.error().str(),
+              HasSubstr("its batched function @f.batched must be a function of the module with 1 parameters"));
+}
 
 // A byte order mark, carriage returns, and characters of several bytes, which have one column each.
 TEST(Text, FilesOfOtherEditorsAreRead) {

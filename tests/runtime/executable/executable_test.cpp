@@ -187,6 +187,15 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
       {"2 parameters do not fit 1 registers", [](E e) { e.functions[0].registers = 1; }},
       {"two ports are named 'x'", [](E e) { e.functions[0].params[1].name = "x"; }},
       {"'x' has the shape (-2,)", [](E e) { e.functions[0].params[0].shape = {-2}; }},
+      {"unit 0: it is function 2 of 2", [](E e) { e.units[0].function = 2; }},
+      {"unit 0: it is function 9 of 2", [](E e) { e.units[0].batched = 9; }},
+      {"takes 1 words, the unit 2",
+       [](E e) {
+         e.units[0].own = {true, true};
+       }},
+      {"unit 0: it has no result", [](E e) { e.units[0].own_results.clear(); }},
+      {"unit 0: its calls share all parameters", [](E e) { e.units[0].own[0] = false; }},
+      {"unit 1: function 1 is a unit before", [](E e) { e.units.push_back(e.units[0]); }},
       {"the graph has 3 nodes and an edge from 0 to 3", [](E e) { e.graph.edges[0].to = 3; }},
       {"block_in is 3, must be", [](E e) { e.programs[0].config.block_in = 3; }},
       {"executables hold native programs only", [](E e) { e.programs[0].profile = spec::Profile::kBase; }},

@@ -1,0 +1,353 @@
+#include "runtime/vm/pending_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "support/try.h"
+
+namespace tenon::runtime {
+
+PendingCalls::PendingCalls(RunState& run, Execute execute)
+    : run_(run), execute_(std::move(execute)), unit_of_(run.executable.functions.size(), kNone) {
+  for (uint32_t i = 0; i < run.executable.units.size(); ++i) {
+    const Unit& unit = run.executable.units[i];
+    unit_of_[unit.function] = i;
+    has_shared_.push_back(std::ranges::find(unit.own, false) != unit.own.end());
+  }
+  types_.resize(run.executable.units.size());
+}
+
+Expected<Word> PendingCalls::add(uint32_t instance, uint32_t function, std::span<const uint32_t> args) {
+  Node node{.unit = unit_of_[function],
+            .instance = instance,
+            .type = 0,
+            .first_operand = static_cast<uint32_t>(operands_.size()),
+            .first_result = static_cast<uint32_t>(results_.size())};
+  Word* const base = run_.frames.registers();
+  for (const uint32_t arg : args) {
+    if (base[register_of(arg)].tag == Tag::kEmpty) return run_.frames.is_empty(arg);
+  }
+  const auto count = static_cast<uint32_t>(unit(node).own_results.size());
+  Object* tuple = nullptr;
+  if (count > 1 && !(tuple = run_.heap.make(Tag::kCell, kTupleType, count))) return run_.no_memory();
+  const Word whole = tuple ? Word(Tag::kCell, 0, tuple) : Word();
+  for (uint32_t i = 0; i < count; ++i) {
+    Object* const object = run_.heap.make(Tag::kPending, static_cast<uint32_t>(nodes_.size()), Pending::kWords);
+    if (!object) {
+      for (; results_.size() > node.first_result; results_.pop_back())
+        run_.heap.release(Word(Tag::kPending, 0, results_.back()));
+      run_.heap.release(whole);
+      return run_.no_memory();
+    }
+    results_.push_back(object);
+    ++object->count;  // the node's, and that of the word
+    if (tuple) tuple->words()[i] = Word(Tag::kPending, 0, object);
+  }
+  for (const uint32_t arg : args) operands_.push_back(take(base, arg));
+  node.type = type_of(node.unit, operands_of(node));
+  nodes_.push_back(node);
+  return tuple ? whole : Word(Tag::kPending, 0, results_.back());
+}
+
+// Most units have no shared operands but constants, which are in their code.
+uint32_t PendingCalls::type_of(uint32_t unit, std::span<const Word> operands) {
+  std::vector<uint32_t>& firsts = types_[unit];
+  for (const uint32_t first : firsts) {
+    if (!has_shared_[unit] || same_shared(nodes_[first], unit, operands)) return nodes_[first].type;
+  }
+  firsts.push_back(static_cast<uint32_t>(nodes_.size()));
+  return type_count_++;
+}
+
+// Instances have objects of their own for an input that they share, but one buffer.
+bool PendingCalls::same_shared(const Node& a, uint32_t unit, std::span<const Word> operands) {
+  const std::vector<bool>& own = run_.executable.units[unit].own;
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i]) continue;
+    const Word &x = operands_of(a)[i], &y = operands[i];
+    if (x.tag != y.tag || x.dtype != y.dtype) return false;
+    if (x.tag != Tag::kTensor) {
+      if (x.bits != y.bits) return false;
+      continue;
+    }
+    const Tensor &one = static_cast<const TensorObject*>(x.object)->tensor,
+                 &other = static_cast<const TensorObject*>(y.object)->tensor;
+    if (one.bytes().data() != other.bytes().data() || one.dtype() != other.dtype() || one.shape() != other.shape())
+      return false;
+  }
+  return true;
+}
+
+void PendingCalls::make_graph() {
+  graph_.clear();
+  graph_.type_count = type_count_;
+  for (const Node& node : nodes_) {
+    reads_.clear();
+    for (const Word& operand : operands_of(node)) {
+      if (operand.tag == Tag::kPending && !Pending::is_executed(*operand.object)) reads_.push_back(operand.object->id);
+    }
+    graph_.add(node.type, reads_);
+  }
+}
+
+Expected<std::vector<PendingCalls::Failure>> PendingCalls::flush(BatchPolicy policy) {
+  make_graph();
+  const BatchOrder order = batch_order(graph_, policy);
+  counts_.nodes += nodes_.size();
+  ++counts_.flushes;
+  uint32_t begin = 0;
+  for (const uint32_t end : order.ends) {
+    Status status = run_step(std::span(order.nodes).subspan(begin, end - begin));
+    if (!status) {
+      clear();
+      return std::unexpected(std::move(status.error()));
+    }
+    begin = end;
+  }
+  std::vector<Failure> failures;
+  for (uint32_t i = 0; i < failed_.size(); ++i) {
+    if (failed_[i]) failures.push_back({i, std::move(failed_[i]->second)});
+  }
+  clear();
+  return failures;
+}
+
+void PendingCalls::clear() {
+  for (const Word& word : operands_) run_.heap.release(word);
+  for (Object* object : results_) {
+    if (!Pending::is_executed(*object)) Pending::fail(*object);
+    run_.heap.release(Word(Tag::kPending, 0, object));
+  }
+  operands_.clear();
+  results_.clear();
+  nodes_.clear();
+  failed_.clear();
+  for (auto& firsts : types_) firsts.clear();
+  type_count_ = 0;
+}
+
+void PendingCalls::fail(uint32_t node, Diagnostic diagnostic) {
+  const uint32_t instance = nodes_[node].instance;
+  if (failed_.size() <= instance) failed_.resize(instance + 1);
+  auto& failure = failed_[instance];
+  if (!failure || node < failure->first) failure.emplace(node, std::move(diagnostic));
+  for (Object* object : results_of(nodes_[node])) Pending::fail(*object);
+}
+
+// The nodes have been executed.
+void PendingCalls::finish(std::span<const uint32_t> nodes) {
+  for (const uint32_t i : nodes) {
+    for (Word& word : operands_of(nodes_[i])) run_.heap.release(std::exchange(word, Word()));
+  }
+}
+
+PendingCalls::Rows PendingCalls::rows(const Word& operand) const {
+  const Word* word = &operand;
+  int64_t row = Pending::kWhole;
+  if (operand.tag == Tag::kPending) {
+    word = &Pending::value(*operand.object);
+    row = Pending::row(*operand.object);
+  }
+  if (word->tag != Tag::kTensor) {
+    const auto dtype = static_cast<DType>(word->dtype);
+    return {nullptr, reinterpret_cast<const std::byte*>(&word->bits), static_cast<size_t>(bytes(dtype)), dtype, {}};
+  }
+  const Tensor& tensor = static_cast<const TensorObject*>(word->object)->tensor;
+  Rows found{nullptr, tensor.bytes().data(), tensor.bytes().size(), tensor.dtype(), tensor.shape()};
+  if (row == Pending::kWhole) return found;
+  found.batch = word;
+  found.bytes /= static_cast<size_t>(tensor.shape()[0]);
+  found.data += static_cast<size_t>(row) * found.bytes;
+  found.shape = found.shape.subspan(1);
+  return found;
+}
+
+bool PendingCalls::same_shapes(const Node& a, const Node& b) {
+  const auto one = operands_of(a), other = operands_of(b);
+  for (size_t i = 0; i < one.size(); ++i) {
+    if (!unit(a).own[i]) continue;
+    const Rows x = rows(one[i]), y = rows(other[i]);
+    if (x.shape.data() == y.shape.data() && x.dtype == y.dtype) continue;  // rows of one batch
+    if (x.dtype != y.dtype || !std::ranges::equal(x.shape, y.shape)) return false;
+  }
+  return true;
+}
+
+// The nodes are of one type. Those of equal shapes are one batch.
+Status PendingCalls::run_step(std::span<const uint32_t> nodes) {
+  std::vector<uint32_t> ready;
+  for (const uint32_t i : nodes) {
+    const auto operands = operands_of(nodes_[i]);
+    const bool lost = std::ranges::any_of(
+        operands, [](const Word& word) { return word.tag == Tag::kPending && Pending::has_failed(*word.object); });
+    if (!lost) ready.push_back(i);
+    else
+      for (Object* object : results_of(nodes_[i])) Pending::fail(*object);
+  }
+  while (!ready.empty()) {
+    group_.clear();
+    other_.clear();
+    for (const uint32_t i : ready) (same_shapes(nodes_[ready[0]], nodes_[i]) ? group_ : other_).push_back(i);
+    ready.swap(other_);
+    TENON_TRY(run_.check_stop());
+    TENON_TRY(run_group(group_));
+  }
+  finish(nodes);
+  return {};
+}
+
+size_t PendingCalls::own_bytes(const Node& node) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < unit(node).own.size(); ++i) {
+    if (unit(node).own[i]) bytes += rows(operands_of(node)[i]).bytes;
+  }
+  return bytes;
+}
+
+Status PendingCalls::run_group(std::span<const uint32_t> nodes) {
+  if (nodes.size() > 1 && unit(nodes_[nodes[0]]).batched && own_bytes(nodes_[nodes[0]]) <= kMostOwnBytes) {
+    if (run_batch(nodes)) {
+      ++counts_.calls;
+      return {};
+    }
+    TENON_TRY(run_.check_stop());
+  }
+  for (const uint32_t i : nodes) {
+    ++counts_.calls;
+    if (Status status = run_one(i); !status) {
+      TENON_TRY(run_.check_stop());
+      fail(i, std::move(status.error()));
+    }
+  }
+  return {};
+}
+
+Expected<std::span<const Word>> PendingCalls::fields(const Word& result, const Unit& unit) const {
+  const size_t count = unit.own_results.size();
+  std::span<const Word> words(&result, 1);
+  if (count > 1) {
+    const bool fits = result.tag == Tag::kCell && result.object->id == kTupleType && result.object->length == count;
+    if (!fits) return error(fmt::format("a unit returns {}, must return a tuple of {}", describe(result.tag), count));
+    words = {result.object->words(), count};
+  }
+  for (const Word& word : words) {
+    if (word.tag == Tag::kTensor || (word.tag == Tag::kScalar && word.dtype != kUnknownSize)) continue;
+    return error(fmt::format("a unit has {} as result, must have tensors", describe(word.tag)));
+  }
+  return words;
+}
+
+Status PendingCalls::run_one(uint32_t index) {
+  const Node& node = nodes_[index];
+  args_.clear();
+  for (const Word& operand : operands_of(node)) {
+    if (operand.tag != Tag::kPending) {
+      Heap::retain(operand);
+      args_.push_back(operand);
+      continue;
+    }
+    args_.push_back(settled(operand, run_.heap, run_.session.buffers));
+    if (args_.back().tag != Tag::kEmpty) continue;
+    for (const Word& word : args_) run_.heap.release(word);
+    return run_.no_memory();
+  }
+  TENON_TRY_ASSIGN(result, execute_(run_.session.code[unit(node).function], args_));
+  auto words = fields(*result, unit(node));
+  if (words) {
+    size_t i = 0;
+    for (Object* object : results_of(node)) {
+      Heap::retain((*words)[i]);
+      Pending::set(*object, (*words)[i++], Pending::kWhole);
+    }
+  }
+  run_.heap.release(*result);
+  if (!words) return std::unexpected(std::move(words.error()));
+  return {};
+}
+
+// The operand of all nodes, with one more, leading axis: the memory where their rows follow each other in a batch, else
+// a copy.
+Expected<Word> PendingCalls::gather(std::span<const uint32_t> nodes, size_t operand) {
+  const Rows first = rows(operands_of(nodes_[nodes[0]])[operand]);
+  Shape shape = run_.heap.shape();
+  shape.push_back(static_cast<int64_t>(nodes.size()));
+  shape.insert(shape.end(), first.shape.begin(), first.shape.end());
+  const size_t bytes = first.bytes * nodes.size();
+  Word word;
+  const std::byte* next = first.data;
+  const bool adjacent = first.batch && std::ranges::all_of(nodes, [&](uint32_t i) {
+                          const Rows row = rows(operands_of(nodes_[i])[operand]);
+                          const bool follows =
+                              row.batch && row.batch->object == first.batch->object && row.data == next;
+                          next += first.bytes;
+                          return follows;
+                        });
+  if (adjacent) {
+    const Tensor& batch = static_cast<const TensorObject*>(first.batch->object)->tensor;
+    const auto offset = static_cast<size_t>(first.data - batch.bytes().data());
+    if (offset % kArenaAlignment == 0) {
+      counts_.bytes_in_place += bytes;
+      word = run_.heap.tensor(Tensor::in(batch.storage().part(offset, bytes), first.dtype, std::move(shape)), false);
+      if (word.tag == Tag::kEmpty) return run_.no_memory();
+      return word;
+    }
+  }
+  counts_.bytes_gathered += bytes;
+  Storage storage = run_.session.buffers.take(bytes);
+  if (!storage.memory) return run_.no_memory();
+  std::byte* to = storage.memory.get();
+  for (const uint32_t i : nodes) {
+    const Rows row = rows(operands_of(nodes_[i])[operand]);
+    __builtin_memcpy(to, row.data, row.bytes);
+    to += row.bytes;
+  }
+  word = run_.heap.tensor(Tensor::in(std::move(storage), first.dtype, std::move(shape)), true);
+  if (word.tag == Tag::kEmpty) return run_.no_memory();
+  return word;
+}
+
+Status PendingCalls::run_batch(std::span<const uint32_t> nodes) {
+  const Node& first = nodes_[nodes[0]];
+  const Unit& unit = this->unit(first);
+  args_.clear();
+  for (size_t i = 0; i < unit.own.size(); ++i) {
+    const Word& operand = operands_of(first)[i];
+    Expected<Word> arg = operand;
+    if (unit.own[i]) arg = gather(nodes, i);
+    else if (operand.tag == Tag::kPending) arg = settled(operand, run_.heap, run_.session.buffers);
+    else Heap::retain(operand);
+    if (arg && arg->tag == Tag::kEmpty) arg = run_.no_memory();
+    if (!arg) {
+      for (const Word& word : args_) run_.heap.release(word);
+      return std::unexpected(std::move(arg.error()));
+    }
+    args_.push_back(*arg);
+  }
+  TENON_TRY_ASSIGN(result, execute_(run_.session.code[*unit.batched], args_));
+  auto words = fields(*result, unit);
+  for (size_t k = 0; words && k < unit.own_results.size(); ++k) {
+    if (!unit.own_results[k]) continue;
+    const Word& word = (*words)[k];
+    const auto rows = static_cast<int64_t>(nodes.size());
+    const bool fits =
+        word.tag == Tag::kTensor && static_cast<const TensorObject*>(word.object)->tensor.shape()[0] == rows;
+    if (!fits) words = error(fmt::format("result {} of a batch of {} calls has another leading size", k, rows));
+  }
+  if (words) {
+    for (size_t row = 0; row < nodes.size(); ++row) {
+      size_t k = 0;
+      for (Object* object : results_of(nodes_[nodes[row]])) {
+        Heap::retain((*words)[k]);
+        Pending::set(*object, (*words)[k], unit.own_results[k] ? static_cast<int64_t>(row) : Pending::kWhole);
+        ++k;
+      }
+    }
+  }
+  run_.heap.release(*result);
+  if (!words) return std::unexpected(std::move(words.error()));
+  return {};
+}
+
+}  // namespace tenon::runtime

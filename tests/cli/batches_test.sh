@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# tenon run --instances --batch: instances that run together have the results that they have alone, bit for bit.
+# Argument: the program.
+set -euo pipefail
+# shellcheck source=tests/expect.sh
+source tests/expect.sh
+tenon=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# compare NAME ENTRY: the instances in NAME.txt, one after another and together.
+compare() {
+  local run=("$tenon" run "tests/examples/$1.tn" --entry "$2" --instances "$scratch/$1.txt")
+  "${run[@]}" --batch 1 >"$scratch/alone"
+  [ "$(wc -l <"$scratch/alone")" = "$(wc -l <"$scratch/$1.txt")" ]
+  for batch in 2 3 7 64; do "${run[@]}" --batch $batch | cmp - "$scratch/alone"; done
+}
+# Instances of different lengths, the same in each run.
+awk 'BEGIN { srand(5); for (i = 0; i < 12; i++) { n = 1 + int(rand() * 9); printf "["; for (k = 0; k < n; k++) printf "%s[%d]", k ? ", " : "", int(rand() * 16); print "]" } }' \
+  >"$scratch/char_rnn.txt"
+awk 'BEGIN { srand(6); for (i = 0; i < 12; i++) { n = 1 + int(rand() * 6); printf "(["; for (k = 0; k < n; k++) { printf "%s[[", k ? ", " : ""; for (j = 0; j < 6; j++) printf "%s%.4f", j ? ", " : "", rand() - 0.5; printf "]]" } printf "], %.2f)\n", rand() } }' \
+  >"$scratch/list_lstm.txt"
+awk 'BEGIN { for (i = 0; i < 12; i++) printf "(%d, %d)\n", 1 + i % 11, 7 * i + 1 }' >"$scratch/generate.txt"
+awk 'BEGIN { srand(7); for (i = 0; i < 6; i++) { n = 1 + int(rand() * 6); a = ""; b = ""; for (k = 0; k < n; k++) { s = k ? ", " : ""; a = a sprintf("%s[%.3f, %.3f, %.3f, %.3f]", s, rand(), rand(), rand(), rand()); b = b sprintf("%s[%.3f, %.3f, %.3f, %.3f, %.3f]", s, rand(), rand(), rand(), rand(), rand()) } printf "([%s], [%s])\n", a, b } }' \
+  >"$scratch/banded.txt"
+grep '^[A-Z]' tests/examples/trees.txt >"$scratch/tree_lstm.txt"
+for example in char_rnn list_lstm generate banded; do compare $example main; done
+compare tree_lstm classify
+
+# One that fails among others: the error is of its own call, and the others have their results.
+cat >"$scratch/pick.tn" <<'END_OF_MODULE'
+#[version = "1"]
+def @main[n](%w: Tensor[(n,), f32], %i: Tensor[(1,), i64]) -> Tensor[(1,), f32] { exp(gather(%w, %i)) }
+END_OF_MODULE
+printf '([0, 2, 4], [0])\n([1, 2, 4], [7])\n([0, 2, 4], [0])\n([0, 1], [0])\n' >"$scratch/pick.txt"
+pick=("$tenon" run "$scratch/pick.tn" --instances "$scratch/pick.txt")
+expect 1 "pick.txt:2: instance 1: pick: function 'main.unit_0', instruction " "${pick[@]}" --batch 3
+expect 1 "pick.txt: error: 1 of 4 instances failed" "${pick[@]}" --batch 3
+for batch in 1 3 4; do
+  [ "$("${pick[@]}" --batch $batch 2>/dev/null || true)" = \
+    "$(printf 'Tensor[(1,), f32] [1]\n// instance 1 failed\nTensor[(1,), f32] [1]\nTensor[(1,), f32] [1]')" ]
+done
+
+# An executable with units, and what they are.
+expect 0 "units of batches" "$tenon" compile tests/examples/tree_lstm.tn --cpu --batch --explain -o "$scratch/tree.tnx"
+expect 0 "(%word: Tensor[(1,), i64]): gather, dense, split" "$tenon" compile tests/examples/tree_lstm.tn --cpu --batch --explain \
+  -o "$scratch/tree.tnx"
+expect 0 "function @read.unit_" "$tenon" inspect "$scratch/tree.tnx"
+expect 0 "a unit of batches: its parameters are own; several calls are one of @read.unit_0.batched" \
+  "$tenon" inspect "$scratch/tree.tnx" --part code
+expect 0 '"batched": "read.unit_0.batched"' "$tenon" inspect "$scratch/tree.tnx" --json
+"$tenon" compile tests/examples/tree_lstm.tn --cpu -o "$scratch/single.tnx"
+[ "$("$tenon" inspect "$scratch/single.tnx" | grep -c unit || true)" = 0 ]
+expect 2 "no input is named 'w'" "$tenon" compile tests/examples/tree_lstm.tn --cpu --batch --shared w -o "$scratch/tree.tnx"
+expect 2 "--shared is for the instances of --batch" "$tenon" compile tests/examples/tree_lstm.tn --cpu --shared codes -o "$scratch/tree.tnx"

@@ -1,0 +1,291 @@
+// Runs of many instances: calls of units are put off and joined, and each instance has the results and the error that
+// it has alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tests/runtime/vm/list_executable.h"
+
+namespace tenon::runtime {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr float kTooLarge = 100;
+
+// How often the kernels of a test were called, and with how many rows at most.
+struct KernelCount {
+  int calls = 0;
+  int64_t most_rows = 0;
+};
+
+// step: each element plus one, an error above kTooLarge. done: whether the first element of each row is 3 or more.
+KernelLookup step_kernels(KernelCount& count) {
+  return [&count](std::string_view name) -> CpuKernel {
+    if (name == "step") {
+      return [&count](const Attrs&, std::span<const Tensor> args) -> Expected<std::vector<Tensor>> {
+        ++count.calls;
+        if (args[0].shape().size() > 1) count.most_rows = std::max(count.most_rows, args[0].shape()[0]);
+        Tensor result = args[0].clone();
+        for (float& x : result.data<float>()) {
+          if (x > kTooLarge) return error("an element is too large");
+          x += 1;
+        }
+        return std::vector{std::move(result)};
+      };
+    }
+    return [](const Attrs&, std::span<const Tensor> args) -> Expected<std::vector<Tensor>> {
+      Shape shape = args[0].shape();
+      const auto width = static_cast<size_t>(shape.back());
+      shape.pop_back();
+      Tensor result(DType::kBool, shape);
+      for (size_t i = 0; i < result.data<bool>().size(); ++i)
+        result.data<bool>()[i] = args[0].data<float>()[i * width] >= 3;
+      return std::vector{std::move(result)};
+    };
+  };
+}
+
+Function unit_function(std::string name, std::string kernel) {
+  return {.name = std::move(name),
+          .params = {any("x")},
+          .results = {any("result")},
+          .registers = 2,
+          .code = {{CallKernel{std::move(kernel), {}, {0}, {1}}, "layer"}, {Return{{1}}, ""}}};
+}
+
+// main(n, x) = x after n steps, each of which is a unit.
+Executable steps_executable() {
+  Executable e;
+  e.name = "steps";
+  e.constants = {number(0), number(1)};
+  e.functions.push_back({.name = "main",
+                         .params = {{"n", DType::kI64, {}}, {"x", DType::kF32, {kAnySize}}},
+                         .results = {{"y", DType::kF32, {kAnySize}}},
+                         .registers = 5,
+                         .code = {{LoadConstant{2, 0}, ""},
+                                  {LoadConstant{3, 1}, ""},
+                                  {ScalarCompute{ScalarOp::kGreaterEqual, DType::kI64, 4, 2, 0}, ""},
+                                  {Branch{4, 5}, ""},
+                                  {Return{{1}}, ""},
+                                  {CallFunction{1, {1}, {1}}, ""},
+                                  {ScalarCompute{ScalarOp::kAdd, DType::kI64, 2, 2, 3}, ""},
+                                  {Jump{2}, ""}}});
+  e.functions.push_back(unit_function("unit", "step"));
+  e.functions.push_back(unit_function("unit.batched", "step"));
+  e.units = {{.function = 1, .batched = 2, .own = {true}, .own_results = {true}}};
+  return e;
+}
+
+// main(x) = x after as many steps as it needs to reach 3: whether it has is a unit too.
+Executable until_executable() {
+  Executable e;
+  e.name = "until";
+  e.functions.push_back({.name = "main",
+                         .params = {{"x", DType::kF32, {kAnySize}}},
+                         .results = {{"y", DType::kF32, {kAnySize}}},
+                         .registers = 2,
+                         .code = {{CallFunction{3, {0}, {1}}, ""},
+                                  {Branch{1, 3}, ""},
+                                  {Return{{0}}, ""},
+                                  {CallFunction{1, {0}, {0}}, ""},
+                                  {Jump{0}, ""}}});
+  e.functions.push_back(unit_function("unit", "step"));
+  e.functions.push_back(unit_function("unit.batched", "step"));
+  e.functions.push_back(unit_function("done", "done"));
+  e.functions.push_back(unit_function("done.batched", "done"));
+  e.units = {{.function = 1, .batched = 2, .own = {true}, .own_results = {true}},
+             {.function = 3, .batched = 4, .own = {true}, .own_results = {true}}};
+  return e;
+}
+
+Tensor row_of(std::vector<float> values) {
+  return Tensor::of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
+}
+std::vector<Value> steps(int64_t n, std::vector<float> x) { return {number(n), row_of(std::move(x))}; }
+
+// A session's results of the instances together, which are those that it has for each of them alone.
+std::vector<Expected<std::vector<Value>>> run_checked(Session& session, const std::vector<std::vector<Value>>& inputs) {
+  auto together = session.run_many(inputs);
+  EXPECT_EQ(together.size(), inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto alone = session.run_values(inputs[i]);
+    EXPECT_EQ(alone.has_value(), together[i].has_value()) << i;
+    if (!alone) {
+      EXPECT_EQ(alone.error().str(), together[i].error().str());
+      continue;
+    }
+    EXPECT_EQ((*alone)[0].tensor(), (*together[i])[0].tensor()) << i;
+  }
+  return together;
+}
+
+TEST(Instances, CallsOfUnitsAreJoined) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const std::vector<std::vector<Value>> inputs{steps(3, {1, 2}), steps(5, {3, 4}), steps(0, {5, 6}), steps(3, {7, 8})};
+  const auto results = session->run_many(inputs);
+  EXPECT_EQ(count.calls, 5);
+  EXPECT_EQ(count.most_rows, 3);
+  EXPECT_THAT((*results[0])[0].tensor().data<float>(), ElementsAre(4, 5));
+  EXPECT_THAT((*results[1])[0].tensor().data<float>(), ElementsAre(8, 9));
+  EXPECT_THAT((*results[2])[0].tensor().data<float>(), ElementsAre(5, 6));
+  EXPECT_EQ(session->batches().nodes, 11u);
+  EXPECT_EQ(session->batches().calls, 5u);
+  EXPECT_EQ(session->batches().flushes, 1u);
+  // The rows of the first step come from the instances, two rows of 8 bytes later begin a batch and are read in place
+  // where the three of them follow each other.
+  EXPECT_EQ(session->batches().bytes_gathered, 24u);
+  EXPECT_EQ(session->batches().bytes_in_place, 48u);
+  run_checked(*session, inputs);
+}
+
+TEST(Instances, EveryPolicyComputesTheSame) {
+  const Executable e = steps_executable();
+  for (const std::string_view name : kBatchPolicies) {
+    KernelCount count;
+    auto session = Session::create(e, {.kernels = step_kernels(count), .batch_policy = *parse_batch_policy(name)});
+    ASSERT_TRUE(session) << session.error().str();
+    run_checked(*session, {steps(3, {1, 2}), steps(5, {3, 4}), steps(1, {5, 6})});
+  }
+}
+
+TEST(Instances, DifferentShapesAreDifferentBatches) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  run_checked(*session, {steps(2, {1, 2}), steps(2, {3}), steps(2, {5, 6}), steps(2, {}), steps(2, {9})});
+  EXPECT_EQ(count.most_rows, 2);
+}
+
+TEST(Instances, CallsWithLargeOperandsAreNotCopiedTogether) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  run_checked(*session, {steps(2, std::vector<float>(20000, 1)), steps(2, std::vector<float>(20000, 2))});
+  EXPECT_EQ(session->batches().calls, 4u);
+  EXPECT_EQ(session->batches().bytes_gathered, 0u);
+}
+
+TEST(Instances, AChainThatRunsAloneIsNotPutOffForLong) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const std::vector<std::vector<Value>> inputs{steps(50, {1, 2}), steps(50, {3, 4})};
+  for (int i = 0; i < 20; ++i) {
+    const auto results = session->run_many(std::span(inputs).first(1));
+    EXPECT_THAT((*results[0])[0].tensor().data<float>(), ElementsAre(51, 52));
+  }
+  EXPECT_EQ(session->batches().nodes, 300u);
+  session->run_many(inputs);
+  EXPECT_EQ(session->batches().nodes, 400u);
+}
+
+TEST(Instances, AConditionOnAUnitWaitsForIt) {
+  const Executable e = until_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const std::vector<std::vector<Value>> inputs{{row_of({1, 2})}, {row_of({-4, 0})}, {row_of({7})}, {row_of({0, 0})}};
+  const auto results = session->run_many(inputs);
+  EXPECT_THAT((*results[1])[0].tensor().data<float>(), ElementsAre(3, 7));
+  EXPECT_THAT((*results[2])[0].tensor().data<float>(), ElementsAre(7));
+  // Seven steps of the instance that needs most, and eight conditions.
+  EXPECT_EQ(session->batches().flushes, 8u);
+  EXPECT_EQ(count.calls, 7);
+  run_checked(*session, inputs);
+}
+
+TEST(Instances, OneThatFailsHasItsOwnErrorAndTheOthersTheirResults) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto results = run_checked(
+      *session,
+      {steps(3, {1, 2}), steps(5, {3, kTooLarge - 1}), steps(3, {5, 6}), {number(1)}, steps(2, {kTooLarge + 1})});
+  EXPECT_EQ(results[1].error().str(), "steps: function 'unit', instruction 0 (layer): error: an element is too large");
+  EXPECT_THAT(results[3].error().str(), HasSubstr("1 inputs were given"));
+  EXPECT_FALSE(results[4]);
+  EXPECT_THAT((*results[0])[0].tensor().data<float>(), ElementsAre(4, 5));
+}
+
+TEST(Instances, AnErrorAfterACallThatFailsIsNotReported) {
+  Executable e = steps_executable();
+  // The step is put off; the division fails at once.
+  e.functions[0].code = {{LoadConstant{2, 0}, ""},
+                         {CallFunction{1, {1}, {1}}, ""},
+                         {ScalarCompute{ScalarOp::kDivide, DType::kI64, 4, 0, 2}, ""},
+                         {Return{{1}}, ""}};
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto results = run_checked(*session, {steps(1, {1}), steps(1, {kTooLarge + 1}), steps(1, {2})});
+  EXPECT_THAT(results[0].error().str(), HasSubstr("division by zero"));
+  EXPECT_THAT(results[1].error().str(), HasSubstr("an element is too large"));
+}
+
+TEST(Instances, LimitsOfStepsAreThoseOfAnInstance) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count), .max_steps = 100});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto results = session->run_many(std::vector{steps(10, {1}), steps(1'000'000, {1}), steps(10, {2})});
+  EXPECT_THAT((*results[0])[0].tensor().data<float>(), ElementsAre(11));
+  EXPECT_THAT(results[1].error().str(), HasSubstr("the run takes more than 100 instructions"));
+  EXPECT_THAT((*results[2])[0].tensor().data<float>(), ElementsAre(12));
+}
+
+TEST(Instances, ACancelledRunEndsAllOfThem) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  const std::atomic<bool> cancel = true;
+  auto session = Session::create(e, {.kernels = step_kernels(count), .cancel = &cancel});
+  ASSERT_TRUE(session) << session.error().str();
+  for (const auto& result : session->run_many(std::vector{steps(10, {1}), steps(20, {1})})) {
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().str(), HasSubstr("the run was cancelled"));
+  }
+}
+
+TEST(Instances, LimitsOfMemoryAreThoseOfSingleRuns) {
+  const Executable e = steps_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count), .max_bytes = 1 << 20});
+  ASSERT_TRUE(session) << session.error().str();
+  run_checked(*session, {steps(3, {1, 2}), steps(5, {3, 4})});
+  EXPECT_EQ(session->batches().nodes, 0u);
+}
+
+// A reference holds a result that is pending, and nothing else does, while references are collected.
+TEST(Instances, ReferencesKeepResultsThatArePending) {
+  Executable e = steps_executable();
+  e.functions[0].registers = 7;
+  e.functions[0].code = {{LoadConstant{2, 0}, ""},
+                         {LoadConstant{3, 1}, ""},
+                         {CallFunction{1, {1}, {1}}, ""},
+                         {MakeReference{5, 1}, ""},
+                         {Kill{{1}}, ""},
+                         {MakeReference{6, 2}, ""},  // many of them are garbage
+                         {ScalarCompute{ScalarOp::kAdd, DType::kI64, 2, 2, 3}, ""},
+                         {ScalarCompute{ScalarOp::kGreaterEqual, DType::kI64, 4, 2, 0}, ""},
+                         {Branch{4, 5}, ""},
+                         {ReadReference{1, 5}, ""},
+                         {CallFunction{1, {1}, {1}}, ""},
+                         {Return{{1}}, ""}};
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto results = run_checked(*session, {steps(3000, {1, 2}), steps(5000, {3, 4})});
+  EXPECT_THAT((*results[1])[0].tensor().data<float>(), ElementsAre(5, 6));
+}
+
+}  // namespace
+}  // namespace tenon::runtime
