@@ -38,6 +38,7 @@ struct ModelOptions {
   std::vector<std::string> libraries;  // with functions that the model calls
   std::string target, levels;          // of the machine that runs the executable, for cross compilation
 
+  bool kernels_only = false;     // nothing is lowered: no executable is made
   bool executable_only = false;  // constants of the model and of the stages are freed once they are lowered
   bool quiet = false;            // no line about the stage of compilation
   enum class Records : uint8_t { kMayBe, kNeeded };

@@ -21,8 +21,9 @@ constexpr size_t kMaxQuestions = 20'000, kMaxWrites = 12;
 
 class SafetyProver {
  public:
-  SafetyProver(TypeContext& context, const Function& function)
-      : context_(context), prover_(context, function.bounds), function_(function) {}
+  // `sizes_only`: whether elements that are sizes are inside, and nothing else.
+  SafetyProver(TypeContext& context, const Function& function, bool sizes_only)
+      : context_(context), prover_(context, function.bounds), function_(function), sizes_only_(sizes_only) {}
 
   UnprovenObligations run() {
     for (BufferId param : function_.params) sizes_of(param);
@@ -42,7 +43,7 @@ class SafetyProver {
  private:
   std::string local(BufferId id) const { return fmt::format("%{}", context_.name(function_.buffer(id).name)); }
   void unproven(std::string finding, std::string help) {
-    if (unproven_.program) return;
+    if (unproven_.program || (sizes_only_ && !in_size_)) return;
     std::string where = fmt::format("@{}", context_.name(function_.name));
     if (stage_) where += fmt::format(", stage '{}'", context_.name(stage_->name));
     unproven_.program = Diagnostic{std::move(finding), std::move(where), std::move(help)};
@@ -115,12 +116,15 @@ class SafetyProver {
         Dims element;
         for (Dim arg : factor->args) element.push_back(current(arg));
         const Dims sizes = extents(*param, element);
+        in_size_ = true;
         for (size_t axis = 0; axis < element.size(); ++axis)
           inside(*param, factor->args, axis, element[axis], sizes[axis]);
+        in_size_ = false;
       }
     }
   }
   void inside(BufferId id, const Dims& shown, size_t axis, Dim index, Dim extent) {
+    if (sizes_only_ && !in_size_) return;
     if (holds(index) && holds(minus_one(context_.subtract(extent, index)))) return;
     unproven(fmt::format("it is not proved that {}{} is inside: its axis {} has {} elements", local(id),
                          bracketed(shown), axis, context_.str(function_.buffer(id).axes[axis].extent)),
@@ -168,7 +172,7 @@ class SafetyProver {
   }
 
   bool is_written(BufferId id, const Dims& element) {
-    if (std::ranges::find(function_.params, id) != function_.params.end()) return true;
+    if (sizes_only_ || std::ranges::find(function_.params, id) != function_.params.end()) return true;
     std::vector<Dims> alternatives;
     const auto add = [&](const ElementWrite& write, size_t shared) {
       if (auto conditions = write_conditions(context_, write, shared, element))
@@ -385,7 +389,7 @@ class SafetyProver {
     for (const Axis& axis : stage.axes) {
       dim(axis.extent);
       const Dim value = values_.at(axis.var), extent = current(axis.extent);
-      if (!holds(value) || !holds(minus_one(context_.subtract(extent, value))))
+      if (!sizes_only_ && (!holds(value) || !holds(minus_one(context_.subtract(extent, value)))))
         unproven(
             fmt::format("it is not proved that the axis '{}' stays in 0 .. {} - 1", context_.name(axis.var),
                         context_.str(axis.extent)),
@@ -393,7 +397,8 @@ class SafetyProver {
       assume_inside(value, extent);
     }
     if (!stage.init.empty()) {
-      if (!begins(stage)) unproven("it is not proved that the reduction begins where all of its axes are 0", "");
+      if (!sizes_only_ && !begins(stage))
+        unproven("it is not proved that the reduction begins where all of its axes are 0", "");
       statements(stage.init);
     }
     statements(stage.body);
@@ -432,6 +437,8 @@ class SafetyProver {
   TypeContext& context_;
   const DimProver prover_;
   const Function& function_;
+  const bool sizes_only_;
+  bool in_size_ = false;  // the element that is asked about is a size
   UnprovenObligations unproven_;
   const Stage* stage_ = nullptr;
   std::vector<Access> stage_writes_;  // the writes of stage_
@@ -450,7 +457,16 @@ class SafetyProver {
 }  // namespace
 
 UnprovenObligations unproven_obligations(TypeContext& context, const Function& function) {
-  return SafetyProver(context, function).run();
+  return SafetyProver(context, function, false).run();
+}
+
+Status sizes_are_inside(TypeContext& context, const Function& function) {
+  bool has_tables = false;  // of sizes
+  for (const Buffer& buffer : function.buffers) has_tables |= packed_axes(buffer) > 0;
+  if (!has_tables) return {};
+  UnprovenObligations unproven = SafetyProver(context, function, true).run();
+  if (!unproven.program) return {};
+  return std::unexpected(std::move(*unproven.program));
 }
 
 }  // namespace tenon::compiler::loop

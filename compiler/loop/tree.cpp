@@ -118,7 +118,11 @@ void substitute(TypeContext& context, Function& function, Stmt& stmt, const std:
     let->value = substitute(context, let->value, values);
   }
   if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
-    for (BufferAxis& axis : function.buffers[index(alloc->buffer)].axes) replace(axis.extent);
+    std::map<Symbol, Dim> outer = values;  // but for the buffer's own indices
+    for (BufferAxis& axis : function.buffers[index(alloc->buffer)].axes) {
+      axis.extent = context.substitute(axis.extent, outer);
+      outer.erase(axis.var);
+    }
   }
   for_each_body(stmt, [&](Body& body) {
     for (Stmt& inner : body) substitute(context, function, inner, values);
@@ -259,6 +263,34 @@ Symbol fresh(TypeContext& context, const Function& function, std::string base) {
   });
   while (used.contains(context.symbol(base))) base += '_';
   return context.symbol(base);
+}
+
+Dim extent_at(TypeContext& context, const Buffer& buffer, size_t axis, const Dims& indices) {
+  std::map<Symbol, Dim> values;
+  for (size_t i = 0; i < axis; ++i)
+    if (buffer.axes[i].var != Symbol{}) values[buffer.axes[i].var] = indices[i];
+  return context.substitute(buffer.axes[axis].extent, values);
+}
+
+bool is_ragged(const Buffer& buffer, size_t axis) {
+  for (size_t i = 0; i < axis; ++i)
+    if (buffer.axes[i].var != Symbol{} && mentions({&buffer.axes[axis].extent, 1}, buffer.axes[i].var)) return true;
+  return false;
+}
+
+void rename_indices(TypeContext& context, Function& function, BufferId id) {
+  for (size_t i = 0; i < function.buffer(id).rank(); ++i) {
+    const Symbol var = function.buffer(id).axes[i].var;
+    bool is_used = false;
+    for (size_t k = i + 1; k < function.buffer(id).rank(); ++k)
+      is_used |= var != Symbol{} && mentions({&function.buffer(id).axes[k].extent, 1}, var);
+    if (!is_used) continue;
+    const Symbol renamed = fresh(context, function, std::string(context.name(var)));
+    Buffer& buffer = function.buffers[index(id)];
+    buffer.axes[i].var = renamed;
+    for (size_t k = i + 1; k < buffer.rank(); ++k)
+      buffer.axes[k].extent = context.substitute(buffer.axes[k].extent, {{var, context.dim(renamed)}});
+  }
 }
 
 std::optional<int64_t> constant_elements(const Buffer& buffer) {

@@ -62,6 +62,12 @@ Dims over_loops(TypeContext& context, const Stage& stage, const Dims& dims);
 std::string local(const TypeContext& context, const Function& function, BufferId id);
 // A name that no variable or buffer of the function has: `base`, with underscores appended if needed.
 Symbol fresh(TypeContext& context, const Function& function, std::string base);
+// The size of a buffer's axis at these indices, on which it depends if the axis is ragged.
+Dim extent_at(TypeContext& context, const Buffer& buffer, size_t axis, const Dims& indices);
+// Whether the size of the axis depends on indices of the buffer.
+bool is_ragged(const Buffer& buffer, size_t axis);
+// Gives the indices that sizes of the buffer depend on names that nothing else in the function has.
+void rename_indices(TypeContext& context, Function& function, BufferId id);
 // The number of a buffer's elements; nullopt where a size is not constant, or the number is no int64_t.
 std::optional<int64_t> constant_elements(const Buffer& buffer);
 // The Alloc of a buffer and its location; nothing if the buffer has none.

@@ -186,6 +186,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   result.placements = std::move(*placements);
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
+  if (options.kernels_only) return result;
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numeric_types}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
   std::vector<CpuPlacement> on_cpu;

@@ -63,6 +63,7 @@ struct CompileOptions {
   AccuracyTarget accuracy = {};        // of the quantized model; further layers stay in float to reach it
   CpuOptions cpu = {};                 // kernels of operators that the accelerator does not support
   PassOptions passes = {};
+  bool kernels_only = false;  // ends before code is generated: the compilation has no executable
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };
 

@@ -179,6 +179,26 @@ printf 'kernel dense\nmark(dense, i, parallel)\n' >"$scratch/own.steps"
 expect 1 "differ" cmp "$scratch/template.tnx" "$scratch/own.tnx"
 expect 0 "f32 (2, 2): 6 15 6 15" "$tenon" run "$scratch/rows.tn" --cpu --data tests/runtime/data/mixed.npz:x \
   --schedule "$scratch/own.steps" --quiet
+# So for loop functions of the module, over batches of different lengths too.
+cat >"$scratch/ragged.tn" <<'END'
+#[version = "1"]
+loop @twice[n](%lengths: Tensor[(n,), i64], %x: Tensor[(b: n, lengths(b), 2), f32])
+  -> (%y: Tensor[(b: n, lengths(b), 2), f32]) {
+  for b in (n) { for s in (lengths(b)) { for j in (2) {
+    stage twice(b in (n) at (b), s in (lengths(b)) at (s), j in (2) at (j)) { %y[b, s, j] = %x[b, s, j] + %x[b, s, j]; }
+  } } }
+}
+def @main[n, t](%lengths: Tensor[(n,), i64], %x: Tensor[(t, 2), f32]) -> Tensor[(?, 2), f32] { @twice(%lengths, %x) }
+END
+expect 0 "mark(twice, j, vector)" "$tenon" schedule "$scratch/ragged.tn" --op twice
+printf 'kernel twice\nsplit(twice, s, 4)\npartition(twice, s0)\nmark(twice, b, parallel)\n' >"$scratch/ragged.steps"
+expect 0 "for b in (n) parallel" "$tenon" schedule "$scratch/ragged.tn" --op twice --steps "$scratch/ragged.steps"
+expect 0 "native @twice" "$tenon" compile "$scratch/ragged.tn" --cpu --explain --schedule "$scratch/ragged.steps" -o "$scratch/ragged.tnx"
+expect 0 "lengths(b) // 4" "$tenon" schedule "$scratch/ragged.tn" --op twice --steps "$scratch/ragged.steps"
+printf 'kernel twice\nreorder(twice, s, b)\n' >"$scratch/ragged.steps"
+expect 1 "ragged.steps:2: reorder(twice, s, b): the size of 's' depends on 'b', which must stay outside it" \
+  "$tenon" compile "$scratch/ragged.tn" --cpu --schedule "$scratch/ragged.steps" -o "$scratch/ragged.tnx"
+expect 2 "@twice is a loop function of the module, which runs on the CPU" "$tenon" schedule "$scratch/ragged.tn" --op twice --level sm_90
 # So for kernels of a GPU, whose level is sm_90.
 cat >"$scratch/blocks.tn" <<'END'
 #[version = "1"]

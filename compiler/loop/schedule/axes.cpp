@@ -55,7 +55,7 @@ Expected<Function> fuse_axes(TypeContext& context, Function function, Symbol sta
     if (!access.writes) return;
     for (size_t i = 0; i + 1 < access.indices.size(); ++i) {
       if (access.indices[i] == context.dim(outer) && access.indices[i + 1] == context.dim(inner) &&
-          sizes[i + 1].extent == axes[*inner_axis].extent)
+          extent_at(context, function.buffer(*buffer), i + 1, access.indices) == axes[*inner_axis].extent)
         position = i;
     }
   });

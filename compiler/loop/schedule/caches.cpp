@@ -123,8 +123,8 @@ Expected<std::vector<Guard>> guards_of_copy(TypeContext& context, const Function
         const auto index = access.writes && access.buffer == to ? offset_index(access.indices, axis.var) : std::nullopt;
         if (!index || index->fold != 0) return;
         const Dim end = context.substitute(axis.extent, values);
-        const bool ends =
-            context.add(axis.extent, context.dim(index->offset)) == function.buffer(to).axes[index->position].extent;
+        const bool ends = context.add(axis.extent, context.dim(index->offset)) ==
+                          extent_at(context, function.buffer(to), index->position, access.indices);
         at_end |= ends && guard == Guard{axis.value, end};
         at_end |= index->offset == 0 && guard == Guard{context.dim(-1), axis.value};
       });

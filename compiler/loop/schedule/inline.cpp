@@ -190,10 +190,15 @@ Status movable(TypeContext& context, Function& function, const ProducerAndReader
       if (inputs.contains(written) && written != pair.buffer && between)
         return error(fmt::format("the input {1} of the stage '{0}' is written after it", name,
                                  local(context, function, written)));
-      if (written == pair.buffer)
-        return error(fmt::format("{} is written by another stage too", local(context, function, written)));
     }
   }
+  bool others = false;
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* other = std::get_if<Stage>(&stmt.form);
+    if (other != &producer && (other || std::holds_alternative<CallLibrary>(stmt.form)))
+      others |= buffers_written(stmt).contains(pair.buffer);
+  });
+  if (others) return error(fmt::format("{} is written by another stage too", local(context, function, pair.buffer)));
   return {};
 }
 

@@ -161,7 +161,8 @@ Expected<Function> split(TypeContext& context, Function function, Symbol stage, 
     for (Stmt& stmt : bodies[i]) {
       substitute(context, function, stmt, {{loop, value}});
       if (blocks[i].exact) continue;
-      for_each_stage(stmt, [&](Stage& inside) { inside.where.push_back({value, target.extent}); });
+      // Before the other guards, whose sizes may be those of an iteration that exists.
+      for_each_stage(stmt, [&](Stage& inside) { inside.where.insert(inside.where.begin(), {value, target.extent}); });
     }
     For within{.var = inner, .extent = size, .kind = LoopKind::kSerial, .body = std::move(bodies[i])};
     For around{.var = outer, .extent = blocks[i].count, .kind = LoopKind::kSerial, .body = {}};

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "compiler/loop/safety.h"
 #include "compiler/loop/verify.h"
 #include "support/try.h"
 
@@ -233,6 +234,7 @@ Expected<Function> rewritten(TypeContext& context, const Function& function, std
     return error(fmt::format("'{}' requires {}", primitive, found->arguments));
   TENON_TRY_ASSIGN(result, found->apply(arguments, function));
   TENON_TRY(verify(context, *result));
+  TENON_TRY(sizes_are_inside(context, *result));
   return result;
 }
 

@@ -18,7 +18,7 @@ bool holds(TypeContext& context, const Buffer& buffer, const Box& outer, const B
   for (size_t i = 0; i < outer.size(); ++i) {
     if (!outer[i]) return false;
     const Dim lo = inner[i] ? inner[i]->lo : context.dim(0);
-    const Dim last = context.subtract(buffer.axes[i].extent, context.dim(1));
+    const Dim last = is_ragged(buffer, i) ? context.invalid() : context.subtract(buffer.axes[i].extent, context.dim(1));
     auto below = [&](Dim a, Dim b) { return prover.less_equal(a, b) == Answer::kYes; };
     if (!below(outer[i]->lo, lo) && !below(outer[i]->lo, context.dim(0))) return false;
     if (!(inner[i] && below(inner[i]->hi, outer[i]->hi)) && !below(last, outer[i]->hi)) return false;
@@ -112,9 +112,17 @@ Expected<Dims> shrink(TypeContext& context, Function& function, const Target& ta
     if (box[i]) {
       const Dim size = context.add(context.subtract(box[i]->hi, box[i]->lo), context.dim(1));
       const bool smaller = DimProver(context).less_equal(axis.extent, size) != Answer::kYes;
-      if (size.valid() && only_mentions(size, dims) && smaller) axis.extent = size, begins[i] = box[i]->lo;
+      if (size.valid() && only_mentions(size, dims) && smaller) {
+        // Sizes that depend on the index have the index in the whole buffer, relative to the start of the box.
+        const Dim index = size.constant() == 1 ? box[i]->lo : context.add(box[i]->lo, context.dim(axis.var));
+        for (size_t k = i + 1; axis.var != Symbol{} && k < box.size(); ++k) {
+          Dim& later = function.buffers[loop::index(target.buffer)].axes[k].extent;
+          later = context.substitute(later, {{axis.var, index}});
+        }
+        axis.extent = size, begins[i] = box[i]->lo;
+      }
     }
-    if (scope != Scope::kHeap && !axis.extent.constant())
+    if (scope != Scope::kHeap && (!axis.extent.constant() || is_ragged(function.buffer(target.buffer), i)))
       return error(fmt::format("{} cannot be placed {}: its size {} is not a constant", target.shown,
                                scope == Scope::kStack       ? "on the stack"
                                : scope == Scope::kRegisters ? "in registers"
@@ -148,11 +156,7 @@ Expected<Function> store_in_loop(TypeContext& context, Function function, Buffer
   if (uses.empty()) return error(fmt::format("{} is not used in the loop '{}'", target.shown, target.name));
   if (uses.size() != uses_of(context, function.body, buffer).size())
     return error(fmt::format("{} is used outside the loop '{}' too", target.shown, target.name));
-  for (const BufferAxis& axis : function.buffer(buffer).axes) {
-    if (!only_mentions(axis.extent, target.outside))
-      return error(
-          fmt::format("{} is ragged: its size {} depends on an index", target.shown, context.str(axis.extent)));
-  }
+  rename_indices(context, function, buffer);
   TENON_TRY(iterations_are_self_contained(context, function, target, uses));
   TENON_TRY_ASSIGN(begins, shrink(context, function, target, uses, scope));
   const std::vector<const For*> loops = loops_up_to(*path, *step);

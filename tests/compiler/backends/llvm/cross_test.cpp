@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <limits>
 
+#include "compiler/fuzz/random_loops.h"
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/schedule.h"
 #include "runtime/native/functions.h"
 #include "support/file.h"
 #include "tests/compiler/backends/llvm/operations.h"
-#include "tests/compiler/loop/random_loops.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -66,8 +66,8 @@ void run_emulated(const Machine& machine) {
   Cases cases = operations(context, false);
   add_dots(context, cases);
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(machine.programs); ++seed) {
-    loop::Random random(seed);
-    std::string text = random_program(random);
+    Random random(seed);
+    std::string text = loop::random_program(random);
     text.replace(text.find("@p["), 2, fmt::format("@p{}", seed));
     const loop::Function program = must_parse(context, text);
     const auto n = static_cast<int64_t>(1 + random.below(6));
@@ -77,7 +77,7 @@ void run_emulated(const Machine& machine) {
       for (int32_t& value : param.data<int32_t>()) value = static_cast<int32_t>(random.below(2000)) - 1000;
     loop::Schedule schedule(context, program);
     for (int step = 0; step < 12; ++step) {
-      for (const std::string& step_text : random_steps(context, schedule.function(), random))
+      for (const std::string& step_text : loop::random_steps(context, schedule.function(), random))
         (void)schedule.apply(step_text);
     }
     cases.functions.push_back(schedule.function());

@@ -1,34 +1,15 @@
-// Random loop functions and random steps of schedules, for tests that compare results.
-#pragma once
+#include "compiler/fuzz/random_loops.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "compiler/loop/access.h"
-#include "compiler/loop/loop.h"
 
 namespace tenon::compiler::loop {
 
-class Random {
- public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
-  size_t below(size_t count) { return engine_() % count; }
-  template <class T>
-  const T& one_of(const std::vector<T>& items) {
-    return items[below(items.size())];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-// Several stages on a matrix of n rows and a constant number of columns, each of which reads results of earlier stages.
-inline std::string random_program(Random& random) {
+std::string random_program(Random& random) {
   const size_t m = 1 + random.below(7), stages = 2 + random.below(3);
   const std::string size = fmt::format("(n, {}), i32]", m);
   std::string text =
@@ -104,8 +85,7 @@ inline std::string random_program(Random& random) {
   return text + "}\n";
 }
 
-// A random step, or a few related ones, with arguments that exist in the function.
-inline std::vector<std::string> random_steps(TypeContext& context, const Function& function, Random& random) {
+std::vector<std::string> random_steps(TypeContext& context, const Function& function, Random& random) {
   struct StageNames {
     std::string stage;
     std::vector<std::string> loops, axes, buffers;
