@@ -12,6 +12,7 @@
 #include "compiler/loop/access.h"
 #include "compiler/loop/coverage.h"
 #include "compiler/loop/expr.h"
+#include "compiler/loop/tables.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -23,11 +24,24 @@ class SafetyProver {
  public:
   // `sizes_only`: whether elements that are sizes are inside, and nothing else.
   SafetyProver(TypeContext& context, const Function& function, bool sizes_only)
-      : context_(context), prover_(context, function.bounds), function_(function), sizes_only_(sizes_only) {}
+      : context_(context),
+        prover_(context, function.bounds, row_functions(context, function)),
+        function_(function),
+        sizes_only_(sizes_only) {}
 
   UnprovenObligations run() {
     for (BufferId param : function_.params) sizes_of(param);
     for (BufferId result : function_.results) sizes_of(result);
+    for (const Table& table : function_.tables) {
+      dim(table.count);
+      const size_t outer_facts = facts_.size();
+      values_[table.var] = context_.dim(fresh());
+      assume_inside(values_.at(table.var), current(table.count));
+      dim(table.width);
+      unproven_.data |= !holds(current(table.width));
+      values_.erase(table.var);
+      facts_.resize(outer_facts);
+    }
     statements(function_.body);
     for (BufferId result : function_.results) {
       const size_t outer_facts = facts_.size();
@@ -62,6 +76,12 @@ class SafetyProver {
     return answers_.emplace(std::pair{facts_, at_least_0}, answer).first->second;
   }
   void assume_inside(Dim index, Dim extent) {
+    for (const Table& table : function_.tables) {  // the row ends before the last one does
+      if (table.kind != Table::Kind::kOffsets || table.count != extent || index.constant()) continue;
+      const Dim end =
+          context_.add(context_.apply(table.name, {index}), context_.substitute(table.width, {{table.var, index}}));
+      facts_.push_back(context_.subtract(context_.apply(table.name, {extent}), end));
+    }
     facts_.push_back(minus_one(context_.subtract(extent, index)));
     facts_.push_back(index);
   }
@@ -111,6 +131,10 @@ class SafetyProver {
         if (factor->kind == DimAtom::Kind::kFloorDivide) unproven_.data |= !holds(minus_one(current(factor->args[1])));
         if (factor->kind != DimAtom::Kind::kApply) continue;
         unproven_.data = true;  // an element that is a size may have any value
+        if (const Table* table = function_.table(factor->name)) {
+          inside(*table, factor->args[0]);
+          continue;
+        }
         const auto param = std::ranges::find_if(function_.params,
                                                 [&](BufferId id) { return function_.buffer(id).name == factor->name; });
         Dims element;
@@ -122,6 +146,25 @@ class SafetyProver {
         in_size_ = false;
       }
     }
+  }
+  // The number of elements of the table's rows.
+  Dim total(const Table& table) {
+    for (const Table& other : function_.tables)
+      if (other.kind == Table::Kind::kOffsets && describe_equal_rows(context_, other, table))
+        return context_.apply(other.name, {current(table.count)});
+    return context_.invalid();  // not known
+  }
+  void inside(const Table& table, Dim shown) {
+    const Dim index = current(shown), count = current(table.count);
+    const Dim size = table.kind == Table::Kind::kDescending ? count
+                     : table.kind == Table::Kind::kOffsets  ? context_.add(count, context_.dim(1))
+                                                            : total(table);
+    if (holds(index) && holds(minus_one(context_.subtract(size, index)))) return;
+    in_size_ = true;
+    unproven(fmt::format("it is not proved that {}({}) is inside of the table", context_.name(table.name),
+                         context_.str(shown)),
+             "");
+    in_size_ = false;
   }
   void inside(BufferId id, const Dims& shown, size_t axis, Dim index, Dim extent) {
     if (sizes_only_ && !in_size_) return;
@@ -175,7 +218,7 @@ class SafetyProver {
     if (sizes_only_ || std::ranges::find(function_.params, id) != function_.params.end()) return true;
     std::vector<Dims> alternatives;
     const auto add = [&](const ElementWrite& write, size_t shared) {
-      if (auto conditions = write_conditions(context_, write, shared, element))
+      if (auto conditions = write_conditions(context_, function_.tables, write, shared, element))
         alternatives.push_back(std::move(*conditions));
     };
     for (const ElementWrite& write : writes_[id]) {

@@ -86,6 +86,7 @@ std::vector<const For*> all_loops(const Path& path);
 std::vector<const For*> loops_up_to(const Path& path, size_t step);
 // The variables of the loops up to a step, and the function's dims.
 std::set<Symbol> outside_variables(const Function& function, const Path& path, size_t step);
+bool mentions_function(Dim dim, Symbol name);  // whether the dim applies it
 bool only_mentions(Dim dim, const std::set<Symbol>& variables);
 bool is_instruction(const Stage& stage);
 // Whether the function computes dot products of packed integers, or declares instructions, which may.
@@ -100,7 +101,7 @@ const Body& nests_of(
     const Function& function, FunctionRef<void(const Alloc&)> visit = [](const Alloc&) {});
 // Whether the loops from `step` on provably visit each point of the stage at most once: if its axes are mixed-radix
 // sums of the loops' variables. The points of a stage that was moved to its reader may be computed repeatedly.
-bool visits_points_once(TypeContext& context, const Path& path, size_t step);
+bool visits_points_once(TypeContext& context, const Function& function, const Path& path, size_t step);
 // A nest of loops around a statement; the first loop is the outermost one.
 Stmt nest(std::vector<For> loops, Stmt inner);
 

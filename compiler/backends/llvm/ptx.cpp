@@ -124,7 +124,7 @@ Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functi
     for (const loop::Kernel& kernel : kernels) {
       Unit unit{context, module, sites, called, *machine, true, kernel.launch.threads, &kernel.launch.exchanged};
       const std::string& name = kernel.name;
-      llvm::Function* body = FunctionEmitter(unit, kernel.function, *signature, name + ".body").run();
+      llvm::Function* body = FunctionEmitter(unit, kernel.function, *signature, {}, name + ".body").run();
       make_entry(module, *body, name, kernel.function.params.size() + kernel.function.results.size(),
                  signature->dims.size(), kernel.launch.threads);
     }

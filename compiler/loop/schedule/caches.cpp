@@ -68,12 +68,22 @@ Expected<Function> placed(TypeContext& context, Function function, BufferId cach
   return store_in_loop(context, std::move(function), cache, stage, placement->loop, placement->scope);
 }
 
+// Whether the size is that of an instance: it applies a parameter.
+bool is_of_row(const Function& function, Dim size) {
+  return std::ranges::any_of(function.params,
+                             [&](BufferId param) { return mentions_function(size, function.buffer(param).name); });
+}
+
 // Whether the whole buffer is defined, so that all of it may be copied.
 bool is_fully_defined(TypeContext& context, const Function& function, BufferId buffer) {
   bool defined = std::ranges::find(function.params, buffer) != function.params.end();
   for_each_statement(function.body, [&](const Stmt& stmt) {
     const auto* stage = std::get_if<Stage>(&stmt.form);
-    defined |= stage && writes_whole(context, function, *stage, buffer);
+    // A sum of the rows of an instance that has none writes nothing.
+    const bool may_be_empty = stage && std::ranges::any_of(stage->axes, [&](const Axis& axis) {
+                                return axis.kind == AxisKind::kReduce && is_of_row(function, axis.extent);
+                              });
+    defined |= stage && !may_be_empty && writes_whole(context, function, *stage, buffer);
   });
   return defined;
 }

@@ -236,7 +236,6 @@ Stmt cut_to(TypeContext& context, const Function& function, Stage producer, cons
     if (access.writes) writes.push_back(access);
   });
   write = &writes.back();
-  producer.where.clear();
   std::vector<For> loops;
   std::map<Symbol, Dim> values;
   const auto is_shared = [&](Dim value) {
@@ -248,6 +247,13 @@ Stmt cut_to(TypeContext& context, const Function& function, Stage producer, cons
     });
     return any && all;
   };
+  // The guards of axes that keep their values stay; the others are those of the loops that the stage leaves.
+  std::set<Symbol> kept(function.dims.begin(), function.dims.end());
+  for (const Axis& axis : producer.axes)
+    if (is_shared(axis.value)) for_each_variable(axis.value, [&](Symbol var) { kept.insert(var); });
+  std::erase_if(producer.where, [&](const Guard& guard) {
+    return !only_mentions(guard.left, kept) || !only_mentions(guard.right, kept);
+  });
   for (Axis& axis : producer.axes) {
     const Dim extent = context.substitute(axis.extent, values);
     if (is_shared(axis.value)) {

@@ -55,8 +55,9 @@ bool stays_inside(TypeContext& context, const Function& function, const Path& pa
   const Dim last = context.add(access.indices[position], context.dim(access.size(position) - 1));
   const auto index = offset_index(access.indices, padding.axis);
   if (index && index->position == position && always_below(context, last, size, {&run})) return true;
-  const Dims ends = over_loops(context, path.stage(), {last, size});
-  return always_below(context, ends[0], ends[1], all_loops(path));
+  const Dims ends = over_loops(context, path.stage(), {last, size, access.indices[position]});
+  return always_below(context, ends[0], ends[1], all_loops(path)) &&
+         always_below(context, context.dim(-1), ends[2], all_loops(path));
 }
 
 // Whether a stage writes the buffer up to the end of the axis, as nothing does where align_storage made it larger.

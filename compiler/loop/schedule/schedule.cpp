@@ -83,6 +83,10 @@ constexpr Primitive kPrimitives[] = {
      [](const Arguments& arguments, Function function) {
        return reorder(arguments.context, std::move(function), arguments.name(0), arguments.names_from(1));
      }},
+    {"remap", "a stage, a loop and an order", 3, 3,
+     [](const Arguments& arguments, Function function) {
+       return remap(arguments.context, std::move(function), arguments.name(0), arguments.name(1), arguments.tokens[2]);
+     }},
     {"skew", "a stage and two loops", 3, 3,
      [](const Arguments& arguments, Function function) {
        return skew(arguments.context, std::move(function), arguments.name(0), arguments.name(1), arguments.name(2));

@@ -331,15 +331,18 @@ Expected<Function> align_storage(TypeContext& context, Function function, Symbol
     return error(fmt::format("{} has {} axes, so none has the number {}", shown, function.buffer(*id).rank(), axis), {},
                  "axes are numbered from 0");
   BufferAxis& padded = function.buffers[index(*id)].axes[static_cast<size_t>(axis)];
-  const auto size = padded.extent.constant();
-  if (!size) return error(fmt::format("the size {} of {} is not a constant", context.str(padded.extent), shown));
-  if (*size % multiple == 0)
-    return error(fmt::format("the size {} of {} is already a multiple of {}", *size, shown, multiple));
+  const Dim factor = context.dim(multiple);
+  const bool ragged = loop::is_ragged(function.buffer(*id), static_cast<size_t>(axis));
+  if (!ragged && !padded.extent.constant())
+    return error(fmt::format("the size {} of {} is not a constant", context.str(padded.extent), shown));
+  if (DimProver(context).divides(factor, padded.extent) == Answer::kYes)
+    return error(
+        fmt::format("the size {} of {} is already a multiple of {}", context.str(padded.extent), shown, multiple));
   for (const Use& use : uses_of(context, function.body, *id)) {
     if (!use.stage || !use.sizes.empty())
       return error(fmt::format("{} is used by an if, a let, a library or an instruction", shown));
   }
-  padded.extent = context.dim((*size / multiple + 1) * multiple);
+  padded.extent = context.multiply(context.ceil_divide(padded.extent, multiple), factor);
   return function;
 }
 

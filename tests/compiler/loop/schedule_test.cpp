@@ -285,9 +285,10 @@ TEST(Schedule, RandomSchedulesPreserveTheResultsOfRandomPrograms) {
     ASSERT_NO_FATAL_FAILURE(check_random_steps(context, text, params, random, counts));
   }
   // Each primitive is accepted often enough.
-  EXPECT_EQ(counts.size(), 24u);
+  EXPECT_EQ(counts.size(), 25u);
+  counts.erase("remap");  // all iterations of these programs have equal work
   for (const auto& [primitive, count] : counts)
-    EXPECT_GT(count.first, rounds(20)) << primitive << " refused " << count.second;
+      EXPECT_GT(count.first, rounds(20)) << primitive << " refused " << count.second;
 }
 
 TEST(Schedule, RandomSchedulesPreserveTheResultsOfRaggedPrograms) {
@@ -301,8 +302,7 @@ TEST(Schedule, RandomSchedulesPreserveTheResultsOfRaggedPrograms) {
     ASSERT_NO_FATAL_FAILURE(check_random_steps(context, program.text, program.params, random, counts));
   }
   // These require windows along instances, copies that run ahead, and the instruction of other programs.
-  for (const std::string_view rare : {"fold_storage", "pipeline", "tensorize", "fuse_axes"})
-    counts.erase(std::string(rare));
+  for (const std::string_view rare : {"fold_storage", "pipeline", "tensorize"}) counts.erase(std::string(rare));
   for (const auto& [primitive, count] : counts)
     EXPECT_GT(count.first, rounds(5)) << primitive << " refused " << count.second;
 }
