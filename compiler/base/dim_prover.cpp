@@ -165,12 +165,21 @@ class Facts {
     }
     if (atom.name == rows.offsets && self != all) assume(pool_.subtract(all, self));
   }
+  // The facts about a row whose offset or size the application is.
+  void define_rows(const RowFunctions& rows, const DimAtom& atom) {
+    for (const Dim arg : atom.args) {
+      for (const DimTerm& term : arg.node->terms) {
+        for (const DimAtom* factor : term.factors)
+          if (factor->kind == AtomKind::kApply && factor->name == rows.rows) (void)column({factor});
+      }
+    }
+  }
   void define(const DimAtom& atom) {
     const Dim self = pool_.monomial({&atom});
     switch (atom.kind) {
       case AtomKind::kVariable: break;
       case AtomKind::kApply:
-        for (const RowFunctions& rows : row_functions_) define(rows, atom, self);
+        for (const RowFunctions& rows : row_functions_) define(rows, atom, self), define_rows(rows, atom);
         break;
       case AtomKind::kFloorDivide: {  // 0 <= a - b*q <= b - 1 where b > 0
         const Dim by = atom.args[1];

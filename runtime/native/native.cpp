@@ -233,6 +233,7 @@ Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::sp
 }
 Status NativeLibrary::call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
                                    const StopRequest* stop) const {
+  assert(state_->code->kernels[kernel].signature.tables.empty());
   return run(kernel, buffers, dims, pool, stop, nullptr);
 }
 Status NativeLibrary::run(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,

@@ -195,6 +195,34 @@ printf 'kernel twice\nsplit(twice, s, 4)\npartition(twice, s0)\nmark(twice, b, p
 expect 0 "for b in (n) parallel" "$tenon" schedule "$scratch/ragged.tn" --op twice --steps "$scratch/ragged.steps"
 expect 0 "native @twice" "$tenon" compile "$scratch/ragged.tn" --cpu --explain --schedule "$scratch/ragged.steps" -o "$scratch/ragged.tnx"
 expect 0 "lengths(b) // 4" "$tenon" schedule "$scratch/ragged.tn" --op twice --steps "$scratch/ragged.steps"
+# The elements of all rows as one loop; lengths that do not fit are errors of their own lines, before a kernel runs.
+printf 'kernel twice\nfuse(twice, b, s)\nsplit(twice, b_s, 4)\npartition(twice, b_s0)\nmark(twice, b_s0, parallel)\n' >"$scratch/rows.steps"
+cat >"$scratch/batches.jsonl" <<'END'
+[[3, 0, 2], [[0,1],[2,3],[4,5],[6,7],[8,9]]]
+[[3, -1, 3], [[0,1],[2,3],[4,5],[6,7],[8,9]]]
+[[3, 1, 3], [[0,1],[2,3],[4,5],[6,7],[8,9]]]
+[[2147483647, 3], [[0,1],[2,3],[4,5],[6,7],[8,9]]]
+[[0, 0], []]
+END
+expect 1 "Tensor[(5, 2), f32] [[0, 2], [4, 6], [8, 10], [12, 14], [16, 18]]" "$tenon" run "$scratch/ragged.tn" --cpu \
+  --instances "$scratch/batches.jsonl" --schedule "$scratch/rows.steps"
+for message in "axis 1 of 'x' would have -1 elements in row 1, lengths[1] is -1" "3 of 5 instances failed" \
+  "'x' has 5 rows, those of the instances up to 2 are 7" "'x' would have more than 2^31 rows: those up to row 1 are 2147483650"; do
+  expect 1 "$message" "$tenon" run "$scratch/ragged.tn" --cpu --instances "$scratch/batches.jsonl" --schedule "$scratch/rows.steps"
+done
+# A table that only the schedule has, in each call of a run.
+cat >"$scratch/triangle.tn" <<'END'
+#[version = "1"]
+loop @below(%x: Tensor[(4, 4), f32]) -> (%y: Tensor[(4,), f32]) {
+  for i in (4) { stage zero(i in (4) at (i)) { %y[i] = f32(0); } }
+  for i in (4) { for k in (i + 1) {
+    stage sum(i in (4) at (i), reduce k in (i + 1) at (k)) { %y[i] = %y[i] + %x[i, k]; } } }
+}
+def @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4,), f32] { @below(%x) }
+END
+printf 'kernel below\nremap(sum, i, descending)\n' >"$scratch/triangle.steps"
+for line in 1 2 3; do echo "[[1,2,3,4],[1,2,3,4],[1,2,3,4],[$line,2,3,4]]"; done >"$scratch/triangles.jsonl"
+expect 0 "[1, 3, 6, 10]" "$tenon" run "$scratch/triangle.tn" --cpu --instances "$scratch/triangles.jsonl" --schedule "$scratch/triangle.steps"
 printf 'kernel twice\nreorder(twice, s, b)\n' >"$scratch/ragged.steps"
 expect 1 "ragged.steps:2: reorder(twice, s, b): the size of 's' depends on 'b', which must stay outside it" \
   "$tenon" compile "$scratch/ragged.tn" --cpu --schedule "$scratch/ragged.steps" -o "$scratch/ragged.tnx"

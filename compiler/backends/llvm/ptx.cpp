@@ -69,6 +69,9 @@ Status check_supported(TypeContext& context, const loop::Function& function) {
       return error(fmt::format("%{} is ragged", context.name(buffer.name)), where,
                    "GPU code supports buffers whose axes have equal sizes for all indices");
   }
+  if (!function.tables.empty())
+    return error(fmt::format("the sizes are those of the table '{}'", context.name(function.tables[0].name)), where,
+                 "GPU code supports loops whose sizes are over the function's dims");
   return {};
 }
 
