@@ -70,6 +70,9 @@ bool is_ragged(const Buffer& buffer, size_t axis);
 void rename_indices(TypeContext& context, Function& function, BufferId id);
 // The number of a buffer's elements; nullopt where a size is not constant, or the number is no int64_t.
 std::optional<int64_t> constant_elements(const Buffer& buffer);
+// The most bytes of the heap that the function allocates at once, where so many threads run its parallel loops. Buffers
+// whose sizes are not constants are left out.
+int64_t heap_bytes(const Function& function, int64_t threads);
 // The Alloc of a buffer and its location; nothing if the buffer has none.
 std::optional<Path::Step> find_alloc(Body& body, BufferId buffer);
 // The outermost step of the path that contains its stage and no other statement.
