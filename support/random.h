@@ -2,8 +2,10 @@
 // program for good. (The distributions of the standard library differ between its implementations.)
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 namespace tenon {
 
@@ -19,10 +21,15 @@ class Random {
   int64_t between(int64_t low, int64_t high) {  // both included
     return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
   }
+  size_t below(size_t count) { return static_cast<size_t>(next() % count); }
   bool chance(int percent) { return between(0, 99) < percent; }
   template <class T>
   T of(std::initializer_list<T> values) {
     return values.begin()[between(0, static_cast<int64_t>(values.size()) - 1)];
+  }
+  template <class T>
+  const T& one_of(const std::vector<T>& values) {
+    return values[below(values.size())];
   }
   // A size in 1 .. max; small sizes and both ends of the range are more frequent.
   int64_t size(int64_t max) {

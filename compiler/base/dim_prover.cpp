@@ -92,7 +92,8 @@ bool contradictory(std::vector<Row> rows) {
 // Facts about the atoms of dims, as rows; a column is a monomial.
 class Facts {
  public:
-  Facts(DimPool& pool, const DimBounds& bounds) : pool_(pool), bounds_(bounds) {}
+  Facts(DimPool& pool, const DimBounds& bounds, const std::vector<RowFunctions>& row_functions)
+      : pool_(pool), bounds_(bounds), row_functions_(row_functions) {}
 
   // Adds dim >= 0 and the facts about the atoms of the dim.
   void assume(Dim dim) {
@@ -147,11 +148,39 @@ class Facts {
       if (values.hi) assume(pool_.subtract(pool_.multiply(pool_.dim(*values.hi), cofactor), whole));
     }
   }
+  // Where the application has a value: offsets(row(f)) <= f < offsets(row(f)) + width(row(f)) <= offsets(count), and
+  // offsets do not fall.
+  void define(const RowFunctions& rows, const DimAtom& atom, Dim self) {
+    if (atom.name == Symbol{} || atom.args.size() != 1) return;
+    const auto below = [&](Dim a, Dim b) { assume(pool_.subtract(pool_.subtract(b, a), pool_.dim(1))); };
+    const auto offset = [&](Dim row) { return pool_.apply(rows.offsets, {row}); };
+    if (atom.name == rows.order || atom.name == rows.rows) below(self, rows.count);
+    if (rows.offsets == Symbol{}) return;
+    const Dim all = offset(rows.count);
+    if (atom.name == rows.rows) {
+      const Dim end = pool_.add(offset(self), pool_.substitute(rows.width, {{rows.var, self}}));
+      assume(pool_.subtract(atom.args[0], offset(self)));
+      below(atom.args[0], end);
+      assume(pool_.subtract(all, end));
+    }
+    if (atom.name == rows.offsets && self != all) assume(pool_.subtract(all, self));
+  }
+  // The facts about a row whose offset or size the application is.
+  void define_rows(const RowFunctions& rows, const DimAtom& atom) {
+    for (const Dim arg : atom.args) {
+      for (const DimTerm& term : arg.node->terms) {
+        for (const DimAtom* factor : term.factors)
+          if (factor->kind == AtomKind::kApply && factor->name == rows.rows) (void)column({factor});
+      }
+    }
+  }
   void define(const DimAtom& atom) {
     const Dim self = pool_.monomial({&atom});
     switch (atom.kind) {
-      case AtomKind::kVariable:
-      case AtomKind::kApply: break;
+      case AtomKind::kVariable: break;
+      case AtomKind::kApply:
+        for (const RowFunctions& rows : row_functions_) define(rows, atom, self), define_rows(rows, atom);
+        break;
       case AtomKind::kFloorDivide: {  // 0 <= a - b*q <= b - 1 where b > 0
         const Dim by = atom.args[1];
         if (range(by, bounds_).lo.value_or(0) < 1) break;
@@ -192,6 +221,7 @@ class Facts {
 
   DimPool& pool_;
   const DimBounds& bounds_;
+  const std::vector<RowFunctions>& row_functions_;
   std::map<Monomial, uint32_t, Before> columns_;
   std::set<const DimAtom*> defined_;
   std::vector<const DimAtom*> extremes_;
@@ -251,7 +281,7 @@ bool DimProver::impossible(const std::vector<Dim>& claims) const {
     if (!dim.valid()) return false;
     if (const auto hi = range(dim, bounds_).hi; hi && *hi < 0) return true;
   }
-  Facts facts(pool_, bounds_);
+  Facts facts(pool_, bounds_, rows_);
   for (Dim dim : claims) facts.assume(dim);
   for (Dim dim : products(claims)) facts.assume(dim);
   std::vector<std::vector<std::vector<Row>>> cases;

@@ -3,8 +3,8 @@
 // Semantics: a claim is about all values of the variables within their bounds (>= 0 where no bounds are given) for
 // which both sides have a value. kYes: the claim holds for all of them. kNo: the claim holds for none of them.
 // kUnknown: neither could be proved; the prover is sound, but not complete. It treats polynomials as linear sums of
-// monomials, adds the defining inequalities of a // b, min and max, and applies Fourier-Motzkin elimination with
-// integer rounding, within a limit on the work.
+// monomials, adds the defining inequalities of a // b, min and max and what the functions of rows state about the terms
+// at hand, and applies Fourier-Motzkin elimination with integer rounding, within a limit on the work.
 #pragma once
 
 #include "compiler/base/dim.h"
@@ -13,9 +13,19 @@ namespace tenon::compiler {
 
 enum class Answer : uint8_t { kNo, kUnknown, kYes };
 
+// Functions that describe rows of elements, one row after another: `offsets` of a row is its first element, and of
+// `count` the number of all elements; `rows` of an element is the row that contains it, and `order` permutes the rows.
+// Unnamed ones do not exist.
+struct RowFunctions {
+  Symbol offsets{}, rows{}, order{};
+  Symbol var{};  // the row, in the width
+  Dim count, width;
+};
+
 class DimProver {
  public:
-  explicit DimProver(DimPool& pool, DimBounds bounds = {}) : pool_(pool), bounds_(std::move(bounds)) {}
+  explicit DimProver(DimPool& pool, DimBounds bounds = {}, std::vector<RowFunctions> rows = {})
+      : pool_(pool), bounds_(std::move(bounds)), rows_(std::move(rows)) {}
 
   Answer equal(Dim a, Dim b) const;
   Answer less_equal(Dim a, Dim b) const;
@@ -36,6 +46,7 @@ class DimProver {
 
   DimPool& pool_;
   DimBounds bounds_;
+  std::vector<RowFunctions> rows_;
 };
 
 }  // namespace tenon::compiler

@@ -58,6 +58,7 @@ Action bench_model(Options&);
 Action bench_vm(Options&);
 Action fuzz_accel(Options&);
 Action fuzz_ir(Options&);
+Action fuzz_ragged(Options&);
 Action selftest(Options&);
 Action debug(Options&);
 Action replay(Options&);
@@ -115,6 +116,7 @@ constexpr Command kCommands[] = {
     {"bench vm", "measure the virtual machine's instructions", bench_vm},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
     {"fuzz ir", "run random modules through text, inference, interpreter and passes", fuzz_ir},
+    {"fuzz ragged", "run random loops over batches of different lengths under random schedules", fuzz_ragged},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},
     {"debug", "step through an accelerator program on a simulator", debug},
     {"replay", "repeat a mismatch from its bundle", replay},

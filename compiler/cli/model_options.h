@@ -41,6 +41,7 @@ struct ModelOptions {
 
   std::optional<std::vector<std::string>> batch = {};  // CompileOptions::batch
 
+  bool kernels_only = false;     // nothing is lowered: no executable is made
   bool executable_only = false;  // constants of the model and of the stages are freed once they are lowered
   bool quiet = false;            // no line about the stage of compilation
   enum class Records : uint8_t { kMayBe, kNeeded };

@@ -48,13 +48,20 @@ struct ScheduleCommand {
     TENON_TRY(runtime::check_output(output, "--output", std::vector<std::string>{model.model, steps}));
     TENON_TRY_ASSIGN(loaded, load(model));
     ModelOptions reference = model;
-    reference.kernels = "reference";  // groups are the same; nothing is compiled
+    reference.kernels_only = true;
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, reference, nullptr));
     Context& context = *loaded->model.context;
     const Function& main = *compiled->kernels.function(loaded->model.entry);
     std::vector<std::string> names;
     size_t found = 0;
     for (const Binding& binding : main.body.bindings) {
+      if (const auto* loops = loop_function_of(compiled->kernels, binding)) {
+        names.emplace_back(context.name(loops->name));
+        if (op != names.back()) continue;
+        if (found++ > 0) print_stdout("\n");
+        TENON_TRY(print(context, *loops, machine, compiler::schedules::find_schedule(own, {op}, level)));
+        continue;
+      }
       const auto group = group_of(context, compiled->kernels, main, binding);
       if (!group) continue;
       const std::vector<std::string> inside = compiler::kernels::kernel_names(context, *group);
@@ -79,6 +86,13 @@ struct ScheduleCommand {
     return fmt::format("the levels are {}", fmt::join(names, ", "));
   }
 
+  // The user-defined function that is called, of which no group computes a part.
+  static const compiler::loop::Function* loop_function_of(const Module& kernels, const Binding& binding) {
+    const auto* call = std::get_if<compiler::Call>(&binding.value);
+    const auto* symbol = call ? std::get_if<compiler::Symbol>(&call->callee) : nullptr;
+    return symbol ? kernels.loop_function(*symbol) : nullptr;
+  }
+
   static std::optional<Function> group_of(Context& context, const Module& kernels, const Function& main,
                                           const Binding& binding) {
     if (std::holds_alternative<compiler::Apply>(binding.value))
@@ -87,6 +101,17 @@ struct ScheduleCommand {
     const auto* symbol = call ? std::get_if<compiler::Symbol>(&call->callee) : nullptr;
     const Function* callee = symbol ? kernels.function(*symbol) : nullptr;
     return callee && callee->composite == "fused" ? std::optional(*callee) : std::nullopt;
+  }
+
+  Status print(Context& context, const compiler::loop::Function& loops, const Machine& machine,
+               const UserSchedule* own) {
+    if (machine.threads > 0)
+      return error(fmt::format("@{} is a loop function of the module, which runs on the CPU", op), model.model,
+                   known_levels(), Fault::kUsage);
+    print_stdout("// for {}\n{}\n", machine.name, compiler::loop::print(context, loops));
+    TENON_TRY_ASSIGN(scheduled, compiler::kernels::schedule_loops(context, loops, own));
+    print_result(context, *scheduled, machine);
+    return {};
   }
 
   Status print(Context& context, const Module& kernels, const Function& group, const Machine& machine,
@@ -110,11 +135,14 @@ struct ScheduleCommand {
       scheduled = compiler::kernels::schedule(context, std::move(scheduled.function));
     }
     scheduled.steps.insert(scheduled.steps.begin(), kernel->steps.begin(), kernel->steps.end());
+    print_result(context, scheduled, machine);
+    return {};
+  }
+  void print_result(const Context& context, const compiler::kernels::Scheduled& scheduled, const Machine& machine) {
     for (const std::string& step : scheduled.steps) print_stdout("{}\n", step);
     print_stdout("\n{}", compiler::loop::print(context, scheduled.function));
     // One file has one schedule for the operator: that of its first kernel.
     if (saved.empty()) saved = compiler::schedules::text_of(op, machine.name, scheduled.steps);
-    return {};
   }
 
   std::string saved;  // the steps, as a file

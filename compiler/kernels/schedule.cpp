@@ -7,8 +7,10 @@
 
 #include "compiler/kernels/accesses.h"
 #include "compiler/loop/expr.h"
+#include "compiler/loop/schedule/pattern.h"
 #include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/tree.h"
+#include "support/try.h"
 
 namespace tenon::compiler::kernels {
 namespace {
@@ -189,6 +191,18 @@ class Scheduler {
 };
 
 }  // namespace
+
+Expected<Scheduled> schedule_loops(TypeContext& context, const loop::Function& function,
+                                   const schedules::UserSchedule* own) {
+  if (own) {
+    loop::Schedule scheduled(context, function);
+    TENON_TRY(schedules::apply(scheduled, *own));
+    std::vector<std::string> steps = scheduled.steps();
+    return Scheduled{std::move(scheduled).take(), std::move(steps)};
+  }
+  if (loop::has_schedule(function)) return Scheduled{function, {}};
+  return schedule(context, function);
+}
 
 Scheduled schedule(TypeContext& context, loop::Function function) {
   return Scheduler(context, std::move(function)).run();

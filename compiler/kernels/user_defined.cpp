@@ -206,7 +206,7 @@ const loop::Store* elementwise_store(const loop::Function& function) {
 
 // Whether all buffers and statements are supported.
 bool can_inline(const loop::Function& function) {
-  bool is_supported = function.intrinsics.empty();
+  bool is_supported = function.intrinsics.empty() && function.tables.empty();
   for (const loop::Buffer& buffer : function.buffers) is_supported &= loop::packed_axes(buffer) == 0;
   for_each_statement(function.body, [&](const loop::Stmt& stmt) {
     is_supported &= !std::holds_alternative<loop::CallLibrary>(stmt.form);

@@ -3,19 +3,44 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/loop/tables.h"
+
 namespace tenon::compiler::loop {
 namespace {
 
 // Solves the write's loops for the element, index by index.
 class LoopSolver {
  public:
-  LoopSolver(TypeContext& context, const ElementWrite& write, size_t shared) : context_(context), write_(write) {
+  LoopSolver(TypeContext& context, const std::vector<Table>& tables, const ElementWrite& write, size_t shared)
+      : context_(context), tables_(tables), write_(write) {
     for (size_t i = shared; i < write.loops.size(); ++i) open_.push_back(write.loops[i]);
   }
 
   std::optional<Dims> run(const Dims& element) {
     std::vector<size_t> unsolved(element.size());
     for (size_t i = 0; i < unsolved.size(); ++i) unsolved[i] = i;
+    // The indices row(f) and f - offsets(row(f)) are those of the element f of all rows.
+    for (size_t axis = 0; axis < element.size(); ++axis) {
+      const DimAtom* row = write_.indices[axis].atom();
+      for (const Table& table : tables_) {
+        if (!row || row->kind != DimAtom::Kind::kApply || table.kind != Table::Kind::kRows || row->name != table.name)
+          continue;
+        const auto offsets = std::ranges::find_if(tables_, [&](const Table& other) {
+          return other.kind == Table::Kind::kOffsets && describe_equal_rows(context_, table, other);
+        });
+        if (offsets == tables_.end()) continue;
+        const auto begin = [&](Dim of_row) { return context_.apply(offsets->name, {of_row}); };
+        const auto column =
+            std::ranges::find(write_.indices, context_.subtract(row->args[0], begin(write_.indices[axis])));
+        if (column == write_.indices.end()) continue;
+        const auto other = static_cast<size_t>(column - write_.indices.begin());
+        const Dim width = context_.substitute(table.width, {{table.var, element[axis]}});
+        need(element[axis]), need(subtract(context_.subtract(table.count, element[axis]), 1));
+        need(element[other]), need(subtract(context_.subtract(width, element[other]), 1));
+        if (!solve(row->args[0], context_.add(begin(element[axis]), element[other]))) return std::nullopt;
+        std::erase_if(unsolved, [&](size_t solved) { return solved == axis || solved == other; });
+      }
+    }
     // A loop's extent may mention another loop, which must be solved for before it.
     for (bool more = true; more && !unsolved.empty();) {
       const size_t before = unsolved.size();
@@ -96,6 +121,7 @@ class LoopSolver {
   }
 
   TypeContext& context_;
+  const std::vector<Table>& tables_;
   const ElementWrite& write_;
   std::vector<EnclosingLoop> open_;  // loops that are not solved for yet
   std::map<Symbol, Dim> values_;
@@ -131,9 +157,9 @@ bool any_alternative_holds_within(TypeContext& context, const DimProver& prover,
 
 }  // namespace
 
-std::optional<Dims> write_conditions(TypeContext& context, const ElementWrite& write, size_t shared,
-                                     const Dims& element) {
-  return LoopSolver(context, write, shared).run(element);
+std::optional<Dims> write_conditions(TypeContext& context, const std::vector<Table>& tables, const ElementWrite& write,
+                                     size_t shared, const Dims& element) {
+  return LoopSolver(context, tables, write, shared).run(element);
 }
 
 bool any_alternative_holds(TypeContext& context, const DimProver& prover, Dims facts, std::vector<Dims> alternatives) {

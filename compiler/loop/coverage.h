@@ -28,8 +28,8 @@ struct ElementWrite {
 // Conditions, each a dim that must be >= 0, under which the write has written `element` after all of its loops but the
 // first `shared` have ended; the write and the reader are in the same iteration of the shared loops. Nothing if the
 // write's indices cannot be solved.
-std::optional<Dims> write_conditions(TypeContext& context, const ElementWrite& write, size_t shared,
-                                     const Dims& element);
+std::optional<Dims> write_conditions(TypeContext& context, const std::vector<Table>& tables, const ElementWrite& write,
+                                     size_t shared, const Dims& element);
 
 // Whether, under the facts, at least one of the alternatives holds; which one may differ from case to case.
 bool any_alternative_holds(TypeContext& context, const DimProver& prover, Dims facts, std::vector<Dims> alternatives);

@@ -15,10 +15,15 @@ class Comparison {
            same(a_.params, b_.params) && same(a_.results, b_.results) &&
            std::ranges::equal(a_.intrinsics, b_.intrinsics,
                               [](const Function& x, const Function& y) { return equal(x, y); }) &&
-           same(a_.body, b_.body);
+           same_tables() && same(a_.body, b_.body);
   }
 
  private:
+  bool same_tables() const {
+    return std::ranges::equal(a_.tables, b_.tables, [](const Table& x, const Table& y) {
+      return x.kind == y.kind && x.name == y.name && x.var == y.var && x.count == y.count && x.width == y.width;
+    });
+  }
   // Buffers are compared by name, which is unique in a function.
   bool same(BufferId a, BufferId b) const {
     const Buffer &x = a_.buffer(a), &y = b_.buffer(b);

@@ -145,7 +145,7 @@ class Finder {
         if (index.constant() != 0) return false;
       }
     }
-    return open.empty() && visits_points_once(context_, *path, 0);
+    return open.empty() && visits_points_once(context_, function_, *path, 0);
   }
 
   TypeContext& context_;

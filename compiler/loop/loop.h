@@ -306,6 +306,24 @@ struct Buffer {
   }
 };
 
+// A table that sizes and indices apply, as they do a parameter, name(b). It depends on parameters' elements alone: a
+// caller computes it once for all calls with equal ones. It describes `count` rows of `width` elements, one row after
+// another. (The prelude of Fegade et al., "The CoRa tensor compiler", MLSys 2022, section 4.)
+struct Table {
+  enum class Kind : uint8_t {
+    kOffsets,     // of b in 0 .. count: the first element of row b, or the number of all elements
+    kRows,        // of an element: the row that contains it
+    kDescending,  // of i in 0 .. count - 1: the row that has the i-th largest width; of equal ones, the first
+  };
+  Kind kind = Kind::kOffsets;
+  Symbol name{};
+  Symbol var{};  // the row, in the width
+  Dim count, width;
+};
+// By their ids.
+inline constexpr std::string_view kTableKindNames[] = {"offsets", "rows", "descending"};
+inline std::string_view name(Table::Kind kind) { return kTableKindNames[static_cast<size_t>(kind)]; }
+
 // A condition on the sizes of a function's parameters. The caller checks it; the text form does not have it.
 struct SizeRequirement {
   Dim size;             // at least 0
@@ -322,7 +340,14 @@ struct Function {
   std::vector<Function> intrinsics;  // instructions that the body may use: of constant sizes, without intrinsics
   double inexact = 0;                // of an instruction: the bound of its relative error; 0: exact
   std::vector<SizeRequirement> required = {};
+  std::vector<Table> tables = {};
   Body body;
+
+  const Table* table(Symbol symbol) const {
+    for (const Table& table : tables)
+      if (table.name == symbol) return &table;
+    return nullptr;
+  }
 
   const Function* intrinsic(Symbol symbol) const {
     for (const Function& declared : intrinsics)

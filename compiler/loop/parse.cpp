@@ -50,6 +50,14 @@ class Reader : public ExprReader {
       TENON_TRY_ASSIGN(intrinsic, Reader(context_, cursor_).function(false));
       function_.intrinsics.push_back(std::move(*intrinsic));
     }
+    while (true) {
+      const auto kind = std::ranges::find_if(kTableKindNames, [&](std::string_view kind) {
+        return cursor_.is_name(kind) && cursor_.peek(1).kind == Tok::kName;
+      });
+      if (kind == std::end(kTableKindNames)) break;
+      cursor_.skip();
+      TENON_TRY(table(static_cast<Table::Kind>(kind - std::begin(kTableKindNames))));
+    }
     TENON_TRY_ASSIGN(statements, statements_to_brace(0));
     function_.body = std::move(*statements);
     return std::move(function_);
@@ -63,6 +71,28 @@ class Reader : public ExprReader {
     const auto read = std::from_chars(digits->data(), digits->data() + digits->size(), function_.inexact);
     if (read.ec != std::errc{} || !(function_.inexact > 0 && function_.inexact < 1))
       return cursor_.error_at(offset, "a relative error must be above 0 and below 1");
+    return {};
+  }
+  // offsets begin(b in (n), size (lengths(b)));
+  Status table(Table::Kind kind) {
+    Table table{.kind = kind, .name = {}, .var = {}, .count = {}, .width = {}};
+    TENON_TRY_ASSIGN(name, cursor_.take(Tok::kName, "the table's name"));
+    TENON_TRY(cursor_.expect("("));
+    TENON_TRY_ASSIGN(var, cursor_.take(Tok::kName, "the name of a row"));
+    TENON_TRY(keyword("in"));
+    table.name = context_.symbol(*name), table.var = context_.symbol(*var);
+    TENON_TRY_ASSIGN(count, sizes());
+    table.count = *count;
+    TENON_TRY(cursor_.expect(","));
+    TENON_TRY(keyword("size"));
+    scope_.dims.push_back(table.var);
+    TENON_TRY_ASSIGN(width, sizes());
+    scope_.dims.pop_back();
+    table.width = *width;
+    TENON_TRY(cursor_.expect(")"));
+    TENON_TRY(cursor_.expect(";"));
+    scope_.functions.push_back(table.name);
+    function_.tables.push_back(table);
     return {};
   }
   Expected<Body> body(int depth) {

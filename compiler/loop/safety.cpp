@@ -12,6 +12,7 @@
 #include "compiler/loop/access.h"
 #include "compiler/loop/coverage.h"
 #include "compiler/loop/expr.h"
+#include "compiler/loop/tables.h"
 
 namespace tenon::compiler::loop {
 namespace {
@@ -21,12 +22,26 @@ constexpr size_t kMaxQuestions = 20'000, kMaxWrites = 12;
 
 class SafetyProver {
  public:
-  SafetyProver(TypeContext& context, const Function& function)
-      : context_(context), prover_(context, function.bounds), function_(function) {}
+  // `sizes_only`: whether elements that are sizes are inside, and nothing else.
+  SafetyProver(TypeContext& context, const Function& function, bool sizes_only)
+      : context_(context),
+        prover_(context, function.bounds, row_functions(context, function)),
+        function_(function),
+        sizes_only_(sizes_only) {}
 
   UnprovenObligations run() {
     for (BufferId param : function_.params) sizes_of(param);
     for (BufferId result : function_.results) sizes_of(result);
+    for (const Table& table : function_.tables) {
+      dim(table.count);
+      const size_t outer_facts = facts_.size();
+      values_[table.var] = context_.dim(fresh());
+      assume_inside(values_.at(table.var), current(table.count));
+      dim(table.width);
+      unproven_.data |= !holds(current(table.width));
+      values_.erase(table.var);
+      facts_.resize(outer_facts);
+    }
     statements(function_.body);
     for (BufferId result : function_.results) {
       const size_t outer_facts = facts_.size();
@@ -42,7 +57,7 @@ class SafetyProver {
  private:
   std::string local(BufferId id) const { return fmt::format("%{}", context_.name(function_.buffer(id).name)); }
   void unproven(std::string finding, std::string help) {
-    if (unproven_.program) return;
+    if (unproven_.program || (sizes_only_ && !in_size_)) return;
     std::string where = fmt::format("@{}", context_.name(function_.name));
     if (stage_) where += fmt::format(", stage '{}'", context_.name(stage_->name));
     unproven_.program = Diagnostic{std::move(finding), std::move(where), std::move(help)};
@@ -61,6 +76,12 @@ class SafetyProver {
     return answers_.emplace(std::pair{facts_, at_least_0}, answer).first->second;
   }
   void assume_inside(Dim index, Dim extent) {
+    for (const Table& table : function_.tables) {  // the row ends before the last one does
+      if (table.kind != Table::Kind::kOffsets || table.count != extent || index.constant()) continue;
+      const Dim end =
+          context_.add(context_.apply(table.name, {index}), context_.substitute(table.width, {{table.var, index}}));
+      facts_.push_back(context_.subtract(context_.apply(table.name, {extent}), end));
+    }
     facts_.push_back(minus_one(context_.subtract(extent, index)));
     facts_.push_back(index);
   }
@@ -110,17 +131,43 @@ class SafetyProver {
         if (factor->kind == DimAtom::Kind::kFloorDivide) unproven_.data |= !holds(minus_one(current(factor->args[1])));
         if (factor->kind != DimAtom::Kind::kApply) continue;
         unproven_.data = true;  // an element that is a size may have any value
+        if (const Table* table = function_.table(factor->name)) {
+          inside(*table, factor->args[0]);
+          continue;
+        }
         const auto param = std::ranges::find_if(function_.params,
                                                 [&](BufferId id) { return function_.buffer(id).name == factor->name; });
         Dims element;
         for (Dim arg : factor->args) element.push_back(current(arg));
         const Dims sizes = extents(*param, element);
+        in_size_ = true;
         for (size_t axis = 0; axis < element.size(); ++axis)
           inside(*param, factor->args, axis, element[axis], sizes[axis]);
+        in_size_ = false;
       }
     }
   }
+  // The number of elements of the table's rows.
+  Dim total(const Table& table) {
+    for (const Table& other : function_.tables)
+      if (other.kind == Table::Kind::kOffsets && describe_equal_rows(context_, other, table))
+        return context_.apply(other.name, {current(table.count)});
+    return context_.invalid();  // not known
+  }
+  void inside(const Table& table, Dim shown) {
+    const Dim index = current(shown), count = current(table.count);
+    const Dim size = table.kind == Table::Kind::kDescending ? count
+                     : table.kind == Table::Kind::kOffsets  ? context_.add(count, context_.dim(1))
+                                                            : total(table);
+    if (holds(index) && holds(minus_one(context_.subtract(size, index)))) return;
+    in_size_ = true;
+    unproven(fmt::format("it is not proved that {}({}) is inside of the table", context_.name(table.name),
+                         context_.str(shown)),
+             "");
+    in_size_ = false;
+  }
   void inside(BufferId id, const Dims& shown, size_t axis, Dim index, Dim extent) {
+    if (sizes_only_ && !in_size_) return;
     if (holds(index) && holds(minus_one(context_.subtract(extent, index)))) return;
     unproven(fmt::format("it is not proved that {}{} is inside: its axis {} has {} elements", local(id),
                          bracketed(shown), axis, context_.str(function_.buffer(id).axes[axis].extent)),
@@ -168,10 +215,10 @@ class SafetyProver {
   }
 
   bool is_written(BufferId id, const Dims& element) {
-    if (std::ranges::find(function_.params, id) != function_.params.end()) return true;
+    if (sizes_only_ || std::ranges::find(function_.params, id) != function_.params.end()) return true;
     std::vector<Dims> alternatives;
     const auto add = [&](const ElementWrite& write, size_t shared) {
-      if (auto conditions = write_conditions(context_, write, shared, element))
+      if (auto conditions = write_conditions(context_, function_.tables, write, shared, element))
         alternatives.push_back(std::move(*conditions));
     };
     for (const ElementWrite& write : writes_[id]) {
@@ -385,7 +432,7 @@ class SafetyProver {
     for (const Axis& axis : stage.axes) {
       dim(axis.extent);
       const Dim value = values_.at(axis.var), extent = current(axis.extent);
-      if (!holds(value) || !holds(minus_one(context_.subtract(extent, value))))
+      if (!sizes_only_ && (!holds(value) || !holds(minus_one(context_.subtract(extent, value)))))
         unproven(
             fmt::format("it is not proved that the axis '{}' stays in 0 .. {} - 1", context_.name(axis.var),
                         context_.str(axis.extent)),
@@ -393,7 +440,8 @@ class SafetyProver {
       assume_inside(value, extent);
     }
     if (!stage.init.empty()) {
-      if (!begins(stage)) unproven("it is not proved that the reduction begins where all of its axes are 0", "");
+      if (!sizes_only_ && !begins(stage))
+        unproven("it is not proved that the reduction begins where all of its axes are 0", "");
       statements(stage.init);
     }
     statements(stage.body);
@@ -432,6 +480,8 @@ class SafetyProver {
   TypeContext& context_;
   const DimProver prover_;
   const Function& function_;
+  const bool sizes_only_;
+  bool in_size_ = false;  // the element that is asked about is a size
   UnprovenObligations unproven_;
   const Stage* stage_ = nullptr;
   std::vector<Access> stage_writes_;  // the writes of stage_
@@ -450,7 +500,16 @@ class SafetyProver {
 }  // namespace
 
 UnprovenObligations unproven_obligations(TypeContext& context, const Function& function) {
-  return SafetyProver(context, function).run();
+  return SafetyProver(context, function, false).run();
+}
+
+Status sizes_are_inside(TypeContext& context, const Function& function) {
+  bool has_tables = false;  // of sizes
+  for (const Buffer& buffer : function.buffers) has_tables |= packed_axes(buffer) > 0;
+  if (!has_tables) return {};
+  UnprovenObligations unproven = SafetyProver(context, function, true).run();
+  if (!unproven.program) return {};
+  return std::unexpected(std::move(*unproven.program));
 }
 
 }  // namespace tenon::compiler::loop

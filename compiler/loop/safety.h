@@ -23,4 +23,8 @@ struct UnprovenObligations {
 // The unproven obligations of a function that verify() accepts.
 UnprovenObligations unproven_obligations(TypeContext& context, const Function& function);
 
+// An error where a size may be an element of a parameter, as lengths(b), outside of the parameter: steps of schedules
+// keep such sizes where their indices are known to be inside.
+Status sizes_are_inside(TypeContext& context, const Function& function);
+
 }  // namespace tenon::compiler::loop

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <span>
 
 #include "compiler/loop/scalar.h"
@@ -91,12 +92,48 @@ Expected<int64_t> State::value(const DimAtom& atom) {
 
 // lengths(b): an element of the parameter of that name.
 Expected<int64_t> State::applied(Symbol function, const Indices& args) {
+  if (const Table* table = function_.table(function)) return applied(*table, args[0]);
   for (BufferId param : function_.params) {
     if (function_.buffer(param).name != function) continue;
     TENON_TRY_ASSIGN(element, offset(param, args));
     return read(storage_[index(param)].data, *element).integer;
   }
   return fail(fmt::format("there is no parameter '{}' for the sizes that it names", context_.name(function)));
+}
+
+Expected<const std::vector<int64_t>*> State::contents(const Table& table) {
+  if (const auto found = tables_.find(table.name); found != tables_.end()) return &found->second;
+  TENON_TRY_ASSIGN(count, value(table.count));
+  std::vector<int64_t> begins{0}, order;
+  for (int64_t row = 0; row < *count; ++row) {
+    const Binding binding(variables_, table.var, row);
+    TENON_TRY_ASSIGN(width, value(table.width));
+    if (*width < 0)
+      return fail(fmt::format("row {} of the table '{}' has {} elements", row, context_.name(table.name), *width));
+    begins.push_back(begins.back() + *width);
+    order.push_back(row);
+    if (begins.back() > kMaxElements)
+      return fail(fmt::format("the table '{}' has more than {} elements", context_.name(table.name), kMaxElements));
+  }
+  if (table.kind == Table::Kind::kDescending) {
+    const auto width = [&](int64_t row) {
+      return begins[static_cast<size_t>(row) + 1] - begins[static_cast<size_t>(row)];
+    };
+    std::ranges::stable_sort(order, std::greater(), width);
+    begins = std::move(order);
+  }
+  return &(tables_[table.name] = std::move(begins));
+}
+
+Expected<int64_t> State::applied(const Table& table, int64_t index) {
+  TENON_TRY_ASSIGN(contents, this->contents(table));
+  const std::vector<int64_t>& values = **contents;
+  const int64_t size = table.kind == Table::Kind::kRows ? values.back() : static_cast<int64_t>(values.size());
+  if (index < 0 || index >= size)
+    return fail(
+        fmt::format("{}({}) is outside of the table, which has {} elements", context_.name(table.name), index, size));
+  if (table.kind == Table::Kind::kRows) return std::ranges::upper_bound(values, index) - values.begin() - 1;
+  return values[static_cast<size_t>(index)];
 }
 
 Status State::lay_out(BufferId id) {

@@ -87,6 +87,9 @@ class State {
  private:
   Expected<int64_t> value(const DimAtom& atom);
   Expected<int64_t> applied(Symbol function, const Indices& args);
+  Expected<int64_t> applied(const Table& table, int64_t index);
+  // The offsets of the table's rows, and their end; of kDescending, the rows.
+  Expected<const std::vector<int64_t>*> contents(const Table& table);
   // Computes the extents and strides of the axes that are not ragged.
   Status lay_out(BufferId id);
   // Elements of the buffer below the prefix.
@@ -102,7 +105,8 @@ class State {
   const TypeContext& context_;
   const Function& function_;
   const int64_t max_bytes_;
-  std::vector<Storage> storage_;  // of each buffer
+  std::vector<Storage> storage_;                   // of each buffer
+  std::map<Symbol, std::vector<int64_t>> tables_;  // those that were asked for
   Variables variables_;
 };
 

@@ -14,8 +14,10 @@
 //   }
 //
 // Dims may have bounds, [n in 1..512], which the body may rely on. Axes are spatial, or `reduce`, `scan` or `given`.
-// Sizes and indices are dims. A ragged axis names the preceding index: Tensor[(b: n, lengths(b), 64), f32]. Other
-// statements: `if (c) { } else { }`, `let t in (n) = i64(%x[i]) { }`, `alloc %t: Tensor[(8,), f32] { }`, `call fill(%a)
+// Sizes and indices are dims. A ragged axis names the preceding index: Tensor[(b: n, lengths(b), 64), f32]. A table of
+// such sizes is declared at the start of the function, by its kind: `offsets begin(b in (n), size (lengths(b)));`.
+// Other statements: `if (c) { } else { }`, `let t in (n) = i64(%x[i]) { }`, `alloc %t: Tensor[(8,), f32] { }`, `call
+// fill(%a)
 // -> (%b);` (the name may contain dots). `in stack`, `in registers` or `in shared` after a buffer's type stores it
 // there. `stage s(...) async` copies in the background, until `commit;` and `wait(1);`. A loop's kind is parallel,
 // vector, unroll, block_x .. block_z or thread_x .. thread_z; `barrier;` separates phases. Instructions are declared at

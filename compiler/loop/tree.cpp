@@ -118,7 +118,11 @@ void substitute(TypeContext& context, Function& function, Stmt& stmt, const std:
     let->value = substitute(context, let->value, values);
   }
   if (auto* alloc = std::get_if<Alloc>(&stmt.form)) {
-    for (BufferAxis& axis : function.buffers[index(alloc->buffer)].axes) replace(axis.extent);
+    std::map<Symbol, Dim> outer = values;  // but for the buffer's own indices
+    for (BufferAxis& axis : function.buffers[index(alloc->buffer)].axes) {
+      axis.extent = context.substitute(axis.extent, outer);
+      outer.erase(axis.var);
+    }
   }
   for_each_body(stmt, [&](Body& body) {
     for (Stmt& inner : body) substitute(context, function, inner, values);
@@ -244,6 +248,7 @@ Symbol fresh(TypeContext& context, const Function& function, std::string base) {
     used.insert(buffer.name);
     for (const BufferAxis& axis : buffer.axes) used.insert(axis.var);
   }
+  for (const Table& table : function.tables) used.insert(table.name), used.insert(table.var);
   for_each_statement(function.body, [&](const Stmt& stmt) {
     if (const auto* loop = std::get_if<For>(&stmt.form)) used.insert(loop->var);
     if (const auto* let = std::get_if<Let>(&stmt.form)) used.insert(let->var);
@@ -259,6 +264,34 @@ Symbol fresh(TypeContext& context, const Function& function, std::string base) {
   });
   while (used.contains(context.symbol(base))) base += '_';
   return context.symbol(base);
+}
+
+Dim extent_at(TypeContext& context, const Buffer& buffer, size_t axis, const Dims& indices) {
+  std::map<Symbol, Dim> values;
+  for (size_t i = 0; i < axis; ++i)
+    if (buffer.axes[i].var != Symbol{}) values[buffer.axes[i].var] = indices[i];
+  return context.substitute(buffer.axes[axis].extent, values);
+}
+
+bool is_ragged(const Buffer& buffer, size_t axis) {
+  for (size_t i = 0; i < axis; ++i)
+    if (buffer.axes[i].var != Symbol{} && mentions({&buffer.axes[axis].extent, 1}, buffer.axes[i].var)) return true;
+  return false;
+}
+
+void rename_indices(TypeContext& context, Function& function, BufferId id) {
+  for (size_t i = 0; i < function.buffer(id).rank(); ++i) {
+    const Symbol var = function.buffer(id).axes[i].var;
+    bool is_used = false;
+    for (size_t k = i + 1; k < function.buffer(id).rank(); ++k)
+      is_used |= var != Symbol{} && mentions({&function.buffer(id).axes[k].extent, 1}, var);
+    if (!is_used) continue;
+    const Symbol renamed = fresh(context, function, std::string(context.name(var)));
+    Buffer& buffer = function.buffers[index(id)];
+    buffer.axes[i].var = renamed;
+    for (size_t k = i + 1; k < buffer.rank(); ++k)
+      buffer.axes[k].extent = context.substitute(buffer.axes[k].extent, {{var, context.dim(renamed)}});
+  }
 }
 
 std::optional<int64_t> constant_elements(const Buffer& buffer) {
@@ -365,6 +398,16 @@ std::set<Symbol> outside_variables(const Function& function, const Path& path, s
   return variables;
 }
 
+bool mentions_function(Dim dim, Symbol name) {
+  for (const DimTerm& term : dim.node->terms) {
+    for (const DimAtom* factor : term.factors) {
+      if (factor->kind == DimAtom::Kind::kApply && factor->name == name) return true;
+      if (std::ranges::any_of(factor->args, [&](Dim arg) { return mentions_function(arg, name); })) return true;
+    }
+  }
+  return false;
+}
+
 bool only_mentions(Dim dim, const std::set<Symbol>& variables) {
   bool only = true;
   for_each_variable(dim, [&](Symbol var) { only &= variables.contains(var); });
@@ -426,13 +469,30 @@ namespace {
 
 // The values of the axes, where pairs a + x // c and x % c, which result from fused loops, are replaced by c * a + x: a
 // pair takes each value once exactly if the sum does.
-Dims joined_values(TypeContext& context, const std::vector<Axis>& axes) {
+// So are the values row(f) and f - offsets(row(f)), by f, and a permuted one by the value that is permuted.
+Dims joined_values(TypeContext& context, const Function& function, const std::vector<Axis>& axes) {
   Dims values;
   for (const Axis& axis : axes) {
     if (axis.kind != AxisKind::kGiven) values.push_back(axis.value);
   }
   const auto join = [&](size_t i) {
     if (!values[i].valid()) return false;
+    const DimAtom* application = values[i].atom();
+    const Table* table =
+        application && application->kind == DimAtom::Kind::kApply ? function.table(application->name) : nullptr;
+    if (table && table->kind == Table::Kind::kDescending) {
+      values[i] = application->args[0];
+      return true;
+    }
+    for (const Table& offsets : function.tables) {
+      if (!table || table->kind != Table::Kind::kRows || offsets.kind != Table::Kind::kOffsets) continue;
+      const auto column =
+          std::ranges::find(values, context.subtract(application->args[0], context.apply(offsets.name, {values[i]})));
+      if (column == values.end()) continue;
+      *column = application->args[0];  // the row is a function of it
+      values.erase(values.begin() + static_cast<ptrdiff_t>(i));
+      return true;
+    }
     for (const DimTerm& term : values[i].node->terms) {
       const DimAtom* atom = term.factors.size() == 1 && term.coefficient == 1 ? term.factors[0] : nullptr;
       if (!atom || atom->kind != DimAtom::Kind::kFloorDivide || atom->args[1].constant().value_or(0) <= 0) continue;
@@ -491,12 +551,12 @@ void split_digits(TypeContext& context, Dims& values, OpenLoops& open) {
 
 }  // namespace
 
-bool visits_points_once(TypeContext& context, const Path& path, size_t step) {
+bool visits_points_once(TypeContext& context, const Function& function, const Path& path, size_t step) {
   OpenLoops open;  // those that are in no axis so far
   for (; step + 1 < path.steps.size(); ++step) {
     if (path.is_loop(step)) open[path.loop_at(step).var] = path.loop_at(step).extent.constant();
   }
-  Dims values = joined_values(context, path.stage().axes);
+  Dims values = joined_values(context, function, path.stage().axes);
   split_digits(context, values, open);
   for (Dim remainder : values) {
     // Coefficients and sizes: the sum determines its loops if each coefficient exceeds the largest sum of all terms

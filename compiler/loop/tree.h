@@ -62,6 +62,12 @@ Dims over_loops(TypeContext& context, const Stage& stage, const Dims& dims);
 std::string local(const TypeContext& context, const Function& function, BufferId id);
 // A name that no variable or buffer of the function has: `base`, with underscores appended if needed.
 Symbol fresh(TypeContext& context, const Function& function, std::string base);
+// The size of a buffer's axis at these indices, on which it depends if the axis is ragged.
+Dim extent_at(TypeContext& context, const Buffer& buffer, size_t axis, const Dims& indices);
+// Whether the size of the axis depends on indices of the buffer.
+bool is_ragged(const Buffer& buffer, size_t axis);
+// Gives the indices that sizes of the buffer depend on names that nothing else in the function has.
+void rename_indices(TypeContext& context, Function& function, BufferId id);
 // The number of a buffer's elements; nullopt where a size is not constant, or the number is no int64_t.
 std::optional<int64_t> constant_elements(const Buffer& buffer);
 // The most bytes of the heap that the function allocates at once, where so many threads run its parallel loops. Buffers
@@ -83,6 +89,7 @@ std::vector<const For*> all_loops(const Path& path);
 std::vector<const For*> loops_up_to(const Path& path, size_t step);
 // The variables of the loops up to a step, and the function's dims.
 std::set<Symbol> outside_variables(const Function& function, const Path& path, size_t step);
+bool mentions_function(Dim dim, Symbol name);  // whether the dim applies it
 bool only_mentions(Dim dim, const std::set<Symbol>& variables);
 bool is_instruction(const Stage& stage);
 // Whether the function computes dot products of packed integers, or declares instructions, which may.
@@ -97,7 +104,7 @@ const Body& nests_of(
     const Function& function, FunctionRef<void(const Alloc&)> visit = [](const Alloc&) {});
 // Whether the loops from `step` on provably visit each point of the stage at most once: if its axes are mixed-radix
 // sums of the loops' variables. The points of a stage that was moved to its reader may be computed repeatedly.
-bool visits_points_once(TypeContext& context, const Path& path, size_t step);
+bool visits_points_once(TypeContext& context, const Function& function, const Path& path, size_t step);
 // A nest of loops around a statement; the first loop is the outermost one.
 Stmt nest(std::vector<For> loops, Stmt inner);
 

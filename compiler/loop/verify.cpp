@@ -35,6 +35,15 @@ class Verifier {
     }
     for (BufferId result : function_.results) TENON_TRY(declare(result));
     for (const Function& intrinsic : function_.intrinsics) TENON_TRY(declaration(intrinsic));
+    for (const Table& table : function_.tables) {
+      if (!names.insert(table.name).second)
+        return fail(fmt::format("the table '{}' has the name of a buffer or of another table", name(table.name)));
+      TENON_TRY(dim(table.count));
+      scope_.push_back(table.var);
+      TENON_TRY(dim(table.width));
+      scope_.pop_back();
+    }
+    for (const Table& table : function_.tables) tables_.insert(table.name);
     return statements(function_.body);
   }
 
@@ -59,7 +68,10 @@ class Verifier {
   Status atom(const DimAtom& atom) {
     if (atom.kind == DimAtom::Kind::kVariable && std::ranges::find(scope_, atom.name) == scope_.end())
       return fail(fmt::format("'{}' is not in scope", name(atom.name)));
-    if (atom.kind == DimAtom::Kind::kApply) {
+    if (atom.kind == DimAtom::Kind::kApply && tables_.contains(atom.name)) {
+      if (atom.args.size() != 1)
+        return fail(fmt::format("the table '{}' has one index, {} are given", name(atom.name), atom.args.size()));
+    } else if (atom.kind == DimAtom::Kind::kApply) {
       const auto param =
           std::ranges::find_if(function_.params, [&](BufferId id) { return function_.buffer(id).name == atom.name; });
       if (!functions_.contains(atom.name) || function_.buffer(*param).rank() != atom.args.size() ||
@@ -403,6 +415,7 @@ class Verifier {
   std::vector<Symbol> outside_;                                   // scope_ outside the stage
   std::map<BufferId, size_t> declared_at_;                        // number of variables in scope at the declaration
   std::set<Symbol> functions_;                                    // parameters that sizes may apply
+  std::set<Symbol> tables_;                                       // likewise, tables that are declared already
   std::set<BufferId> in_scope_, read_only_, shared_, registers_;  // registers_: and on the stack
   std::set<Symbol> stages_;
   const For* divergent_ = nullptr;  // the outermost loop over threads around the statement

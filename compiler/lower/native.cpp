@@ -262,11 +262,30 @@ Expected<NativeKernels::Entry> NativeKernels::loops(const loop::Function& functi
   TENON_TRY(loop::verify_scopes(context_, function));
   TENON_TRY(loop::check_loop_kinds(context_, function));
   TENON_TRY(native::supported(context_, function));
-  loop::Function kernel = loop::has_schedule(function) ? function : kernels::schedule(context_, function).function;
-  kernel.name = context_.symbol("kernel");  // so that equal functions have equal texts
+  const std::string name(context_.name(function.name));
+  if (!options_.schedules.empty()) computed_.insert(name);
+  const auto schedule = [&](const schedules::UserSchedule* own) -> Expected<loop::Function> {
+    if (own) used_.insert(own);
+    auto scheduled = kernels::schedule_loops(context_, function, own);
+    if (!scheduled && !refused_) refused_ = scheduled.error();
+    if (!scheduled) return std::unexpected(std::move(scheduled.error()));
+    TENON_TRY(native::supported(context_, scheduled->function));
+    scheduled->function.name = context_.symbol("kernel");  // so that equal functions have equal texts
+    return std::move(scheduled->function);
+  };
+  const auto own_schedule = [&](const Machine& machine) {
+    return schedules::find_schedule(options_.schedules, {name}, machine.name);
+  };
+  TENON_TRY_ASSIGN(kernel, schedule(own_schedule(*machines_.front())));
+  Variants variants;
+  for (const Machine* machine : machines_) {
+    if (own_schedule(*machine) == own_schedule(*machines_.front())) continue;
+    TENON_TRY_ASSIGN(other, schedule(own_schedule(*machine)));
+    variants.emplace(machine->name, std::move(*other));
+  }
   std::vector<kernels::Operand> operands;
   for (size_t i = 0; i < function.params.size(); ++i) operands.emplace_back(i);
-  return add(context_.name(function.name), std::move(kernel), std::move(operands));
+  return add(name, std::move(*kernel), std::move(operands), std::move(variants));
 }
 
 uint32_t NativeKernels::step(std::string_view name, BoundStep step) {

@@ -267,6 +267,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   result.placements = std::move(*placements);
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
+  if (options.kernels_only) return result;
   if (options.budget) {
     begin("planning memory");
     auto plans = plan_of_entry(context, result.kernels, model.entry, options);

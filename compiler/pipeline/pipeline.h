@@ -73,6 +73,7 @@ struct CompileOptions {
   // taken, or none: a machine that has the budget (SessionOptions::budget) does what is missing.
   bool budget_required = true;
   PassOptions passes = {};
+  bool kernels_only = false;  // ends before code is generated: the compilation has no executable
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };
 

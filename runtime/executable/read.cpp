@@ -268,6 +268,14 @@ class Reader {
           return SizeCheck{size(check.size()), text(check.message())};
         });
       }
+      if (k.tables()) {
+        kernel.signature.tables = list<SignatureTable>(k.tables(), [&](const file::NativeTable& table) {
+          if (table.kind() > static_cast<uint8_t>(SignatureTable::Kind::kDescending))
+            fail(fmt::format("a table has the unknown kind {}", table.kind()));
+          return SignatureTable{static_cast<SignatureTable::Kind>(table.kind()), size(table.count()),
+                                size(table.width())};
+        });
+      }
       return kernel;
     });
     if (n.sites())

@@ -140,8 +140,12 @@ class Writer {
       auto checks = k.signature.checks.empty() ? 0 : list(k.signature.checks, [&](const SizeCheck& check) {
         return file::CreateNativeCheck(builder_, size(check.size), text(check.message));
       });
+      auto tables = k.signature.tables.empty() ? 0 : list(k.signature.tables, [&](const SignatureTable& table) {
+        return file::CreateNativeTable(builder_, static_cast<uint8_t>(table.kind), size(table.count),
+                                       size(table.width));
+      });
       return file::CreateNativeKernel(builder_, text(k.name), dims, params, results, temporaries, launches, in_place,
-                                      checks);
+                                      checks, tables);
     });
     auto levels = list(n.levels, [&](const std::string& level) { return text(level); });
     auto sites = n.sites.empty() ? 0 : list(n.sites, [&](const GpuFaultSite& s) {

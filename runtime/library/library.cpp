@@ -68,7 +68,7 @@ Expected<const tn_library*> open_library(std::string_view name) {
 }
 
 std::string_view doc(const tn_library& library) {
-  return library.abi >= TN_ABI && library.doc ? library.doc : std::string_view();
+  return library.abi >= TN_ABI_OPERATORS && library.doc ? library.doc : std::string_view();
 }
 
 Expected<OperatorKernel> library_kernel(std::string_view name, const Attrs& attrs) {

@@ -24,8 +24,9 @@
 extern "C" {
 #endif
 
-/* Version 1 ends before tn_library.functions, version 2 before tn_library.doc; both are supported too. */
-enum { TN_ABI = 3, TN_ABI_FUNCTIONS = 2 };
+/* Version 1 ends before tn_library.functions, version 2 before tn_library.doc, and version 3 has no tables after a
+ * kernel's outputs; all are supported too. */
+enum { TN_ABI = 4, TN_ABI_FUNCTIONS = 2, TN_ABI_OPERATORS = 3 };
 
 typedef struct tn_call tn_call;
 /* A buffer of a kernel that another kernel calls by name: its type as tn_dtype, and its number of axes. */
@@ -38,7 +39,7 @@ typedef int32_t (*tn_task)(tn_call* call, void* data, int64_t index);
 struct tn_call {
   uint32_t size;        /* sizeof(tn_call) at the caller */
   uint32_t threads;     /* the most tasks that run at a time: a few times as many tasks are enough */
-  void* const* buffers; /* inputs, then outputs, in the signature's order */
+  void* const* buffers; /* inputs, then outputs, then tables of int64_t, in the signature's order */
   const int64_t* dims;  /* the values of the signature's dim variables, in its order */
   /* Runs task(.., data, 0), ..., task(.., data, count - 1) in any order and at the same time; returns 0, or not 0 if
    * one failed. Inside a task it runs them in order. */

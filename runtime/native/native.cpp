@@ -201,29 +201,39 @@ Status NativeLibrary::call(size_t kernel, std::span<const Tensor> params, std::v
   const NativeKernel& called = state_->code->kernels[kernel];
   Status status = bind_dims(called.signature, params, memory);
   if (status) status = make_results(called.signature, params, memory, results);
-  if (status) return run(kernel, params, results, memory.dims, pool, stop, &memory);
+  if (status) {
+    auto tables = make_tables(called.signature, params, memory);
+    if (tables) return run(kernel, params, results, memory.dims, *tables, pool, stop, &memory);
+    status = std::unexpected(std::move(tables.error()));
+  }
   if (status.error().where.empty()) status.error().where = "@" + called.name;
   return status;
 }
 Status NativeLibrary::call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
                                 ThreadPool& pool) const {
-  TENON_TRY_ASSIGN(dims, bind_dims(state_->code->kernels[kernel].signature, params));
-  assert(results.size() == state_->code->kernels[kernel].signature.results.size());
-  return run(kernel, params, results, *dims, pool, nullptr, nullptr);
+  const Signature& signature = state_->code->kernels[kernel].signature;
+  CallMemory memory;
+  TENON_TRY(bind_dims(signature, params, memory));
+  assert(results.size() == signature.results.size());
+  TENON_TRY_ASSIGN(tables, make_tables(signature, params, memory));
+  return run(kernel, params, results, memory.dims, *tables, pool, nullptr, nullptr);
 }
 Status NativeLibrary::run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results,
-                          std::span<const int64_t> dims, ThreadPool& pool, const StopRequest* stop,
-                          CallMemory* memory) const {
+                          std::span<const int64_t> dims, std::span<const Table> tables, ThreadPool& pool,
+                          const StopRequest* stop, CallMemory* memory) const {
   std::array<void*, 32> few;  // of most kernels
-  std::vector<void*> many(params.size() + results.size() <= few.size() ? 0 : params.size() + results.size());
+  const size_t count = params.size() + results.size() + tables.size();
+  std::vector<void*> many(count <= few.size() ? 0 : count);
   void** const buffers = many.empty() ? few.data() : many.data();
   void** next = buffers;
   for (const Tensor& param : params) *next++ = const_cast<std::byte*>(param.bytes().data());
   for (Tensor& result : results) *next++ = result.bytes().data();
+  for (const Table& table : tables) *next++ = table ? const_cast<int64_t*>(table->data()) : nullptr;
   return run(kernel, buffers, dims, pool, stop, memory);
 }
 Status NativeLibrary::call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
                                    const StopRequest* stop) const {
+  assert(state_->code->kernels[kernel].signature.tables.empty());
   return run(kernel, buffers, dims, pool, stop, nullptr);
 }
 Status NativeLibrary::run(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,

@@ -90,15 +90,17 @@ class NativeLibrary {
   // The same, into existing tensors: they have the types and shapes of the signature (asserted), and none of them is a
   // parameter.
   Status call_into(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, ThreadPool& pool) const;
-  // The same on memory: params, then results, of the shapes that give the signature's dims these values.
+  // The same on memory, of a kernel without tables: params, then results, of the shapes that give the signature's dims
+  // these values.
   Status call_buffers(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
                       const StopRequest* stop = nullptr) const;
   // Calls a kernel by name; an unknown name is an error.
   Expected<std::vector<Tensor>> call(std::string_view kernel, std::span<const Tensor> params, ThreadPool& pool) const;
 
  private:
+  using Table = std::shared_ptr<const std::vector<int64_t>>;
   Status run(size_t kernel, std::span<const Tensor> params, std::span<Tensor> results, std::span<const int64_t> dims,
-             ThreadPool& pool, const StopRequest* stop, CallMemory* memory) const;
+             std::span<const Table> tables, ThreadPool& pool, const StopRequest* stop, CallMemory* memory) const;
   Status run(size_t kernel, void* const* buffers, std::span<const int64_t> dims, ThreadPool& pool,
              const StopRequest* stop, CallMemory* memory) const;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory_resource>
 #include <utility>
 
@@ -26,6 +27,7 @@ class ShortMemory {
 };
 
 constexpr int64_t kMaxElements = int64_t{1} << 48;  // the limit of every tensor
+constexpr int64_t kMaxRows = int64_t{1} << 31;      // of a batch
 
 // The number of leading axes of the buffer that are one axis of its tensor.
 size_t packed_axes(const SignatureBuffer& buffer) {
@@ -139,6 +141,36 @@ class Sizes {
     return representable(buffer, shape);
   }
 
+  // The elements that a size of a row is made of: ", lengths[3] is -1".
+  std::string sources(const Size& size, const Indices& indices) {
+    std::string text;
+    for (const auto& [op, operand] : size) {
+      if (op != Op::kElement || params_[static_cast<size_t>(operand)].shape().size() != 1) continue;
+      ShortMemory memory;
+      Indices stack({indices[0]}, memory.resource());
+      if (const auto element = this->element(static_cast<size_t>(operand), stack))
+        text +=
+            fmt::format(", {}[{}] is {}", signature_.params[static_cast<size_t>(operand)].name, indices[0], *element);
+    }
+    return text;
+  }
+
+  // The error of a tensor whose packed axis does not have the rows that the lengths of its instances are in all.
+  std::unexpected<Diagnostic> rows_differ(const SignatureBuffer& buffer, int64_t found) {
+    ShortMemory memory;
+    Indices prefix(memory.resource());
+    const auto count = value(buffer.axes[0], prefix);
+    int64_t end = 0, instance = -1;
+    for (int64_t i = 0; count && i < *count && end <= found; ++i) {
+      prefix.assign(1, i);
+      const auto inner = rows(buffer, packed_axes(buffer), prefix);
+      if (!inner) return std::unexpected(inner.error());
+      end += *inner, instance = i;
+    }
+    return error(
+        fmt::format("'{}' has {} rows, those of the instances up to {} are {}", buffer.name, found, instance, end));
+  }
+
  private:
   template <class Sizes>
   static Status representable(const SignatureBuffer& buffer, const Sizes& shape) {
@@ -176,21 +208,34 @@ class Sizes {
     TENON_TRY_ASSIGN(extent, value(buffer.axes[axis], indices));
     return checked(*extent, buffer, axis);
   }
-  // The number of rows of the first `packed` axes whose indices begin with the prefix.
+  // The number of rows of the first `packed` axes whose indices begin with the prefix. Where no later size depends on
+  // an axis, its indices have equally many rows.
   Expected<int64_t> rows(const SignatureBuffer& buffer, size_t packed, Indices& prefix) {
-    TENON_TRY_ASSIGN(extent, this->extent(buffer, prefix.size(), prefix));
-    if (prefix.size() + 1 == packed) return extent;
+    const size_t axis = prefix.size();
+    TENON_TRY_ASSIGN(extent, value(buffer.axes[axis], prefix));
+    if (*extent < 0 || *extent >= kMaxElements)
+      return error(fmt::format(
+          "axis {} of '{}' would have {} elements{}", axis, buffer.name, *extent,
+          prefix.empty() ? "" : fmt::format(" in row {}{}", prefix[0], sources(buffer.axes[axis], prefix))));
+    if (axis + 1 == packed || *extent == 0) return *extent;
+    const bool varies =
+        std::any_of(buffer.axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1,
+                    buffer.axes.begin() + static_cast<std::ptrdiff_t>(packed), [&](const Size& size) {
+                      return std::ranges::find(size, SizeStep{Op::kIndex, static_cast<int64_t>(axis)}) != size.end();
+                    });
     int64_t sum = 0;
-    for (int64_t i = 0; i < *extent; ++i) {
+    for (int64_t i = 0; i < (varies ? *extent : 1); ++i) {
       prefix.push_back(i);
       TENON_TRY_ASSIGN(inner, rows(buffer, packed, prefix));
       prefix.pop_back();
+      if (!varies && __builtin_mul_overflow(*inner, *extent, &*inner)) *inner = kMaxElements;
       sum += *inner;
-      if (sum >= kMaxElements) return error(fmt::format("'{}' would have more than 2^48 rows", buffer.name));
+      if (sum > kMaxRows)
+        return error(fmt::format("'{}' would have more than 2^31 rows: those up to row {} are {}", buffer.name,
+                                 varies ? i : *extent - 1, sum));
     }
     return sum;
   }
-
   const Signature& signature_;
   std::span<const Tensor> params_;
   std::span<const int64_t> dims_;
@@ -226,6 +271,11 @@ class Verifier {
     for (const SizeCheck& check : signature_.checks) {
       if (!sound(check.size, signature_.dims.size(), 0, false))
         return fail(fmt::format("the check '{}' has a malformed size", check.message));
+    }
+    for (const SignatureTable& table : signature_.tables) {
+      if (table.kind == SignatureTable::Kind::kUnused) continue;
+      if (!sound(table.count, signature_.dims.size(), 0, false) || !sound(table.width, signature_.dims.size(), 1, true))
+        return fail("a table has a malformed size");
     }
     for (const auto& [result, param] : signature_.in_place) {
       if (result >= signature_.results.size() || param >= signature_.params.size())
@@ -351,9 +401,11 @@ Status bind_dims(const Signature& signature, std::span<const Tensor> params, Cal
     Indices shape(short_memory.resource());
     shape.reserve(params[i].shape().size() + 1);
     TENON_TRY(sizes.shape(signature.params[i], shape));
-    if (!std::ranges::equal(shape, params[i].shape()))
-      return error(fmt::format("'{}' is a {}, not a {}", signature.params[i].name, to_string(shape),
-                               to_string(params[i].shape())));
+    if (std::ranges::equal(shape, params[i].shape())) continue;
+    if (packed_axes(signature.params[i]) > 0 && shape[0] != params[i].shape()[0])
+      return sizes.rows_differ(signature.params[i], params[i].shape()[0]);
+    return error(fmt::format("'{}' is a {}, not a {}", signature.params[i].name, to_string(shape),
+                             to_string(params[i].shape())));
   }
   for (const SizeCheck& check : signature.checks) {
     TENON_TRY_ASSIGN(value, sizes.value(check.size, {}));
@@ -369,6 +421,82 @@ Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span
   std::vector<Tensor> results;
   TENON_TRY(make_results(signature, params, memory, results));
   return results;
+}
+
+namespace {
+
+// Contents of a table of this kind for rows of these sizes.
+std::vector<int64_t> contents_of(SignatureTable::Kind kind, std::vector<int64_t> widths) {
+  using Kind = SignatureTable::Kind;
+  std::vector<int64_t> contents;
+  if (kind == Kind::kDescending) {
+    for (size_t row = 0; row < widths.size(); ++row) contents.push_back(static_cast<int64_t>(row));
+    std::ranges::stable_sort(contents, std::greater(), [&](int64_t row) { return widths[static_cast<size_t>(row)]; });
+  } else if (kind == Kind::kOffsets) {
+    contents.push_back(0);
+    for (const int64_t width : widths) contents.push_back(contents.back() + width);
+  } else {
+    for (size_t row = 0; row < widths.size(); ++row)
+      contents.insert(contents.end(), static_cast<size_t>(widths[row]), static_cast<int64_t>(row));
+  }
+  return contents;
+}
+
+}  // namespace
+
+Expected<std::vector<std::shared_ptr<const std::vector<int64_t>>>> make_tables(const Signature& signature,
+                                                                               std::span<const Tensor> params,
+                                                                               CallMemory& memory) {
+  constexpr size_t kMaxKept = 32;
+  std::vector<std::shared_ptr<const std::vector<int64_t>>> tables;
+  Sizes sizes(signature, params, memory.dims);
+  for (const SignatureTable& table : signature.tables) {
+    if (table.kind == SignatureTable::Kind::kUnused) {
+      tables.emplace_back();
+      continue;
+    }
+    ShortMemory short_memory;
+    Indices index(short_memory.resource());
+    TENON_TRY_ASSIGN(count, sizes.value(table.count, index));
+    if (*count < 0 || *count > kMaxRows) return error(fmt::format("a batch would have {} instances", *count));
+    CallMemory::MadeTable key{.table = {table.kind, {{Op::kConstant, *count}}, {}}, .lengths = {}, .contents = {}};
+    for (const auto& [op, operand] : table.width) {
+      if (op == Op::kElement) {
+        const auto bytes = params[static_cast<size_t>(operand)].bytes();
+        key.table.width.push_back({op, static_cast<int64_t>(key.lengths.size())});
+        key.lengths.emplace_back(bytes.begin(), bytes.end());
+      } else {
+        key.table.width.push_back(op == Op::kDim ? SizeStep{Op::kConstant, memory.dims[static_cast<size_t>(operand)]}
+                                                 : SizeStep{op, operand});
+      }
+    }
+    const auto made = std::ranges::find_if(memory.tables, [&](const CallMemory::MadeTable& other) {
+      return other.table == key.table && other.lengths == key.lengths;
+    });
+    if (made != memory.tables.end()) {
+      ++memory.num_tables_reused;
+      tables.push_back(made->contents);
+      continue;
+    }
+    std::vector<int64_t> widths;
+    int64_t total = 0;
+    for (int64_t row = 0; row < *count; ++row) {
+      index.assign(1, row);
+      TENON_TRY_ASSIGN(width, sizes.value(table.width, index));
+      if (*width < 0 || *width > kMaxRows || (total += *width) > kMaxRows)
+        return error(
+            fmt::format("row {} would have {} elements, all up to it {}{}: a size is 0 or more, and all are 2^31 "
+                        "at most",
+                        row, *width, total, sizes.sources(table.width, index)));
+      widths.push_back(*width);
+    }
+    ++memory.num_tables_made;
+    key.contents = std::make_shared<const std::vector<int64_t>>(contents_of(table.kind, std::move(widths)));
+    tables.push_back(key.contents);
+    if (memory.tables.size() == kMaxKept) memory.tables.erase(memory.tables.begin());
+    memory.tables.push_back(std::move(key));
+  }
+  return tables;
 }
 
 Status make_results(const Signature& signature, std::span<const Tensor> params, CallMemory& memory,

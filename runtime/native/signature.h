@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,11 +68,27 @@ struct SizeCheck {
   bool operator==(const SizeCheck&) const = default;
 };
 
+// A table that the kernel reads beside its parameters. It describes `count` rows of `width` elements, one row after
+// another; it is made once for all calls with equal lengths.
+struct SignatureTable {
+  enum class Kind : uint8_t {
+    kUnused,      // no code reads it
+    kOffsets,     // of b in 0 .. count: the first element of row b, or the number of all elements
+    kRows,        // of each element: the row that contains it
+    kDescending,  // the rows by falling width; of equal ones, the first comes first
+  };
+  Kind kind = Kind::kUnused;
+  Size count;  // of the dims
+  Size width;  // of the dims and of elements of parameters; its index of axis 0 is the row
+  bool operator==(const SignatureTable&) const = default;
+};
+
 struct Signature {
   std::vector<SignatureDim> dims;
   std::vector<SignatureBuffer> params, results;
   std::vector<InPlace> in_place = {};
   std::vector<SizeCheck> checks = {};
+  std::vector<SignatureTable> tables = {};
   bool operator==(const Signature&) const = default;
 };
 
@@ -104,9 +121,22 @@ class CallMemory {
   virtual Shape shape();
 
   std::vector<int64_t> dims;  // of the current call
+  // Tables of earlier calls, for calls with equal lengths, of whichever kernel.
+  struct MadeTable {
+    SignatureTable table;                         // with constants for dims, and the index in `lengths` for parameters
+    std::vector<std::vector<std::byte>> lengths;  // the elements that the sizes are made of
+    std::shared_ptr<const std::vector<int64_t>> contents;
+  };
+  std::vector<MadeTable> tables;
+  uint64_t num_tables_made = 0, num_tables_reused = 0;
   // A kernel has called a library function, which may have effects. Whoever wants to know it sets it to false before.
   std::atomic<bool> called_function = false;
 };
+// The contents of the kernel's tables, in the signature's order; nullptr of those that are not used. Errors: a row of
+// negative size, more than 2^31 elements.
+Expected<std::vector<std::shared_ptr<const std::vector<int64_t>>>> make_tables(const Signature& signature,
+                                                                               std::span<const Tensor> params,
+                                                                               CallMemory& memory);
 // The same two functions with memory of the caller: the dims go into `memory.dims`, and `results` is replaced.
 Status bind_dims(const Signature& signature, std::span<const Tensor> params, CallMemory& memory);
 Status make_results(const Signature& signature, std::span<const Tensor> params, CallMemory& memory,

@@ -86,6 +86,7 @@ void KernelCalls::record(RecordedCall& recorded, const Signature& signature) con
       });
     });
   };
+  if (!signature.tables.empty()) return;  // which are made for each call
   if (std::ranges::any_of(signature.params, is_ragged) || std::ranges::any_of(signature.results, is_ragged)) return;
   const auto describe_all = [](std::span<const Tensor> tensors, std::vector<RecordedCall::Buffer>& buffers) {
     buffers.resize(tensors.size());

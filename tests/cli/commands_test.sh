@@ -370,6 +370,9 @@ expect 2 "--count is '0', must be an integer of at least 1" "$tenon" fuzz ir --c
 expect 0 "def @main" "$tenon" fuzz ir -n 1 --seed 5 --print
 printf '#[version = "1"]\ndef @main[n](%%x: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(relu(%%x)) }\n' >"$scratch/relu.tn"
 expect 0 "holds" "$tenon" fuzz ir --seed 5 --file "$scratch/relu.tn"
+expect 0 "40 programs, seeds 5 to 44: all equal" "$tenon" fuzz ragged -n 40 --seed 5 --quiet
+expect 0 '"failure": ""' "$tenon" fuzz ragged -n 2 --seed 5 --json
+expect 2 "--count is '0', must be an integer of at least 1" "$tenon" fuzz ragged --count 0
 expect 1 "nowhere.tn" "$tenon" fuzz ir --file "$scratch/nowhere.tn"
 
 # xclbin files.

@@ -184,6 +184,54 @@ printf 'kernel dense\nmark(dense, i, parallel)\n' >"$scratch/own.steps"
 expect 1 "differ" cmp "$scratch/template.tnx" "$scratch/own.tnx"
 expect 0 "f32 (2, 2): 6 15 6 15" "$tenon" run "$scratch/rows.tn" --cpu --data tests/runtime/data/mixed.npz:x \
   --schedule "$scratch/own.steps" --quiet
+# So for loop functions of the module, over batches of different lengths too.
+cat >"$scratch/ragged.tn" <<'END'
+#[version = "1"]
+loop @twice[n](%lengths: Tensor[(n,), i64], %x: Tensor[(b: n, lengths(b), 2), f32])
+  -> (%y: Tensor[(b: n, lengths(b), 2), f32]) {
+  for b in (n) { for s in (lengths(b)) { for j in (2) {
+    stage twice(b in (n) at (b), s in (lengths(b)) at (s), j in (2) at (j)) { %y[b, s, j] = %x[b, s, j] + %x[b, s, j]; }
+  } } }
+}
+def @main[n, t](%lengths: Tensor[(n,), i64], %x: Tensor[(t, 2), f32]) -> Tensor[(?, 2), f32] { @twice(%lengths, %x) }
+END
+expect 0 "mark(twice, j, vector)" "$tenon" schedule "$scratch/ragged.tn" --op twice
+printf 'kernel twice\nsplit(twice, s, 4)\npartition(twice, s0)\nmark(twice, b, parallel)\n' >"$scratch/ragged.steps"
+expect 0 "for b in (n) parallel" "$tenon" schedule "$scratch/ragged.tn" --op twice --steps "$scratch/ragged.steps"
+expect 0 "native @twice" "$tenon" compile "$scratch/ragged.tn" --cpu --explain --schedule "$scratch/ragged.steps" -o "$scratch/ragged.tnx"
+expect 0 "lengths(b) // 4" "$tenon" schedule "$scratch/ragged.tn" --op twice --steps "$scratch/ragged.steps"
+# The elements of all rows as one loop; lengths that do not fit are errors of their own lines, before a kernel runs.
+printf 'kernel twice\nfuse(twice, b, s)\nsplit(twice, b_s, 4)\npartition(twice, b_s0)\nmark(twice, b_s0, parallel)\n' >"$scratch/rows.steps"
+cat >"$scratch/batches.jsonl" <<'END'
+[[3, 0, 2], [[0,1],[2,3],[4,5],[6,7],[8,9]]]
+[[3, -1, 3], [[0,1],[2,3],[4,5],[6,7],[8,9]]]
+[[3, 1, 3], [[0,1],[2,3],[4,5],[6,7],[8,9]]]
+[[2147483647, 3], [[0,1],[2,3],[4,5],[6,7],[8,9]]]
+[[0, 0], []]
+END
+expect 1 "Tensor[(5, 2), f32] [[0, 2], [4, 6], [8, 10], [12, 14], [16, 18]]" "$tenon" run "$scratch/ragged.tn" --cpu \
+  --instances "$scratch/batches.jsonl" --schedule "$scratch/rows.steps"
+for message in "axis 1 of 'x' would have -1 elements in row 1, lengths[1] is -1" "3 of 5 instances failed" \
+  "'x' has 5 rows, those of the instances up to 2 are 7" "'x' would have more than 2^31 rows: those up to row 1 are 2147483650"; do
+  expect 1 "$message" "$tenon" run "$scratch/ragged.tn" --cpu --instances "$scratch/batches.jsonl" --schedule "$scratch/rows.steps"
+done
+# A table that only the schedule has, in each call of a run.
+cat >"$scratch/triangle.tn" <<'END'
+#[version = "1"]
+loop @below(%x: Tensor[(4, 4), f32]) -> (%y: Tensor[(4,), f32]) {
+  for i in (4) { stage zero(i in (4) at (i)) { %y[i] = f32(0); } }
+  for i in (4) { for k in (i + 1) {
+    stage sum(i in (4) at (i), reduce k in (i + 1) at (k)) { %y[i] = %y[i] + %x[i, k]; } } }
+}
+def @main(%x: Tensor[(4, 4), f32]) -> Tensor[(4,), f32] { @below(%x) }
+END
+printf 'kernel below\nremap(sum, i, descending)\n' >"$scratch/triangle.steps"
+for line in 1 2 3; do echo "[[1,2,3,4],[1,2,3,4],[1,2,3,4],[$line,2,3,4]]"; done >"$scratch/triangles.jsonl"
+expect 0 "[1, 3, 6, 10]" "$tenon" run "$scratch/triangle.tn" --cpu --instances "$scratch/triangles.jsonl" --schedule "$scratch/triangle.steps"
+printf 'kernel twice\nreorder(twice, s, b)\n' >"$scratch/ragged.steps"
+expect 1 "ragged.steps:2: reorder(twice, s, b): the size of 's' depends on 'b', which must stay outside it" \
+  "$tenon" compile "$scratch/ragged.tn" --cpu --schedule "$scratch/ragged.steps" -o "$scratch/ragged.tnx"
+expect 2 "@twice is a loop function of the module, which runs on the CPU" "$tenon" schedule "$scratch/ragged.tn" --op twice --level sm_90
 # So for kernels of a GPU, whose level is sm_90.
 cat >"$scratch/blocks.tn" <<'END'
 #[version = "1"]

@@ -16,6 +16,7 @@
 #include "compiler/backends/llvm/object.h"
 #include "compiler/loop/bindings.h"
 #include "compiler/loop/in_place.h"
+#include "compiler/loop/tables.h"
 #include "compiler/loop/tree.h"
 #include "support/try.h"
 
@@ -30,6 +31,8 @@ class LibraryTable {
   void make(std::span<const runtime::NativeKernel> kernels, std::span<const Level> levels,
             const std::vector<std::vector<llvm::Function*>>& functions, const FaultSites& sites,
             const ExternalFunctions& called) {
+    const bool has_tables =
+        std::ranges::any_of(kernels, [](const auto& kernel) { return !kernel.signature.tables.empty(); });
     llvm::Type *pointer = b_.getPtrTy(), *integer = b_.getInt32Ty();
     std::vector<llvm::Constant*> names, variants, fault_sites;
     for (const auto& kernel : kernels) names.push_back(text(kernel.name));
@@ -42,14 +45,16 @@ class LibraryTable {
     auto* site_type = llvm::StructType::get(integer, pointer);
     for (const auto& [fault, where] : sites.list)
       fault_sites.push_back(llvm::ConstantStruct::get(site_type, {count(fault), text(where)}));
-    std::vector<llvm::Constant*> parts{count(called.list.empty() ? 1 : TN_ABI_FUNCTIONS),
+    std::vector<llvm::Constant*> parts{count(has_tables            ? TN_ABI
+                                             : called.list.empty() ? 1
+                                                                   : TN_ABI_FUNCTIONS),
                                        count(kernels.size()),
                                        array(pointer, names),
                                        count(variants.size()),
                                        count(fault_sites.size()),
                                        array(variant_type, variants),
                                        array(site_type, fault_sites)};
-    if (!called.list.empty()) {  // without them older runtimes accept the library, too
+    if (has_tables || !called.list.empty()) {  // without them older runtimes accept the library, too
       auto* called_type = llvm::StructType::get(pointer, pointer);
       std::vector<llvm::Constant*> rows;
       for (const auto& [name, caller] : called.list)
@@ -57,6 +62,7 @@ class LibraryTable {
       parts.push_back(count(rows.size()));
       parts.push_back(array(called_type, rows));
     }
+    if (has_tables) parts.insert(parts.end(), 3, llvm::ConstantPointerNull::get(b_.getPtrTy()));  // doc, open, close
     auto* library = global(llvm::ConstantStruct::getAnon(parts));
     auto* get = llvm::Function::Create(llvm::FunctionType::get(pointer, false), llvm::GlobalValue::ExternalLinkage,
                                        "tn_library_get", module_);
@@ -81,6 +87,47 @@ class LibraryTable {
   llvm::Module& module_;
   llvm::IRBuilder<> b_;
 };
+
+// A function for one level, and the indices of its tables, which are its last parameters, in the signature.
+struct LevelFunction {
+  loop::Function function;
+  std::vector<size_t> tables;
+};
+
+// The functions of each level, as they are emitted; adds their tables to the signatures.
+Expected<std::vector<std::vector<LevelFunction>>> prepare(TypeContext& context,
+                                                          std::span<const loop::Function* const> functions,
+                                                          std::span<const Level> levels, const Options& options,
+                                                          runtime::NativeCode& code) {
+  std::vector<std::vector<LevelFunction>> prepared;
+  for (const Level& level : levels) {
+    auto& row = prepared.emplace_back();
+    const auto of_level = options.overrides.find(std::string(level.name));
+    for (size_t i = 0; i < functions.size(); ++i) {
+      const loop::Function* function = functions[i];
+      if (of_level != options.overrides.end()) {
+        if (const auto found = of_level->second.find(i); found != of_level->second.end()) function = found->second;
+      }
+      LevelFunction& result = row.emplace_back(loop::unbound(*function));
+      loop::remove_single_iterations(context, result.function);
+      loop::add_offset_tables(context, result.function);
+      if (result.function.tables.empty()) continue;
+      TENON_TRY_ASSIGN(signature, signature_of(context, result.function));
+      auto& tables = code.kernels[i].signature.tables;
+      for (size_t k = 0; k < signature->tables.size(); ++k) {
+        const auto found = std::ranges::find(tables, signature->tables[k]);
+        result.tables.push_back(static_cast<size_t>(found - tables.begin()));
+        if (found == tables.end()) tables.push_back(signature->tables[k]);
+        // A dim applies the table as it does the elements of a parameter.
+        const loop::Table& table = result.function.tables[k];
+        loop::Buffer buffer{.name = table.name, .dtype = runtime::DType::kI64, .axes = {{Symbol{}, table.count}}};
+        result.function.params.push_back(static_cast<BufferId>(result.function.buffers.size()));
+        result.function.buffers.push_back(std::move(buffer));
+      }
+    }
+  }
+  return prepared;
+}
 
 }  // namespace
 
@@ -119,6 +166,7 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
     if (!names.insert(name).second) return error(fmt::format("two loop functions have the name @{}", name));
     TENON_TRY(supported(context, *function));
     TENON_TRY_ASSIGN(signature, signature_of(context, *function));
+    signature->tables.clear();  // those of the functions of all levels follow
     signature->in_place = loop::find_in_place(context, loop::unbound(*function));
     code.kernels.push_back({name, std::move(*signature)});
   }
@@ -136,23 +184,27 @@ Expected<runtime::NativeCode> compile(TypeContext& context, std::span<const loop
   llvm::TargetMachine& machine = machine_for(*target, levels.back());
   module.setTargetTriple(target->triple);
   module.setDataLayout(machine.createDataLayout());
+  TENON_TRY_ASSIGN(prepared, prepare(context, functions, levels, options, code));
   FaultSites sites;
   ExternalFunctions called;
   std::vector<std::vector<llvm::Function*>> kernels;
+  std::vector<std::set<size_t>> used(functions.size());  // of the tables of each function
   for (const Level& level : levels) {
     auto& row = kernels.emplace_back();
     Unit unit{context, module, sites, called, level, options.contract};
     for (size_t i = 0; i < functions.size(); ++i) {
-      const std::string& name = code.kernels[i].name;
-      const runtime::Signature& signature = code.kernels[i].signature;
-      const loop::Function* function = functions[i];
-      if (const auto of_level = options.overrides.find(std::string(level.name)); of_level != options.overrides.end()) {
-        if (const auto found = of_level->second.find(i); found != of_level->second.end()) function = found->second;
-      }
-      loop::Function unbound = loop::unbound(*function);
-      loop::remove_single_iterations(context, unbound);
-      row.push_back(FunctionEmitter(unit, unbound, signature, fmt::format("{}.{}", name, level.name)).run());
+      runtime::NativeKernel& kernel = code.kernels[i];
+      const LevelFunction& function = (*prepared)[kernels.size() - 1][i];
+      FunctionEmitter emitter(unit, function.function, kernel.signature, function.tables,
+                              fmt::format("{}.{}", kernel.name, level.name));
+      row.push_back(emitter.run());
+      for (const size_t table : emitter.used_tables()) used[i].insert(table);
     }
+  }
+  for (size_t i = 0; i < used.size(); ++i) {
+    auto& tables = code.kernels[i].signature.tables;
+    for (size_t table = 0; table < tables.size(); ++table)
+      if (!used[i].contains(table)) tables[table] = {};
   }
   LibraryTable(module).make(code.kernels, levels, kernels, sites, called);
   if constexpr (TENON_SANITIZED) {  // in other builds too slow: a thirtieth of the compilation

@@ -5,14 +5,16 @@
 #include <optional>
 
 #include "compiler/backends/llvm/compile.h"
+#include "compiler/loop/tables.h"
 #include "support/try.h"
 
 namespace tenon::compiler::native {
 
 FunctionEmitter::FunctionEmitter(Unit& unit, const loop::Function& function, const runtime::Signature& signature,
-                                 std::string symbol)
+                                 std::span<const size_t> tables, std::string symbol)
     : function_(function),
       signature_(signature),
+      tables_(tables),
       frames_(unit, function, std::move(symbol)),
       indices_(frames_, [this](BufferId id, const Dims& indices) { return memory_.load(id, indices); }),
       control_(frames_, indices_),
@@ -36,18 +38,29 @@ llvm::Function* FunctionEmitter::run() {
   return kernel;
 }
 
+std::vector<size_t> FunctionEmitter::used_tables() const {
+  std::vector<size_t> used;
+  for (size_t i = 0; i < tables_.size(); ++i)
+    if (!table_memory_[i]->use_empty()) used.push_back(tables_[i]);
+  return used;
+}
+
 // Loads the buffers' addresses and the dims from the call (tn_call).
 void FunctionEmitter::load_arguments() {
   llvm::IRBuilder<>& b = frames_.builder();
   Value* buffers = frames_.call_field(2, b.getPtrTy());
   Value* dims = frames_.call_field(3, b.getPtrTy());
-  uint64_t index = 0;
-  for (const auto* ids : {&function_.params, &function_.results}) {
-    for (BufferId id : *ids) {
-      Value* slot = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), buffers, index++);
-      frames_.frame().bases[id] = {b.CreateLoad(b.getPtrTy(), slot), 0};
-    }
-  }
+  const auto load = [&](BufferId id, size_t index) {
+    Value* slot = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), buffers, index);
+    Value* address = b.CreateLoad(b.getPtrTy(), slot);
+    frames_.frame().bases[id] = {address, 0};
+    return address;
+  };
+  const size_t params = function_.params.size() - tables_.size(), results = function_.results.size();
+  for (size_t i = 0; i < params; ++i) load(function_.params[i], i);
+  for (size_t i = 0; i < results; ++i) load(function_.results[i], params + i);
+  for (size_t i = 0; i < tables_.size(); ++i)
+    table_memory_.push_back(load(function_.params[params + i], params + results + tables_[i]));
   for (size_t i = 0; i < signature_.dims.size(); ++i) {
     Value* slot = b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), dims, i);
     const Symbol var = frames_.unit().context.symbol(signature_.dims[i].name);
@@ -77,7 +90,13 @@ std::optional<Diagnostic> deeply_ragged(const TypeContext& context, const loop::
 
 Status supported(TypeContext& context, const loop::Function& function) {
   const std::string where = fmt::format("@{}", context.name(function.name));
+  const bool ragged = std::ranges::any_of(function.buffers, is_ragged);
+  loop::Function by_tables;
+  if (ragged) by_tables = function, loop::add_offset_tables(context, by_tables);
   for (const loop::Buffer& buffer : function.buffers) {
+    if (packed_axes(buffer) == 0 ||
+        packed_offset(context, by_tables, buffer, Dims(buffer.rank(), context.dim(int64_t{0}))))
+      continue;
     if (const auto problem = deeply_ragged(context, buffer)) return error(problem->what, where, problem->help);
   }
   std::optional<std::string> problem;

@@ -6,7 +6,9 @@
 // registers by LLVM's SROA; vector loops are computed in lock-step (emit_statement.h).
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "compiler/backends/llvm/emit_control.h"
 #include "compiler/backends/llvm/emit_expr.h"
@@ -23,16 +25,22 @@ Status supported(TypeContext& context, const loop::Function& function);
 
 class FunctionEmitter {
  public:
-  FunctionEmitter(Unit& unit, const loop::Function& function, const runtime::Signature& signature, std::string symbol);
+  // `tables`: the indices in the signature of the function's tables, which are its last parameters.
+  FunctionEmitter(Unit& unit, const loop::Function& function, const runtime::Signature& signature,
+                  std::span<const size_t> tables, std::string symbol);
 
   // A tn_kernel.
   llvm::Function* run();
+  // The indices of the tables that the kernel reads.
+  std::vector<size_t> used_tables() const;
 
  private:
   void load_arguments();
 
   const loop::Function& function_;
   const runtime::Signature& signature_;
+  const std::span<const size_t> tables_;
+  std::vector<llvm::Value*> table_memory_;  // of each table
   FrameEmitter frames_;
   IndexEmitter indices_;
   ControlEmitter control_;

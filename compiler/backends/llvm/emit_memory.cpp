@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/loop/tables.h"
+
 namespace tenon::compiler::native {
 namespace {
 
@@ -60,7 +62,8 @@ std::optional<int64_t> MemoryEmitter::constant_elements(BufferId id) {
 
 void MemoryEmitter::make_row_table(BufferId id) {
   const loop::Buffer& buffer = function().buffer(id);
-  if (!is_ragged(buffer)) return;
+  if (!is_ragged(buffer) || packed_offset(context_, function(), buffer, Dims(buffer.rank(), context_.dim(int64_t{0}))))
+    return;
   const auto key = indices_.table_key(id);
   if (frame().tables.contains(key)) return;
   const Dim rows = indices_.extents().at(id)[0];
@@ -86,6 +89,13 @@ MemoryEmitter::Address MemoryEmitter::address(BufferId id, const Dims& indices) 
   const ScopedValue base = frame().bases.at(id);
   Address result{base.value, base.scope, nullptr, context_.dim(0)};
   const bool ragged = is_ragged(buffer);
+  // Where tables have the offsets of the rows, they are terms as any others: those of an element of all rows cancel.
+  if (ragged) {
+    if (const auto packed = packed_offset(context_, function(), buffer, indices)) {
+      result.offset = packed->offset;
+      return result;
+    }
+  }
   Dim stride = context_.dim(1);
   for (size_t axis = buffer.rank(); axis-- > (ragged ? 1u : 0u);) {
     const Dim extent = indices_.extent(id, axis, indices[0]);

@@ -7,6 +7,7 @@
 
 #include "compiler/loop/access.h"
 #include "compiler/loop/expr.h"
+#include "compiler/loop/tables.h"
 #include "compiler/loop/tree.h"
 
 namespace tenon::compiler::native {
@@ -326,14 +327,18 @@ void StatementEmitter::heap_buffer(const loop::Alloc& alloc) {
 
 Value* StatementEmitter::allocated_elements(BufferId id) {
   if (const auto constant = memory_.constant_elements(id)) return i64(*constant);
-  if (is_ragged(function().buffer(id))) {
+  const auto packed = is_ragged(function().buffer(id))
+                          ? packed_offset(context_, function(), function().buffer(id),
+                                          Dims(function().buffer(id).rank(), context_.dim(int64_t{0})))
+                          : std::nullopt;
+  if (is_ragged(function().buffer(id)) && !packed) {
     memory_.make_row_table(id);
     Value* rows = indices_.uniform(indices_.extents().at(id)[0]);
     Value* end = b_.CreateGEP(b_.getInt64Ty(), frame().tables.at(indices_.table_key(id)).value, rows);
     return b_.CreateLoad(b_.getInt64Ty(), end);
   }
   Value* elements = i64(1);
-  for (Dim extent : indices_.extents().at(id)) {
+  for (Dim extent : packed ? packed->elements : indices_.extents().at(id)) {
     indices_.check_divisions(extent);
     Value* size = indices_.uniform(extent);
     frames_.fail_if(b_.CreateICmpSLT(size, i64(0)), TN_FAULT_SIZE, size, i64(0));

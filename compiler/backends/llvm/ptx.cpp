@@ -69,6 +69,9 @@ Status check_supported(TypeContext& context, const loop::Function& function) {
       return error(fmt::format("%{} is ragged", context.name(buffer.name)), where,
                    "GPU code supports buffers whose axes have equal sizes for all indices");
   }
+  if (!function.tables.empty())
+    return error(fmt::format("the sizes are those of the table '{}'", context.name(function.tables[0].name)), where,
+                 "GPU code supports loops whose sizes are over the function's dims");
   return {};
 }
 
@@ -124,7 +127,7 @@ Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functi
     for (const loop::Kernel& kernel : kernels) {
       Unit unit{context, module, sites, called, *machine, true, kernel.launch.threads, &kernel.launch.exchanged};
       const std::string& name = kernel.name;
-      llvm::Function* body = FunctionEmitter(unit, kernel.function, *signature, name + ".body").run();
+      llvm::Function* body = FunctionEmitter(unit, kernel.function, *signature, {}, name + ".body").run();
       make_entry(module, *body, name, kernel.function.params.size() + kernel.function.results.size(),
                  signature->dims.size(), kernel.launch.threads);
     }

@@ -29,8 +29,8 @@ struct PtxFunction {
 
 // One entry for each kernel, under its name, which must be unique; its arguments are the addresses of the
 // function's parameters and results, and then the dims in the order of the function's signature. `level`: a machine, as
-// sm_80. Errors: an unknown level; a function of the C library, a ragged buffer, buffers of a thread that do not fit
-// its stack, with the function.
+// sm_80. Errors: an unknown level; a function of the C library, a ragged buffer, a table of rows, buffers of a thread
+// that do not fit its stack, with the function.
 Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level);
 
 }  // namespace tenon::compiler::native

@@ -37,6 +37,14 @@ class SignatureBuilder {
       TENON_TRY(determined(requirement.size));
       signature_.checks.push_back({size(requirement.size, nullptr), requirement.message});
     }
+    for (const loop::Table& table : function_.tables) {
+      using Kind = runtime::SignatureTable::Kind;
+      const Kind kind = table.kind == loop::Table::Kind::kOffsets ? Kind::kOffsets
+                        : table.kind == loop::Table::Kind::kRows  ? Kind::kRows
+                                                                  : Kind::kDescending;
+      const loop::Buffer rows{.name = table.name, .dtype = runtime::DType::kI64, .axes = {{table.var, table.count}}};
+      signature_.tables.push_back({kind, size(table.count, nullptr), size(table.width, &rows)});
+    }
     return std::move(signature_);
   }
 

@@ -60,7 +60,7 @@ class Sharing {
       stages |= use.stage != uses[0].stage;
       for (const For* loop : use.loops) inner |= mentions(use.indices, loop->var);
       const auto path = find_stage(context_, function_, use.stage->name);
-      if (use.writes && !visits_points_once(context_, *path, *path->loop(loop_))) return false;
+      if (use.writes && !visits_points_once(context_, function_, *path, *path->loop(loop_))) return false;
     }
     return !(stages && inner);
   }

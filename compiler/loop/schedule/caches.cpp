@@ -68,12 +68,22 @@ Expected<Function> placed(TypeContext& context, Function function, BufferId cach
   return store_in_loop(context, std::move(function), cache, stage, placement->loop, placement->scope);
 }
 
+// Whether the size is that of an instance: it applies a parameter.
+bool is_of_row(const Function& function, Dim size) {
+  return std::ranges::any_of(function.params,
+                             [&](BufferId param) { return mentions_function(size, function.buffer(param).name); });
+}
+
 // Whether the whole buffer is defined, so that all of it may be copied.
 bool is_fully_defined(TypeContext& context, const Function& function, BufferId buffer) {
   bool defined = std::ranges::find(function.params, buffer) != function.params.end();
   for_each_statement(function.body, [&](const Stmt& stmt) {
     const auto* stage = std::get_if<Stage>(&stmt.form);
-    defined |= stage && writes_whole(context, function, *stage, buffer);
+    // A sum of the rows of an instance that has none writes nothing.
+    const bool may_be_empty = stage && std::ranges::any_of(stage->axes, [&](const Axis& axis) {
+                                return axis.kind == AxisKind::kReduce && is_of_row(function, axis.extent);
+                              });
+    defined |= stage && !may_be_empty && writes_whole(context, function, *stage, buffer);
   });
   return defined;
 }
@@ -123,8 +133,8 @@ Expected<std::vector<Guard>> guards_of_copy(TypeContext& context, const Function
         const auto index = access.writes && access.buffer == to ? offset_index(access.indices, axis.var) : std::nullopt;
         if (!index || index->fold != 0) return;
         const Dim end = context.substitute(axis.extent, values);
-        const bool ends =
-            context.add(axis.extent, context.dim(index->offset)) == function.buffer(to).axes[index->position].extent;
+        const bool ends = context.add(axis.extent, context.dim(index->offset)) ==
+                          extent_at(context, function.buffer(to), index->position, access.indices);
         at_end |= ends && guard == Guard{axis.value, end};
         at_end |= index->offset == 0 && guard == Guard{context.dim(-1), axis.value};
       });

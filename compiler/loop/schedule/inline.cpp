@@ -190,10 +190,15 @@ Status movable(TypeContext& context, Function& function, const ProducerAndReader
       if (inputs.contains(written) && written != pair.buffer && between)
         return error(fmt::format("the input {1} of the stage '{0}' is written after it", name,
                                  local(context, function, written)));
-      if (written == pair.buffer)
-        return error(fmt::format("{} is written by another stage too", local(context, function, written)));
     }
   }
+  bool others = false;
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* other = std::get_if<Stage>(&stmt.form);
+    if (other != &producer && (other || std::holds_alternative<CallLibrary>(stmt.form)))
+      others |= buffers_written(stmt).contains(pair.buffer);
+  });
+  if (others) return error(fmt::format("{} is written by another stage too", local(context, function, pair.buffer)));
   return {};
 }
 
@@ -231,7 +236,6 @@ Stmt cut_to(TypeContext& context, const Function& function, Stage producer, cons
     if (access.writes) writes.push_back(access);
   });
   write = &writes.back();
-  producer.where.clear();
   std::vector<For> loops;
   std::map<Symbol, Dim> values;
   const auto is_shared = [&](Dim value) {
@@ -243,6 +247,13 @@ Stmt cut_to(TypeContext& context, const Function& function, Stage producer, cons
     });
     return any && all;
   };
+  // The guards of axes that keep their values stay; the others are those of the loops that the stage leaves.
+  std::set<Symbol> kept(function.dims.begin(), function.dims.end());
+  for (const Axis& axis : producer.axes)
+    if (is_shared(axis.value)) for_each_variable(axis.value, [&](Symbol var) { kept.insert(var); });
+  std::erase_if(producer.where, [&](const Guard& guard) {
+    return !only_mentions(guard.left, kept) || !only_mentions(guard.right, kept);
+  });
   for (Axis& axis : producer.axes) {
     const Dim extent = context.substitute(axis.extent, values);
     if (is_shared(axis.value)) {

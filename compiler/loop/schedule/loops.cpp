@@ -1,4 +1,4 @@
-// Primitives on loops: split, fuse, reorder.
+// Primitives on loops: split, fuse, reorder, remap.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "compiler/loop/expr.h"
 #include "compiler/loop/schedule/copies.h"
 #include "compiler/loop/schedule/primitives.h"
+#include "compiler/loop/tables.h"
 #include "compiler/loop/tree.h"
 #include "support/try.h"
 
@@ -161,7 +162,8 @@ Expected<Function> split(TypeContext& context, Function function, Symbol stage, 
     for (Stmt& stmt : bodies[i]) {
       substitute(context, function, stmt, {{loop, value}});
       if (blocks[i].exact) continue;
-      for_each_stage(stmt, [&](Stage& inside) { inside.where.push_back({value, target.extent}); });
+      // Before the other guards, whose sizes may be those of an iteration that exists.
+      for_each_stage(stmt, [&](Stage& inside) { inside.where.insert(inside.where.begin(), {value, target.extent}); });
     }
     For within{.var = inner, .extent = size, .kind = LoopKind::kSerial, .body = std::move(bodies[i])};
     For around{.var = outer, .extent = blocks[i].count, .kind = LoopKind::kSerial, .body = {}};
@@ -174,6 +176,24 @@ Expected<Function> split(TypeContext& context, Function function, Symbol stage, 
   return function;
 }
 
+namespace {
+
+// Whether tables can have the sizes of rows: over the function's dims and the elements of parameters.
+Status is_size_at_entry(const TypeContext& context, const Function& function, Symbol row, Dim count, Dim width) {
+  std::set<Symbol> variables(function.dims.begin(), function.dims.end());
+  const bool is_count = only_mentions(count, variables);
+  variables.insert(row);
+  bool applies = false;
+  for (const Table& table : function.tables)
+    applies |= mentions_function(count, table.name) || mentions_function(width, table.name);
+  if (is_count && only_mentions(width, variables) && !applies) return {};
+  return error(fmt::format("the sizes {} and {} are not over the function's dims and parameters alone",
+                           context.str(count), context.str(width)),
+               {}, "their table is computed before the function runs");
+}
+
+}  // namespace
+
 Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner) {
   TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
   TENON_TRY_ASSIGN(out, find_loop(context, *path, outer));
@@ -183,19 +203,59 @@ Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, S
         fmt::format("the loop '{}' is not the only statement in '{}'", context.name(inner), context.name(outer)));
   For& target = path->loop_at(*out);
   For within = std::move(path->loop_at(*in));
-  if (mentions({&within.extent, 1}, outer))
-    return error(fmt::format("the size of '{}' depends on '{}'", context.name(inner), context.name(outer)));
   if (target.kind != LoopKind::kSerial || within.kind != LoopKind::kSerial)
     return error("a loop with a loop kind cannot be fused", {}, "fuse the loops before their kinds are set");
   const Symbol both = fresh(context, function, fmt::format("{}_{}", context.name(outer), context.name(inner)));
   const Dim whole = context.dim(both);
   Body body = std::move(within.body);
-  for (Stmt& stmt : body)
-    substitute(context, function, stmt,
-               {{outer, context.floor_divide(whole, within.extent)}, {inner, context.modulo(whole, within.extent)}});
+  std::map<Symbol, Dim> values{{outer, context.floor_divide(whole, within.extent)},
+                               {inner, context.modulo(whole, within.extent)}};
+  Dim extent = context.multiply(target.extent, within.extent);
+  if (mentions({&within.extent, 1}, outer)) {  // the elements of all rows, one row after another
+    const Dim count = target.extent;
+    TENON_TRY(is_size_at_entry(context, function, outer, count, within.extent));
+    const auto table = [&](Table::Kind kind) {
+      return table_of(context, function, kind, outer, count, within.extent, name(kind));
+    };
+    const Symbol offsets = table(Table::Kind::kOffsets), rows = table(Table::Kind::kRows);
+    const Dim row = context.apply(rows, {whole});
+    values = {{outer, row}, {inner, context.subtract(whole, context.apply(offsets, {row}))}};
+    extent = context.apply(offsets, {count});
+  }
+  for (Stmt& stmt : body) substitute(context, function, stmt, values);
   target.var = both;
-  target.extent = context.multiply(target.extent, within.extent);
+  target.extent = extent;
   target.body = std::move(body);
+  return function;
+}
+
+Expected<Function> remap(TypeContext& context, Function function, Symbol stage, Symbol loop, std::string_view order) {
+  if (order != "descending")
+    return error(fmt::format("'{}' is not an order of a loop", order), {}, "the only order is descending");
+  TENON_TRY_ASSIGN(path, find_stage(context, function, stage));
+  TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
+  For& target = path->loop_at(*step);
+  if (!has_independent_iterations(context, function, stage, loop))
+    return error(fmt::format("the iterations of '{}' are not independent, so their order matters", context.name(loop)));
+  // The iterations of the loops inside are the work of an iteration.
+  Dim work = context.dim(1);
+  for (size_t inner = *step + 1; inner < path->steps.size(); ++inner) {
+    if (!path->is_loop(inner)) continue;
+    const Dim size = path->loop_at(inner).extent;
+    const bool varies = std::ranges::any_of(all_loops(*path), [&](const For* other) {
+      return other->var != loop && mentions({&size, 1}, other->var);
+    });
+    if (mentions({&size, 1}, loop) && !varies) work = context.multiply(work, size);
+  }
+  if (!mentions({&work, 1}, loop))
+    return error(fmt::format("all iterations of '{}' have equal work: the size of no loop inside depends on it alone",
+                             context.name(loop)));
+  TENON_TRY(is_size_at_entry(context, function, loop, target.extent, work));
+  const Symbol table = table_of(context, function, Table::Kind::kDescending, loop, target.extent, work, order);
+  const Symbol position = fresh(context, function, fmt::format("{}_at", context.name(loop)));
+  for (Stmt& stmt : target.body)
+    substitute(context, function, stmt, {{loop, context.apply(table, {context.dim(position)})}});
+  target.var = position;
   return function;
 }
 
@@ -280,7 +340,7 @@ Expected<Function> reorder(TypeContext& context, Function function, Symbol stage
   for (size_t a = 0; a < order.size(); ++a) {
     for (size_t b = a + 1; b < order.size(); ++b) {
       if (order[a] > order[b] && reduces(heads[a].var) != reduces(heads[b].var) &&
-          !visits_points_once(context, *path, first))
+          !visits_points_once(context, function, *path, first))
         return error(fmt::format("'{}' cannot move out of '{}': the points of the stage are computed more than once",
                                  context.name(heads[a].var), context.name(heads[b].var)));
       if (order[a] > order[b] && !inside.init.empty() && mixes(heads[a].var, heads[b].var))

@@ -51,11 +51,38 @@ Status widen_loops(TypeContext& context, const Path& path, Stage& stage, const A
 bool stays_inside(TypeContext& context, const Function& function, const Path& path, const Padding& padding,
                   const Access& access, size_t position) {
   const For run{.var = padding.axis, .extent = padding.padded, .kind = {}, .body = {}};
-  const Dim size = function.buffer(access.buffer).axes[position].extent;
+  const Dim size = extent_at(context, function.buffer(access.buffer), position, access.indices);
   const Dim last = context.add(access.indices[position], context.dim(access.size(position) - 1));
   const auto index = offset_index(access.indices, padding.axis);
   if (index && index->position == position && always_below(context, last, size, {&run})) return true;
-  return always_below(context, over_loops(context, path.stage(), {last})[0], size, all_loops(path));
+  const Dims ends = over_loops(context, path.stage(), {last, size, access.indices[position]});
+  return always_below(context, ends[0], ends[1], all_loops(path)) &&
+         always_below(context, context.dim(-1), ends[2], all_loops(path));
+}
+
+// Whether a stage writes the buffer up to the end of the axis, as nothing does where align_storage made it larger.
+bool is_written_to_end(TypeContext& context, const Function& function, BufferId id, size_t position) {
+  const Buffer& buffer = function.buffer(id);
+  bool writes = false, to_end = false;
+  for_each_statement(function.body, [&](const Stmt& stmt) {
+    const auto* stage = std::get_if<Stage>(&stmt.form);
+    if (!stage) return;
+    for_each_access(*stage, [&](const Access& access) {
+      if (!access.writes || access.buffer != id) return;
+      writes = true;
+      const auto axis = std::ranges::find_if(
+          stage->axes, [&](const Axis& candidate) { return access.indices[position].variable() == candidate.var; });
+      to_end |= axis == stage->axes.end() || axis->extent == extent_at(context, buffer, position, access.indices);
+    });
+  });
+  return !writes || to_end;
+}
+
+// Whether the element that is read exists and was written while the axis runs to its padded size.
+bool reads_inside(TypeContext& context, const Function& function, const Path& path, const Padding& padding,
+                  const Access& access, size_t position) {
+  return stays_inside(context, function, path, padding, access, position) &&
+         is_written_to_end(context, function, access.buffer, position);
 }
 
 // Whether the element is a zero that another padding added, wherever the axis exceeds its size.
@@ -154,8 +181,9 @@ class PaddedLoads {
     for (size_t i = 0; i < load.indices.size(); ++i) {
       const bool is_inside =
           !mentions({&load.indices[i], 1}, padding_.axis) ||
-          stays_inside(context_, function_, path_, padding_, access, i) ||
-          (condition && implies_below(condition, load.indices[i], function_.buffer(load.buffer).axes[i].extent));
+          reads_inside(context_, function_, path_, padding_, access, i) ||
+          (condition && implies_below(condition, load.indices[i],
+                                      extent_at(context_, function_.buffer(load.buffer), i, load.indices)));
       if (!is_inside) return false;
     }
     return true;
@@ -205,11 +233,17 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
     if (reduction || !mentions({&store->indices[i], 1}, axis)) continue;
     BufferAxis& size = function.buffers[index(to)].axes[i];
     const Access write{.buffer = to, .writes = true, .indices = store->indices, .sizes = {}};
-    if (store->indices[i] == context.dim(axis) && size.extent == padding.size && find_alloc(function.body, to)) {
+    const bool ragged = is_ragged(function.buffer(to), i);
+    if (!ragged && store->indices[i] == context.dim(axis) && size.extent == padding.size &&
+        find_alloc(function.body, to)) {
       size.extent = padding.padded;
     } else if (!stays_inside(context, function, *path, padding, write, i)) {
       return error(fmt::format("{} is not large enough for the padded axis, at {}", local(context, function, to),
-                               context.str(store->indices)));
+                               context.str(store->indices)),
+                   {},
+                   ragged ? fmt::format("round the sizes of its rows up before: align_storage({}, {}, {})",
+                                        context.name(function.buffer(to).name), i, multiple)
+                          : "");
     }
   }
   for (const Use& use : uses_of(context, function.body, to)) {
@@ -222,7 +256,7 @@ Expected<Function> pad(TypeContext& context, Function function, Symbol stage, Sy
   for_each_access(target, [&](const Access& access) {
     for (size_t i = 0; i < access.indices.size(); ++i) {
       if (!access.writes && mentions({&access.indices[i], 1}, axis))
-        inside &= access.buffer == to || stays_inside(context, function, *path, padding, access, i);
+        inside &= access.buffer == to || reads_inside(context, function, *path, padding, access, i);
     }
   });
   const DType dtype = function.buffer(to).dtype;

@@ -247,6 +247,11 @@ Expected<Function> fill(TypeContext& context, Function function, Symbol stage) {
   if (!parts)
     return error(fmt::format("the values of the stage '{}' are not selected by comparisons of indices", name), {},
                  "only a stage of one assignment, as of select(i < n, x[i], 0), can be filled first");
+  bool updates = false;
+  for_each_access(target, [&](const Access& access) { updates |= !access.writes && access.buffer == store->buffer; });
+  if (updates)
+    return error(fmt::format("the stage '{}' reads {}, which the other values would overwrite", name,
+                             local(context, function, store->buffer)));
   const size_t root = root_of(*path);
   const Body original{path->steps[root].stmt()};
   // The range of each loop in which all comparisons hold.

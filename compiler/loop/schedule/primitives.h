@@ -22,6 +22,8 @@ enum class SplitEnd : uint8_t {
 Expected<Function> split(TypeContext& context, Function function, Symbol stage, Symbol loop,
                          std::span<const int64_t> factors, SplitEnd end = SplitEnd::kFit);
 Expected<Function> fuse(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
+// `order`: descending, by the iterations of the loops inside.
+Expected<Function> remap(TypeContext& context, Function function, Symbol stage, Symbol loop, std::string_view order);
 Expected<Function> skew(TypeContext& context, Function function, Symbol stage, Symbol outer, Symbol inner);
 Expected<Function> reorder(TypeContext& context, Function function, Symbol stage, std::span<const Symbol> loops);
 // The step `mark`: sets the kind of a loop.

@@ -66,7 +66,7 @@ Expected<Function> split_init(TypeContext& context, Function function, Symbol st
   TENON_TRY_ASSIGN(step, find_loop(context, *path, loop));
   Stage& reduction = path->stage();
   if (reduction.init.empty()) return error(fmt::format("the stage '{}' has no init", context.name(stage)));
-  if (!visits_points_once(context, *path, *step))
+  if (!visits_points_once(context, function, *path, *step))
     return error(fmt::format("the points of the stage '{}' are computed more than once in the loop '{}'",
                              context.name(stage), context.name(loop)));
   for (const Axis& axis : reduction.axes) {
@@ -248,7 +248,7 @@ Expected<Function> rfactor(TypeContext& context, Function function, Symbol stage
     return error(fmt::format("the stage '{}' has no init", context.name(stage)), {}, "rfactor before split_init");
   const BufferId to = update->store->buffer;
   TENON_TRY(writes_exclusively(context, function, *path, std::nullopt, to));
-  if (!visits_points_once(context, *path, 0))
+  if (!visits_points_once(context, function, *path, 0))
     return error(fmt::format("the points of the stage '{}' are computed more than once", context.name(stage)));
 
   // The stage that combines the partial results of the loop's iterations.

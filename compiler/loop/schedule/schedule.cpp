@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "compiler/loop/safety.h"
 #include "compiler/loop/verify.h"
 #include "support/try.h"
 
@@ -81,6 +82,10 @@ constexpr Primitive kPrimitives[] = {
     {"reorder", "a stage and loops", 1, 64,
      [](const Arguments& arguments, Function function) {
        return reorder(arguments.context, std::move(function), arguments.name(0), arguments.names_from(1));
+     }},
+    {"remap", "a stage, a loop and an order", 3, 3,
+     [](const Arguments& arguments, Function function) {
+       return remap(arguments.context, std::move(function), arguments.name(0), arguments.name(1), arguments.tokens[2]);
      }},
     {"skew", "a stage and two loops", 3, 3,
      [](const Arguments& arguments, Function function) {
@@ -233,6 +238,7 @@ Expected<Function> rewritten(TypeContext& context, const Function& function, std
     return error(fmt::format("'{}' requires {}", primitive, found->arguments));
   TENON_TRY_ASSIGN(result, found->apply(arguments, function));
   TENON_TRY(verify(context, *result));
+  TENON_TRY(sizes_are_inside(context, *result));
   return result;
 }
 

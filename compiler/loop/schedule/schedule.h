@@ -14,10 +14,14 @@
 //   split(S, I, 32, 32, 16, round)
 //                               blocks of 32 iterations; the remaining ones, rounded up to a multiple of 16, are as
 //                               few blocks of 32 and 16 as possible, whose stages have guards.
-//   fuse(S, I, J)               I and J, the only statement in I, become one loop I_J.
+//   fuse(S, I, J)               I and J, the only statement in I, become one loop I_J. Where the size of J depends on
+//                               I, tables of the function have the offsets of I's iterations and map I_J to I.
 //   reorder(S, I, J, ...)       permutes these loops, so that they are nested in this order, the first outermost.
 //   skew(S, I, J)               I, which contains J alone, becomes a loop I_J over the diagonals I + J. With
 //                               guards, the stage S computes the points of I.
+//   remap(S, I, descending)     I, whose iterations are independent, visits those of most work first, by a table: by
+//   the
+//                               sizes of the loops inside that depend on I.
 //   mark(S, I, parallel)        sets the loop kind: parallel, vector, unroll or serial. Iterations of parallel and
 //                               vector loops are independent; vector and unroll loops have a constant extent.
 //   inline(S)                   the values of S are computed where they are read; its buffer is removed.
@@ -33,7 +37,7 @@
 //                               combines them.
 //   pad(S, A, 8)                the size of the axis A of S is rounded up to a multiple of 8, which removes guards of
 //                               it. New points of copies write zeros, those of sums values that nothing reads; new
-//                               terms do not change a sum.
+//                               terms do not change a sum. The rows of a ragged buffer must be as large before.
 //   pad(S, A, 8, 15)            the same to a multiple that is larger by at least 15.
 //   partition(S, I)             I is split where guards inside begin to fail, or comparisons of indices in selects: S
 //                               and S_tail (and S_head before them). Ranges without iterations are left out.
@@ -43,7 +47,8 @@
 //   hfuse(S, I, T, J)           the consecutive loops I and J become one loop I_J that runs I's iterations, then J's.
 //   fold_storage(S, B, I, 3)    B holds only the last 3 elements along the axis that the loop I of S traverses.
 //   align_storage(B, 1, 9)      the size of the axis 1 of B (the first is 0) is rounded up to a multiple of 9 by
-//                               elements that nothing uses: other strides, for banks of memory.
+//                               elements that nothing uses: other strides, for banks of memory; the size of each row
+//                               where the axis is ragged, for pad.
 //   swizzle(B, 3, 1, 4)         the elements along the axis 3 of B are rotated in memory by the index of the axis 1
 //                               divided by 4: those of equal indices are in other banks (loop.h).
 //   pipeline(S, I)              S, the first statement in the loop I, runs one iteration ahead of the remaining ones;
@@ -56,7 +61,8 @@
 //                               old ones, which are named here in their order, and determine them. A quotient is
 //                               rounded up where 16 does not divide a constant size. h*w joins two axes, as one of
 //                               their size in all.
-//   fuse_axes(S, A, B)          A and B, adjacent axes of S and of its buffer, become one axis A_B of both.
+//   fuse_axes(S, A, B)          A and B, adjacent axes of S and of its buffer, become one axis A_B of both: where the
+//                               size of B depends on A, of the size of all rows together, which pad rounds up once.
 //   at_load(S)                  S leaves the function; its buffer becomes a parameter, which is computed once, when the
 //                               function is loaded. S reads constant parameters only.
 //   tensorize(S, I, dot4)       the loops from I inwards, with S, become a declared instruction (instructions.h).
@@ -66,7 +72,8 @@
 //
 // (The primitives are those of Halide and TVM: Ragan-Kelley et al., "Halide", PLDI 2013; Chen et al., "TVM", OSDI 2018;
 // align_storage is Halide's; swizzle is CUTLASS's for axes of two elements; stages as units of rewriting: Feng et al.,
-// "TensorIR", ASPLOS 2023; hfuse and partition as operation splitting: Fegade et al., "CoRa", MLSys 2022.)
+// "TensorIR", ASPLOS 2023; fused ragged loops, padding of loops, storage and totals, remap, hfuse, and partition as
+// operation splitting: Fegade et al., "The CoRa tensor compiler", MLSys 2022, section 4.)
 #pragma once
 
 #include <set>

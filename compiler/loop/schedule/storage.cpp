@@ -18,7 +18,7 @@ bool holds(TypeContext& context, const Buffer& buffer, const Box& outer, const B
   for (size_t i = 0; i < outer.size(); ++i) {
     if (!outer[i]) return false;
     const Dim lo = inner[i] ? inner[i]->lo : context.dim(0);
-    const Dim last = context.subtract(buffer.axes[i].extent, context.dim(1));
+    const Dim last = is_ragged(buffer, i) ? context.invalid() : context.subtract(buffer.axes[i].extent, context.dim(1));
     auto below = [&](Dim a, Dim b) { return prover.less_equal(a, b) == Answer::kYes; };
     if (!below(outer[i]->lo, lo) && !below(outer[i]->lo, context.dim(0))) return false;
     if (!(inner[i] && below(inner[i]->hi, outer[i]->hi)) && !below(last, outer[i]->hi)) return false;
@@ -112,9 +112,17 @@ Expected<Dims> shrink(TypeContext& context, Function& function, const Target& ta
     if (box[i]) {
       const Dim size = context.add(context.subtract(box[i]->hi, box[i]->lo), context.dim(1));
       const bool smaller = DimProver(context).less_equal(axis.extent, size) != Answer::kYes;
-      if (size.valid() && only_mentions(size, dims) && smaller) axis.extent = size, begins[i] = box[i]->lo;
+      if (size.valid() && only_mentions(size, dims) && smaller) {
+        // Sizes that depend on the index have the index in the whole buffer, relative to the start of the box.
+        const Dim index = size.constant() == 1 ? box[i]->lo : context.add(box[i]->lo, context.dim(axis.var));
+        for (size_t k = i + 1; axis.var != Symbol{} && k < box.size(); ++k) {
+          Dim& later = function.buffers[loop::index(target.buffer)].axes[k].extent;
+          later = context.substitute(later, {{axis.var, index}});
+        }
+        axis.extent = size, begins[i] = box[i]->lo;
+      }
     }
-    if (scope != Scope::kHeap && !axis.extent.constant())
+    if (scope != Scope::kHeap && (!axis.extent.constant() || is_ragged(function.buffer(target.buffer), i)))
       return error(fmt::format("{} cannot be placed {}: its size {} is not a constant", target.shown,
                                scope == Scope::kStack       ? "on the stack"
                                : scope == Scope::kRegisters ? "in registers"
@@ -148,11 +156,7 @@ Expected<Function> store_in_loop(TypeContext& context, Function function, Buffer
   if (uses.empty()) return error(fmt::format("{} is not used in the loop '{}'", target.shown, target.name));
   if (uses.size() != uses_of(context, function.body, buffer).size())
     return error(fmt::format("{} is used outside the loop '{}' too", target.shown, target.name));
-  for (const BufferAxis& axis : function.buffer(buffer).axes) {
-    if (!only_mentions(axis.extent, target.outside))
-      return error(
-          fmt::format("{} is ragged: its size {} depends on an index", target.shown, context.str(axis.extent)));
-  }
+  rename_indices(context, function, buffer);
   TENON_TRY(iterations_are_self_contained(context, function, target, uses));
   TENON_TRY_ASSIGN(begins, shrink(context, function, target, uses, scope));
   const std::vector<const For*> loops = loops_up_to(*path, *step);
@@ -327,15 +331,18 @@ Expected<Function> align_storage(TypeContext& context, Function function, Symbol
     return error(fmt::format("{} has {} axes, so none has the number {}", shown, function.buffer(*id).rank(), axis), {},
                  "axes are numbered from 0");
   BufferAxis& padded = function.buffers[index(*id)].axes[static_cast<size_t>(axis)];
-  const auto size = padded.extent.constant();
-  if (!size) return error(fmt::format("the size {} of {} is not a constant", context.str(padded.extent), shown));
-  if (*size % multiple == 0)
-    return error(fmt::format("the size {} of {} is already a multiple of {}", *size, shown, multiple));
+  const Dim factor = context.dim(multiple);
+  const bool ragged = loop::is_ragged(function.buffer(*id), static_cast<size_t>(axis));
+  if (!ragged && !padded.extent.constant())
+    return error(fmt::format("the size {} of {} is not a constant", context.str(padded.extent), shown));
+  if (DimProver(context).divides(factor, padded.extent) == Answer::kYes)
+    return error(
+        fmt::format("the size {} of {} is already a multiple of {}", context.str(padded.extent), shown, multiple));
   for (const Use& use : uses_of(context, function.body, *id)) {
     if (!use.stage || !use.sizes.empty())
       return error(fmt::format("{} is used by an if, a let, a library or an instruction", shown));
   }
-  padded.extent = context.dim((*size / multiple + 1) * multiple);
+  padded.extent = context.multiply(context.ceil_divide(padded.extent, multiple), factor);
   return function;
 }
 

@@ -88,6 +88,20 @@ TEST_F(DimTest, ProverUsesBoundsAndDefinitions) {
   // A row of a ragged tensor ends inside the tensor: lengths(m) <= n.
   const Dim length = p.apply(kLengths, {m()});
   EXPECT_EQ(DimProver(p, {{kLengths, {0, 9}}}).less_equal(length, d(9)), Answer::kYes);
+  // The element f is in its row; other facts of rows stay unknown.
+  const Symbol kBegin{90}, kRow{91}, kOrder{92}, kIndex{93}, kElement{94};
+  const Dim rows = p.dim(kN), f = p.dim(kElement), row = p.apply(kRow, {f}), first = p.apply(kBegin, {row});
+  const DimProver of_rows(p, {}, {{kBegin, kRow, kOrder, kIndex, rows, p.apply(kLengths, {p.dim(kIndex)})}});
+  EXPECT_EQ(of_rows.less_equal(first, f), Answer::kYes);
+  EXPECT_EQ(of_rows.less(p.subtract(f, first), p.apply(kLengths, {row})), Answer::kYes);
+  EXPECT_EQ(of_rows.less(row, rows), Answer::kYes);
+  // Any f, which need not be in a row, is not below the number of all elements.
+  EXPECT_EQ(of_rows.less(f, p.apply(kBegin, {rows})), Answer::kUnknown);
+  EXPECT_TRUE(of_rows.implied(std::vector{row}, p.subtract(p.subtract(p.apply(kBegin, {rows}), d(1)), f)));
+  EXPECT_EQ(of_rows.less(p.apply(kOrder, {p.dim(kIndex)}), rows), Answer::kYes);
+  EXPECT_EQ(of_rows.less(first, f), Answer::kUnknown);
+  EXPECT_EQ(of_rows.less(p.subtract(f, first), p.subtract(p.apply(kLengths, {row}), d(1))), Answer::kUnknown);
+  EXPECT_EQ(DimProver(p).less_equal(first, f), Answer::kUnknown);
   EXPECT_EQ(prover.equal(length, p.apply(kLengths, {p.subtract(p.add(m(), n()), n())})), Answer::kYes);
 }
 

@@ -1,5 +1,6 @@
 // Loops bound to the blocks and threads of a GPU: phases, barriers, races, launches, and the default binding.
 #include "compiler/loop/bindings.h"
+#include "compiler/fuzz/random_loops.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,6 @@
 #include "compiler/loop/text.h"
 #include "tests/compiler/loop/counted.h"
 #include "tests/compiler/loop/must_parse.h"
-#include "tests/compiler/loop/random_loops.h"
 #include "tests/rounds.h"
 
 namespace tenon::compiler::loop {

@@ -8,6 +8,7 @@
 
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/expr.h"
+#include "compiler/loop/safety.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/schedule/pattern.h"
 #include "compiler/loop/text.h"
@@ -464,6 +465,63 @@ TEST(Evaluate, RaggedRowsAreContiguous) {
   EXPECT_EQ(values<int32_t>((*good)[0]), (std::vector<int32_t>{1, 2, 8, 10, 27, 30}));
   EXPECT_EQ((*good)[1].shape(), (Shape{6, 2}));
   EXPECT_EQ(values<int32_t>((*good)[1])[11], 24);
+}
+
+// The sums of the rows of each instance, by the elements of all instances.
+constexpr std::string_view kTables =
+    R"(loop @tables[n](%lengths: Tensor[(n,), i64], %x: Tensor[(b: n, lengths(b)), i32]) -> (%y: Tensor[(n,), i32], %z: Tensor[(b: n, lengths(b)), i32]) {
+  offsets begin(b in (n), size (lengths(b)));
+  rows row(b in (n), size (lengths(b)));
+  descending order(b in (n), size (lengths(b)));
+  for i in (n) {
+    stage at(i in (n) at (i)) { %y[i] = i32(index(order(i))) * i32(100) + i32(index(begin(order(i)))); }
+  }
+  for f in (begin(n)) {
+    stage twice(b in (n) at (row(f)), s in (lengths(b)) at (f - begin(row(f)))) { %z[b, s] = %x[b, s] + i32(index(b)); }
+  }
+}
+)";
+
+TEST(Evaluate, TablesDescribeTheRowsOfABatch) {
+  TypeContext context;
+  const Function function = must_parse(context, kTables);
+  EXPECT_TRUE(equal(must_parse(context, print(context, function)), function)) << print(context, function);
+  const auto results = evaluate(
+      context, function, std::vector{tensor<int64_t>({4}, {2, 0, 3, 2}), tensor<int32_t>({7}, {1, 2, 3, 4, 5, 6, 7})});
+  ASSERT_TRUE(results) << results.error().str();
+  EXPECT_EQ(values<int32_t>((*results)[0]), (std::vector<int32_t>{202, 0, 305, 102}));
+  EXPECT_EQ(values<int32_t>((*results)[1]), (std::vector<int32_t>{1, 2, 5, 6, 7, 9, 10}));
+  // Every element is proved to be written once, and to be inside of its row.
+  const auto unproven = unproven_obligations(context, function);
+  EXPECT_FALSE(unproven.program) << unproven.program->str();
+}
+
+TEST(LoopText, TablesAreChecked) {
+  const auto message = [](std::string_view from, std::string_view to) {
+    std::string text(kTables);
+    text.replace(text.find(from), from.size(), to);
+    TypeContext context;
+    const auto function = parse(context, text, "m.tn");
+    if (!function) return function.error().str();
+    const auto unproven = unproven_obligations(context, *function);
+    if (unproven.program) return unproven.program->str();
+    const auto results =
+        evaluate(context, *function, std::vector{tensor<int64_t>({1}, {2}), tensor<int32_t>({2}, {1, 2})});
+    return results ? "" : results.error().str();
+  };
+  const auto expect = [&](std::string_view from, std::string_view to, std::string_view part) {
+    EXPECT_NE(message(from, to).find(part), std::string::npos) << message(from, to);
+  };
+  expect("  rows row(", "  offsets begin(b in (n), size (1));\n  rows row(",
+         "the table 'begin' has the name of a buffer or of another table");
+  expect("  rows row(", "  offsets x(b in (n), size (1));\n  rows row(",
+         "the table 'x' has the name of a buffer or of another table");
+  expect("row(f)), s", "row(f, 1)), s", "the table 'row' has one index, 2 are given");
+  expect("size (lengths(b)));\n  rows", "lengths(b));\n  rows", "expected 'size'");
+  expect("begin(b in (n), size (lengths(b)))", "begin(b in (n), size (lengths(b + 1)))",
+         "it is not proved that %lengths[b + 1] is inside: its axis 0 has n elements");
+  expect("in (begin(n))", "in (begin(n) + 1)", "it is not proved that row(f) is inside of the table");
+  expect("begin(order(i))", "begin(order(i) + 2)", "it is not proved that begin(order(i) + 2) is inside of the table");
 }
 
 TEST(Evaluate, GathersGuardsAndConditions) {

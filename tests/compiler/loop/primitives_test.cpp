@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <tuple>
+
 #include "compiler/loop/evaluate.h"
+#include "compiler/loop/safety.h"
 #include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/verify.h"
@@ -12,6 +16,8 @@ namespace tenon::compiler::loop {
 namespace {
 
 using runtime::Tensor;
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 Tensor filled(runtime::DType dtype, runtime::Shape shape) {
   Tensor tensor(dtype, std::move(shape));
@@ -489,6 +495,123 @@ struct Refusal {
   std::vector<std::string> before;
   std::string step, message;
 };
+
+// The rows of each instance doubled, one more, and their sums.
+constexpr std::string_view kRows =
+    R"(loop @rows[n](%lengths: Tensor[(n,), i64], %x: Tensor[(b: n, lengths(b), 2), i32]) -> (%y: Tensor[(b: n, lengths(b), 2), i32], %z: Tensor[(n, 2), i32]) {
+  alloc %t: Tensor[(r: n, lengths(r), 2), i32] {
+    for b in (n) { for s in (lengths(b)) { for j in (2) {
+      stage twice(b in (n) at (b), s in (lengths(b)) at (s), j in (2) at (j)) { %t[b, s, j] = %x[b, s, j] * i32(2); }
+    } } }
+    for b in (n) { for s in (lengths(b)) { for j in (2) {
+      stage more(b in (n) at (b), s in (lengths(b)) at (s), j in (2) at (j)) { %y[b, s, j] = %t[b, s, j] + i32(1); }
+    } } }
+    for b in (n) { for j in (2) {
+      stage zero(b in (n) at (b), j in (2) at (j)) { %z[b, j] = i32(0); }
+    } }
+    for b in (n) { for j in (2) { for s in (lengths(b)) {
+      stage sum(b in (n) at (b), j in (2) at (j), reduce s in (lengths(b)) at (s)) { %z[b, j] = %z[b, j] + %t[b, s, j]; }
+    } } }
+  }
+}
+)";
+
+// Batches with instances of no rows, and of no instances.
+std::vector<std::vector<Tensor>> batches() {
+  std::vector<std::vector<Tensor>> params;
+  for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{3, 0, 9, 1}, {0, 0}, {}, {17}}) {
+    const auto total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    params.push_back({Tensor::of<int64_t>({static_cast<int64_t>(lengths.size())}, lengths),
+                      filled(runtime::DType::kI32, {total, 2})});
+  }
+  return params;
+}
+
+bool is_proved(std::string_view text) {
+  TypeContext context;
+  const auto unproven = unproven_obligations(context, must_parse(context, text));
+  EXPECT_FALSE(unproven.program) << unproven.program->str() << "\n" << text;
+  return !unproven.program;
+}
+
+TEST(Primitives, FusedRaggedLoopsVisitTheElementsOfAllRows) {
+  const std::string text = scheduled(kRows,
+                                     {"fuse(twice, b, s)", "split(twice, b_s, 4)", "partition(twice, b_s0)",
+                                      "fuse(more, b, s)", "mark(more, b_s, parallel)", "mark(twice, b_s0, parallel)"},
+                                     batches());
+  EXPECT_HAS(text,
+             "offsets offsets(row in (n), size (lengths(row)));\n  rows rows(row_ in (n), size (lengths(row_)));");
+  EXPECT_HAS(text, "for b_s0 in (offsets(n) // 4) parallel {");  // whole blocks, without guards
+  EXPECT_HAS(text,
+             "b in (n) at (rows(4*b_s0 + b_s1)), s in (lengths(b)) at (4*b_s0 + b_s1 - offsets(rows(4*b_s0 + b_s1)))");
+  EXPECT_HAS(text, "for b_s in (offsets(n)) parallel {");
+  EXPECT_TRUE(is_proved(scheduled(kRows, {"fuse(twice, b, s)", "fuse(more, b, s)"}, batches())));
+}
+
+TEST(Primitives, FusedRaggedAxesAreRoundedUpOnceForAllRows) {
+  const std::string text =
+      scheduled(kRows, {"fuse_axes(twice, b, s)", "pad(twice, b_s_, 14)", "split(twice, b_s, 14)", "fuse(more, b, s)"},
+                batches());
+  EXPECT_HAS(text, "alloc %t: Tensor[(14*((offsets(n) + 13) // 14), 2), i32]");
+  EXPECT_HAS(
+      text,
+      "%t[b_s_, j] = select(index(b_s_) < index(offsets(n)), %x[rows(b_s_), b_s_ - offsets(rows(b_s_)), j] * i32(2)");
+  EXPECT_HAS(text, "%y[b, s, j] = %t[offsets(b) + s, j] + i32(1);");
+  EXPECT_HAS(text, "%z[b, j] = %z[b, j] + %t[offsets(b) + s, j];");
+}
+
+TEST(Primitives, LoopsOverRowsArePaddedAsTheirStorage) {
+  const std::string text = scheduled(
+      kRows, {"align_storage(t, 1, 8)", "pad(twice, s, 4)", "split(twice, s, 4)", "pad(sum, s, 4)"}, batches());
+  EXPECT_HAS(text, "alloc %t: Tensor[(r: n, 8*((lengths(r) + 7) // 8), 2), i32]");
+  EXPECT_HAS(text, "s in (4*((lengths(b) + 3) // 4)) at (4*s0 + s1), j in (2) at (j)) {");  // no guard
+  EXPECT_HAS(text, "reduce s in (4*((lengths(b) + 3) // 4)) at (s)) {");
+}
+
+TEST(Primitives, RemapVisitsLongRowsFirst) {
+  const std::string text = scheduled(kRows, {"remap(more, b, descending)", "mark(more, b_at, parallel)"}, batches());
+  EXPECT_HAS(text, "descending descending(row in (n), size (lengths(row)));");
+  EXPECT_HAS(text, "for b_at in (n) parallel {\n      for s in (lengths(descending(b_at))) {");
+}
+
+TEST(Primitives, SplitAndHfuseWorkOnRows) {
+  const std::string text = scheduled(
+      kRows, {"split(twice, s, 4)", "partition(twice, s0)", "split(more, s, 8, 4, 1)", "hfuse(zero, b, sum, b)"},
+      batches());
+  EXPECT_HAS(text, "for s0 in (lengths(b) // 4) {");
+  EXPECT_HAS(text, "for s0_ in (lengths(b) // 8) {");
+}
+
+TEST(Primitives, RefuseRaggedStepsWithTheReason) {
+  const std::tuple<std::vector<std::string>, std::string_view, std::string_view> cases[] = {
+      {{}, "pad(twice, s, 4)", "%t is not large enough for the padded axis, at (b, s, j)"},
+      {{"align_storage(t, 1, 4)"}, "pad(twice, s, 8)", "%t is not large enough for the padded axis, at (b, s, j)"},
+      {{}, "pad(more, s, 4)", "%y is not large enough for the padded axis, at (b, s, j)"},
+      {{}, "align_storage(y, 1, 4)", "%y is a parameter or a result"},
+      {{"align_storage(t, 1, 4)"}, "align_storage(t, 1, 2)", "is already a multiple of 2"},
+      {{}, "fuse_axes(more, b, s)", "%y is a"},
+      {{}, "fuse(twice, s, b)", "the loop 'b' is not the only statement in 's'"},
+      {{}, "reorder(twice, s, b)", "the size of 's' depends on 'b', which must stay outside it"},
+      {{}, "remap(twice, b, ascending)", "'ascending' is not an order of a loop"},
+      {{}, "remap(twice, j, descending)", "all iterations of 'j' have equal work"},
+      {{}, "remap(sum, s, descending)", "the iterations of 's' are not independent, so their order matters"},
+      {{"remap(twice, b, descending)"},
+       "fuse(twice, b_at, s)",
+       "are not over the function's dims and parameters alone"},
+      {{"split(twice, b, 1)"}, "fuse(twice, b1, s)", "are not over the function's dims and parameters alone"},
+  };
+  for (const auto& [before, step, message] : cases) {
+    TypeContext context;
+    Schedule schedule(context, must_parse(context, kRows));
+    for (const std::string& earlier : before) {
+      const Status status = schedule.apply(earlier);
+      ASSERT_TRUE(status) << status.error().str();
+    }
+    const Status status = schedule.apply(step);
+    ASSERT_FALSE(status) << step << print(context, schedule.function());
+    EXPECT_HAS(status.error().str(), message) << step;
+  }
+}
 
 TEST(Primitives, RefuseWithTheReason) {
   const std::vector<Refusal> cases = {

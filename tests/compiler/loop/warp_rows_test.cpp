@@ -1,5 +1,6 @@
 // Rows that neighbouring threads compute in registers, and what threads read of others' registers.
 #include "compiler/loop/schedule/warp_rows.h"
+#include "support/random.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,7 +14,6 @@
 #include "compiler/loop/schedule/merge.h"
 #include "compiler/loop/text.h"
 #include "tests/compiler/loop/must_parse.h"
-#include "tests/compiler/loop/random_loops.h"
 #include "tests/rounds.h"
 
 namespace tenon::compiler::loop {

@@ -43,7 +43,10 @@ TEST(Signature, BindsDimsAndMakesResults) {
   EXPECT_HAS(message({Tensor(DType::kF32, {5}), params[1], params[2]}), "'x' has 2 axes in its tensor, not 1");
   EXPECT_HAS(message({Tensor(DType::kF32, {4, 7}), params[1], params[2]}),
              "axis 0 of 'x' has 4 elements, which is the size for no 'n'");
-  EXPECT_HAS(message({params[0], params[1], Tensor(DType::kI8, {5, 7})}), "'r' is a (4, 7), not a (5, 7)");
+  EXPECT_HAS(message({params[0], params[1], Tensor(DType::kI8, {5, 7})}),
+             "'r' has 5 rows, those of the instances up to 1 are 4");
+  EXPECT_HAS(message({params[0], params[1], Tensor(DType::kI8, {2, 7})}),
+             "'r' has 2 rows, those of the instances up to 0 are 3");
   Signature checked = signature;
   checked.checks = {{{{Op::kDim, 1}, {Op::kConstant, -7}, {Op::kAdd}}, "m is too small"}};
   EXPECT_TRUE(verify(checked, "f"));
@@ -51,7 +54,61 @@ TEST(Signature, BindsDimsAndMakesResults) {
   checked.checks[0].size[1].operand = -8;
   EXPECT_HAS(bind_dims(checked, params).error().str(), "m is too small");
   params[1].data<int32_t>()[0] = -3;
-  EXPECT_HAS(message(params), "axis 1 of 'r' would have -3 elements");
+  EXPECT_HAS(message(params), "axis 1 of 'r' would have -3 elements in row 0, lengths[0] is -3");
+  params[1] = Tensor::of<int32_t>({2}, std::vector<int32_t>{INT32_MAX, 2});
+  EXPECT_HAS(message(params), "'r' would have more than 2^31 rows: those up to row 1 are 2147483649");
+}
+
+// f(lengths: (n,)), with tables of rows of k * lengths(b) elements.
+Signature signature_with_tables(int64_t k) {
+  using Kind = SignatureTable::Kind;
+  const Size n{{Op::kDim, 0}}, width{{Op::kConstant, k}, {Op::kIndex, 0}, {Op::kElement, 0}, {Op::kMultiply}};
+  Signature signature{{{"n", 0, 0, 1, {{Op::kConstant, 0}}}}, {{"lengths", DType::kI64, {n}}}, {}};
+  for (const Kind kind : {Kind::kOffsets, Kind::kRows, Kind::kDescending, Kind::kUnused})
+    signature.tables.push_back({kind, n, width});
+  return signature;
+}
+
+TEST(Signature, TablesAreMadeOnceForEqualLengths) {
+  const Signature one = signature_with_tables(1), two = signature_with_tables(2);
+  ASSERT_TRUE(verify(one, "f"));
+  const auto lengths = [](std::vector<int64_t> values) {
+    return std::vector{Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, values)};
+  };
+  CallMemory memory;
+  const auto made = [&](const Signature& signature, const std::vector<Tensor>& params) {
+    EXPECT_TRUE(bind_dims(signature, params, memory));
+    auto tables = make_tables(signature, params, memory);
+    EXPECT_TRUE(tables) << tables.error().str();
+    return *tables;
+  };
+  const auto first = made(one, lengths({2, 0, 3, 2}));
+  using Values = std::vector<int64_t>;
+  EXPECT_EQ(*first[0], (Values{0, 2, 2, 5, 7}));
+  EXPECT_EQ(*first[1], (Values{0, 0, 2, 2, 2, 3, 3}));
+  EXPECT_EQ(*first[2], (Values{2, 0, 3, 1}));
+  EXPECT_EQ(first[3], nullptr);
+  EXPECT_EQ(memory.num_tables_made, 3u);
+  // Another tensor with equal lengths has the same tables; other lengths or sizes have others.
+  EXPECT_EQ(made(one, lengths({2, 0, 3, 2})), first);
+  EXPECT_EQ(memory.num_tables_made, 3u);
+  EXPECT_EQ(*made(two, lengths({2, 0, 3, 2}))[0], (Values{0, 4, 4, 10, 14}));
+  EXPECT_EQ(*made(one, lengths({2, 1}))[0], (Values{0, 2, 3}));
+  EXPECT_EQ(*made(one, lengths({}))[0], (Values{0}));
+  EXPECT_EQ(memory.num_tables_made, 12u);
+  const auto message = [&](std::vector<int64_t> values) {
+    const std::vector<Tensor> params = lengths(std::move(values));
+    EXPECT_TRUE(bind_dims(two, params, memory));
+    const auto tables = make_tables(two, params, memory);
+    return tables ? "" : tables.error().str();
+  };
+  EXPECT_HAS(message({4, -3, 1}),
+             "row 1 would have -6 elements, all up to it 8, lengths[1] is -3: a size is 0 or more");
+  EXPECT_HAS(message({int64_t{1} << 29, int64_t{1} << 30}),
+             "row 1 would have 2147483648 elements, all up to it 3221225472, lengths[1] is 1073741824");
+  Signature wrong = one;
+  wrong.tables[1].width = {{Op::kIndex, 1}};
+  EXPECT_HAS(verify(wrong, "f").error().str(), "a table has a malformed size");
 }
 
 TEST(Signature, VerifyFindsMalformedSignatures) {

@@ -9,9 +9,9 @@
 #include "compiler/backends/llvm/gpu_code.h"
 #include "compiler/loop/evaluate.h"
 #include "runtime/native/native.h"
+#include "support/random.h"
 #include "tests/compiler/backends/cuda/operator_kernels.h"
 #include "tests/compiler/backends/cuda/ptx_machine.h"
-#include "tests/compiler/loop/random_loops.h"
 
 namespace tenon::compiler {
 namespace {
@@ -105,7 +105,7 @@ TEST(PtxResults, OfRowsInWarpsAreRight) {
     EXPECT_EQ(ptx.find("bar.sync") == std::string::npos, rows.shuffles) << text;
     auto machine = machine_of(*code);
     ASSERT_TRUE(machine) << machine.error().str();
-    loop::Random random(1);
+    Random random(1);
     const Tensor x = [&] {
       const auto& buffer = step->function.buffer(step->function.params[0]);
       runtime::Shape shape;

@@ -279,6 +279,10 @@ TEST(Ptx, WhatItLacksIsRefused) {
       {"loop @f[n](%l: Tensor[(n,), i64], %a: Tensor[(b: n, l(b)), f32]) -> (%c: Tensor[(n,), f32]) { for i in (n) { "
        "stage s(i in (n) at (i)) { %c[i] = f32(1); } } }",
        "@f: error: %a is ragged"},
+      {"loop @f(%a: Tensor[(4,), f32]) -> (%c: Tensor[(4,), f32]) { descending order(i in (4), size (i)); for i in (4) "
+       "{ "
+       "stage s(i in (4) at (order(i))) { %c[i] = %a[i]; } } }",
+       "@f: error: the sizes are those of the table 'order'"},
       {"loop @f(%a: Tensor[(4,), f64]) -> (%c: Tensor[(4,), f64]) { for i in (4) { alloc %s: Tensor[(60000,), f64] { "
        "alloc %t: Tensor[(60000,), f64] { alloc %u: Tensor[(60000,), f64] { stage s(i in (4) at (i)) { %u[i] = %a[i]; "
        "%t[i] = %u[i]; %s[i] = %t[i]; %c[i] = %s[i]; } } } } } }",

@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <limits>
 
+#include "compiler/fuzz/random_loops.h"
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/schedule/schedule.h"
 #include "runtime/native/functions.h"
 #include "support/file.h"
 #include "tests/compiler/backends/llvm/operations.h"
-#include "tests/compiler/loop/random_loops.h"
 
 namespace tenon::compiler::native {
 namespace {
@@ -66,8 +66,8 @@ void run_emulated(const Machine& machine) {
   Cases cases = operations(context, false);
   add_dots(context, cases);
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(machine.programs); ++seed) {
-    loop::Random random(seed);
-    std::string text = random_program(random);
+    Random random(seed);
+    std::string text = loop::random_program(random);
     text.replace(text.find("@p["), 2, fmt::format("@p{}", seed));
     const loop::Function program = must_parse(context, text);
     const auto n = static_cast<int64_t>(1 + random.below(6));
@@ -77,7 +77,7 @@ void run_emulated(const Machine& machine) {
       for (int32_t& value : param.data<int32_t>()) value = static_cast<int32_t>(random.below(2000)) - 1000;
     loop::Schedule schedule(context, program);
     for (int step = 0; step < 12; ++step) {
-      for (const std::string& step_text : random_steps(context, schedule.function(), random))
+      for (const std::string& step_text : loop::random_steps(context, schedule.function(), random))
         (void)schedule.apply(step_text);
     }
     cases.functions.push_back(schedule.function());
@@ -118,18 +118,23 @@ void run_emulated(const Machine& machine) {
 
   runtime::ThreadPool pool(1);
   std::vector<std::vector<Tensor>> expected;
+  std::vector<std::vector<std::shared_ptr<const std::vector<int64_t>>>> tables;
   WordFile calls;
   calls.put(static_cast<int64_t>(pointers.size()));
   for (size_t i = 0; i < pointers.size(); ++i) {
     auto results = i < functions ? evaluate(context, *pointers[i], cases.params[i])
                                  : library->call(i - functions, cases.params[i], pool);
     ASSERT_TRUE(results) << results.error().str();
-    const auto dims = bind_dims(code->kernels[i].signature, cases.params[i]);
-    ASSERT_TRUE(dims) << dims.error().str();
+    runtime::CallMemory memory;
+    const auto bound = bind_dims(code->kernels[i].signature, cases.params[i], memory);
+    ASSERT_TRUE(bound) << bound.error().str();
+    const auto made = make_tables(code->kernels[i].signature, cases.params[i], memory);
+    ASSERT_TRUE(made) << made.error().str();
+    tables.push_back(*made);
     calls.put(static_cast<int64_t>(i));
-    calls.put(static_cast<int64_t>(dims->size()));
-    for (int64_t dim : *dims) calls.put(dim);
-    calls.put(static_cast<int64_t>(cases.params[i].size() + results->size()));
+    calls.put(static_cast<int64_t>(memory.dims.size()));
+    for (int64_t dim : memory.dims) calls.put(dim);
+    calls.put(static_cast<int64_t>(cases.params[i].size() + results->size() + made->size()));
     for (const Tensor& tensor : cases.params[i]) {
       calls.put(static_cast<int64_t>(tensor.bytes().size()));
       calls.put_bytes(tensor.bytes());
@@ -137,6 +142,11 @@ void run_emulated(const Machine& machine) {
     for (const Tensor& tensor : *results) {
       calls.put(static_cast<int64_t>(tensor.bytes().size()));
       calls.put_bytes(std::vector<std::byte>(tensor.bytes().size(), std::byte{0x5a}));
+    }
+    for (const auto& table : *made) {
+      const auto bytes = table ? std::as_bytes(std::span(*table)) : std::span<const std::byte>();
+      calls.put(static_cast<int64_t>(bytes.size()));
+      calls.put_bytes(bytes);
     }
     expected.push_back(std::move(*results));
   }
@@ -170,6 +180,10 @@ void run_emulated(const Machine& machine) {
         take(found.bytes());
         if (level == machine.flushes) EXPECT_TRUE(nearly(found, wanted)) << level << print(context, *pointers[i]);
         else EXPECT_TRUE(same(found, wanted)) << level << print(context, *pointers[i]);
+      }
+      for (const auto& table : tables[i]) {
+        std::vector<int64_t> unchanged(table ? table->size() : 0);
+        take(std::as_writable_bytes(std::span(unchanged)));
       }
     }
     EXPECT_EQ(offset, bytes->size());

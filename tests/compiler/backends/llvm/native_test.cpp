@@ -453,5 +453,43 @@ TEST(Native, ReportsErrorsOfTheLinker) {
   }
 }
 
+// The elements of all rows are one after another, so a loop over them needs the number of all, and no row; another
+// storage of the rows does.
+TEST(Native, ElementsOfAllRowsNeedNoTableOfRows) {
+  TypeContext context;
+  constexpr std::string_view kText =
+      R"(loop @f[n](%lengths: Tensor[(n,), i64], %x: Tensor[(b: n, lengths(b), 8), i32]) -> (%y: Tensor[(b: n, lengths(b), 8), i32]) {{
+    offsets begin(b in (n), size (lengths(b)));
+    rows row(b in (n), size (lengths(b)));
+    for f in (begin(n)) parallel {{ for j in (8) vector {{
+      stage s(b in (n) at (row(f)), s in (lengths(b)) at (f - begin(row(f))), j in (8) at (j)) {{ %y[b, s, j] = %x[b, {}, j]; }}
+    }} }} }})";
+  const std::vector<Tensor> params{Tensor::of<int64_t>({5}, std::vector<int64_t>{1, 0, 7, 4, 5}),
+                                   iota(DType::kI32, {17, 8})};
+  runtime::ThreadPool pool(2);
+  for (const auto& [index, uses_rows] : {std::pair("s", false), {"lengths(b) - 1 - s", true}}) {
+    const loop::Function function = must_parse(context, fmt::format(fmt::runtime(kText), index));
+    const auto code = compile(context, std::vector{&function}, host_options());
+    ASSERT_TRUE(code) << code.error().str();
+    using Kind = runtime::SignatureTable::Kind;
+    const auto& tables = code->kernels[0].signature.tables;
+    ASSERT_EQ(tables.size(), 2u);
+    EXPECT_EQ(tables[0].kind, Kind::kOffsets);
+    EXPECT_EQ(tables[1].kind, uses_rows ? Kind::kRows : Kind::kUnused);
+    const auto library = runtime::NativeLibrary::load(*code);
+    ASSERT_TRUE(library) << library.error().str();
+    // One memory for both calls: the second one has the tables of the first.
+    runtime::CallMemory memory;
+    std::vector<Tensor> results;
+    for (int call = 0; call < 2; ++call) {
+      const Status status = library->call(0, params, results, memory, pool);
+      ASSERT_TRUE(status) << status.error().str();
+      EXPECT_EQ(results, *evaluate(context, function, params));
+    }
+    EXPECT_EQ(memory.num_tables_made, uses_rows ? 2u : 1u);
+    EXPECT_EQ(memory.num_tables_reused, memory.num_tables_made);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::compiler::native

@@ -1,34 +1,15 @@
-// Random loop functions and random steps of schedules, for tests that compare results.
-#pragma once
+#include "compiler/fuzz/random_loops.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "compiler/loop/access.h"
-#include "compiler/loop/loop.h"
 
 namespace tenon::compiler::loop {
 
-class Random {
- public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
-  size_t below(size_t count) { return engine_() % count; }
-  template <class T>
-  const T& one_of(const std::vector<T>& items) {
-    return items[below(items.size())];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-// Several stages on a matrix of n rows and a constant number of columns, each of which reads results of earlier stages.
-inline std::string random_program(Random& random) {
+std::string random_program(Random& random) {
   const size_t m = 1 + random.below(7), stages = 2 + random.below(3);
   const std::string size = fmt::format("(n, {}), i32]", m);
   std::string text =
@@ -104,8 +85,7 @@ inline std::string random_program(Random& random) {
   return text + "}\n";
 }
 
-// A random step, or a few related ones, with arguments that exist in the function.
-inline std::vector<std::string> random_steps(TypeContext& context, const Function& function, Random& random) {
+std::vector<std::string> random_steps(TypeContext& context, const Function& function, Random& random) {
   struct StageNames {
     std::string stage;
     std::vector<std::string> loops, axes, buffers;
@@ -131,7 +111,7 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
   if (names.loops.empty() || next.loops.empty()) return {"inline(" + names.stage + ")"};
   const std::string &stage = names.stage, &loop = random.one_of(names.loops), &buffer = random.one_of(names.buffers);
   const std::string scope = random.one_of<std::string>({"heap", "stack", "registers"});
-  switch (random.below(26)) {
+  switch (random.below(30)) {
     case 0:
       return {fmt::format("split({}, {}, {}{})", stage, loop, 1 + random.below(5),
                           random.below(3) == 0 ? ", overlap" : "")};
@@ -191,6 +171,21 @@ inline std::vector<std::string> random_steps(TypeContext& context, const Functio
                                       factor))};
     }
     case 23: return {fmt::format("fuse_axes({}, i, j)", stage), fmt::format("fuse_axes({}, j, k)", stage)};
+    // The rows of batches: loops and axes that are adjacent, by the names that random_ragged_program() has for them.
+    case 25: {
+      const size_t outer = random.below(names.loops.size());
+      const std::string& inner = names.loops[std::min(outer + 1, names.loops.size() - 1)];
+      return {fmt::format("fuse({}, {}, {})", stage, names.loops[outer], inner),
+              fmt::format("split({}, {}_{}, {})", stage, names.loops[outer], inner, 2 + random.below(4))};
+    }
+    case 26:
+      return {fmt::format("fuse_axes({}, b, s)", stage), fmt::format("pad({}, b_s_, {})", stage, 2 + random.below(4))};
+    case 27: {
+      const size_t multiple = 2 + random.below(3);
+      return {fmt::format("align_storage({}, {}, {})", buffer, 1 + random.below(2), multiple * (1 + random.below(2))),
+              fmt::format("pad({}, {}, {})", stage, random.one_of(names.axes), multiple)};
+    }
+    case 28: return {fmt::format("remap({}, {}, descending)", stage, loop)};
     case 24: {
       const size_t factor = 2 + random.below(3);
       return {fmt::format("pad({}, {}, {})", stage, random.one_of(names.axes), factor), fmt::format("fill({})", stage)};
