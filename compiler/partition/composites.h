@@ -23,8 +23,9 @@ struct Composites {
   std::vector<std::string> reasons;  // by binding: why no target supports it; empty where a target does
 };
 
-// The block is one of the function's. The targets outlive the result.
-Composites find_composites(Context& context, Module& module, const Function& function, const Block& block,
-                           std::span<const Target> targets);
+// The block is one of the function's. The targets outlive the result. An error where a row's pattern takes too many
+// steps (match.h).
+Expected<Composites> find_composites(Context& context, Module& module, const Function& function, const Block& block,
+                                     std::span<const Target> targets);
 
 }  // namespace tenon::compiler

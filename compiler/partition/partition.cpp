@@ -56,13 +56,13 @@ class Partitioner {
       });
       TENON_TRY(status);
     }
-    Composites composites = find_composites(context_, module_, function_, block, targets_);
-    make_functions(block, composites);
+    TENON_TRY_ASSIGN(composites, find_composites(context_, module_, function_, block, targets_));
+    make_functions(block, *composites);
     for (size_t i = 0; i < block.bindings.size(); ++i) {
-      if (auto placement = placement_of(block, composites, i)) placements.push_back(std::move(*placement));
+      if (auto placement = placement_of(block, *composites, i)) placements.push_back(std::move(*placement));
       std::ranges::move(inner[i], std::back_inserter(placements));
     }
-    replace_composites(block, composites);
+    replace_composites(block, *composites);
     return replace_regions(block);
   }
 

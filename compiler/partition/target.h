@@ -8,7 +8,7 @@
 
 #include "compiler/ir/builder.h"
 #include "compiler/loop/loop.h"
-#include "compiler/partition/pattern.h"
+#include "compiler/partition/match.h"
 #include "runtime/accelerator_program.h"
 #include "runtime/attrs.h"
 #include "runtime/tensor.h"

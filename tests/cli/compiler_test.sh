@@ -63,6 +63,12 @@ expect 0 "not on the accelerator because" "$tenon" import --check tests/models/r
 expect 0 "Conv " "$tenon" import --check tests/models/resnet8_digits.onnx --shapes N=1 --cpu
 expect 2 "tenon import only checks models" "$tenon" import tests/models/resnet8_digits.onnx
 expect 1 "No such file" "$tenon" import --check build/nonexistent.onnx
+expect 0 "requires conv2d of 2 operands as operand 1 of requantize, found dense %logits" \
+  "$tenon" import tests/models/resnet8_digits.onnx --shapes N=1 --pattern 'requantize(conv2d(_, _), _, _, _)'
+expect 0 "%w is a constant" "$tenon" import tests/models/resnet8_digits.onnx --shapes N=1 \
+  --pattern 'requantize(conv2d(%x: i8(n, c, h, h), %w: const), const, const, const)'
+expect 1 "did you mean conv2d?" "$tenon" import tests/models/resnet8_digits.onnx --shapes N=1 --pattern 'conv2(_, _)'
+expect 2 "with one of --check and --pattern" "$tenon" import --check tests/models/resnet8_digits.onnx --pattern 'relu'
 expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes N=1 --passes infer --print-after infer
 # Executables keep symbolic sizes, and sizes that depend on data.
 expect 0 "" "$tenon" compile "$scratch/m.tn" --cpu -o "$scratch/m.tnx"

@@ -20,13 +20,13 @@ std::vector<TargetPattern> patterns(const spec::Config& config) {
     return op(ops::kRequantizeAdd, {std::move(product), c, c, c, any()});
   };
   const GraphPattern conv = op(ops::kConv2d, {any(), c});
+  // A flattened value that has other users is an operand as it is.
+  const GraphPattern dense =
+      op(ops::kDense, {either({op(ops::kFlatten, {any()}), op(ops::kReshape, {any()}), any()}), c});
   std::vector<TargetPattern> rows{{"accel.conv2d", requantize(conv), accepts},
-                                  {"accel.conv2d_add", requantize_add(conv), accepts}};
-  // One row per form: the last one still matches where a flattened value has other users.
-  for (const GraphPattern& x : {op(ops::kFlatten, {any()}), op(ops::kReshape, {any()}), any()}) {
-    rows.push_back({"accel.dense", requantize(op(ops::kDense, {x, c})), accepts});
-    rows.push_back({"accel.dense_add", requantize_add(op(ops::kDense, {x, c})), accepts});
-  }
+                                  {"accel.conv2d_add", requantize_add(conv), accepts},
+                                  {"accel.dense", requantize(dense), accepts},
+                                  {"accel.dense_add", requantize_add(dense), accepts}};
   rows.push_back({"accel.add", requantize_add(op(ops::kCast, {any()})), accepts});
   rows.push_back({"accel.requantize", requantize(op(ops::kCast, {any()})), accepts});
   rows.push_back({"accel.global_sum_pool", requantize(op(ops::kGlobalSumPool, {any()})), accepts});
