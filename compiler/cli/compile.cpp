@@ -80,6 +80,7 @@ struct CompileCommand {
       print_stdout("{}", text.text);
     }
     if (explain) print_stdout("{}", compiler::explain(compiled->partitioned, compiled->placements));
+    if (explain && compiled->costs) print_stdout("{}", compiler::explain(*compiled->costs));
     if (explain_schedules) {
       for (const auto& program : compiled->executable.programs) print_stdout("{}", explain_schedule(program));
     }

@@ -19,12 +19,14 @@ namespace {
 class Finder {
  public:
   Finder(Context& context, Module& module, const Function& function, const Block& block,
-         std::span<const Target> targets)
+         std::span<const Target> targets, TargetAnswers& answers, const Pins& pins)
       : context_(context),
         module_(module),
         function_(function),
         block_(block),
         targets_(targets),
+        answers_(answers),
+        pins_(pins),
         flow_(context, module, function, block),
         taken_(block.bindings.size()) {
     made_.reasons.resize(block.bindings.size());
@@ -64,7 +66,7 @@ class Finder {
         std::set<std::vector<size_t>> refused;
         auto found = match(row.pattern, flow_, root, taken_, [&](const Match& candidate) {
           if (refused.contains(candidate.bindings)) return false;
-          auto made = accepted(row, candidate);
+          auto made = accepted(targets_[t], row, candidate);
           if (made) {
             outlined = *std::move(made);
             return true;
@@ -126,12 +128,22 @@ class Finder {
   }
 
   // The match as a function, if the target supports it.
-  Expected<Outlined> accepted(const TargetPattern& row, const Match& found) {
+  Expected<Outlined> accepted(const Target& target, const TargetPattern& row, const Match& found) {
+    for (const size_t binding : found.bindings) {
+      const auto* pin = pin_of(module_, function_, block_.bindings[binding], pins_);
+      if (pin && pin->second != target.name) return error(fmt::format("{} is pinned to {}", pin->first, pin->second));
+    }
     TENON_TRY_ASSIGN(outlined, outline(context_, module_, function_, block_, found.bindings,
                                        {block_.bindings[found.bindings.back()].var}));
     const size_t size = outlined->function.body.bindings.size();
     if (size != found.bindings.size()) return error("its sizes must be checked at run time");
     if (!row.accepts) return outlined;
+    const auto key = function_key(context_, module_, outlined->function);
+    const std::string question = key ? fmt::format("{}:{}", static_cast<const void*>(&row), *key) : "";
+    if (const auto known = answers_.accepted.find(question); key && known != answers_.accepted.end()) {
+      TENON_TRY(Status(known->second));
+      return outlined;
+    }
     Match whole{.bindings = std::vector<size_t>(size), .captures = {}};
     std::iota(whole.bindings.begin(), whole.bindings.end(), size_t{0});
     if (!found.captures.empty()) {  // which are values of the outlined function now
@@ -141,7 +153,9 @@ class Finder {
       assert(again->match);
       whole = *std::move(again->match);
     }
-    TENON_TRY(row.accepts(context_, module_, outlined->function, whole));
+    Status answer = row.accepts(context_, module_, outlined->function, whole);
+    if (key) answers_.accepted.emplace(question, answer);
+    TENON_TRY(answer);
     return outlined;
   }
 
@@ -170,6 +184,8 @@ class Finder {
   const Function& function_;
   const Block& block_;
   std::span<const Target> targets_;
+  TargetAnswers& answers_;
+  const Pins& pins_;
   DataFlow flow_;
   std::vector<bool> taken_;
   std::vector<std::vector<std::optional<Failure>>> failures_;  // by target and binding
@@ -178,9 +194,16 @@ class Finder {
 
 }  // namespace
 
+const Pins::value_type* pin_of(const Module& module, const Function& function, const Binding& binding,
+                               const Pins& pins) {
+  if (pins.empty()) return nullptr;
+  const auto pin = pins.find(module.span(function.info(binding.var).span).node);
+  return pin == pins.end() || !std::holds_alternative<Apply>(binding.value) ? nullptr : &*pin;
+}
+
 Expected<Composites> find_composites(Context& context, Module& module, const Function& function, const Block& block,
-                                     std::span<const Target> targets) {
-  return Finder(context, module, function, block, targets).run();
+                                     std::span<const Target> targets, TargetAnswers& answers, const Pins& pins) {
+  return Finder(context, module, function, block, targets, answers, pins).run();
 }
 
 }  // namespace tenon::compiler

@@ -182,7 +182,11 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
     TENON_TRY_ASSIGN(parts, make_buckets(context, result.partitioned, model.entry, targets, *buckets));
     result.notes += report(context, *parts);
   }
-  TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets));
+  if (options.costs) result.costs.emplace();
+  TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets,
+                                         {.costs = options.costs ? &*options.costs : nullptr,
+                                          .pins = options.pins,
+                                          .summary = result.costs ? &*result.costs : nullptr}));
   result.placements = std::move(*placements);
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);

@@ -85,4 +85,10 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
   return chosen;
 }
 
+double cycles_alone(const spec::Config& config, const Operands& layer, const spec::MemoryTiming& memory) {
+  const std::vector<Tiling> tilings = choose_tilings(config, {layer}, memory);
+  if (tilings[0].instructions > kCandidateBudget) return tilings[0].cycles;
+  return simulate(config, memory, {{&layer, &tilings[0]}});
+}
+
 }  // namespace tenon::compiler::accel

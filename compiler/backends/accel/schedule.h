@@ -17,4 +17,8 @@ namespace tenon::compiler::accel {
 std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector<Operands>& layers,
                                    const spec::MemoryTiming& memory = {});
 
+// Cycles of a launch of this layer alone, with the tiling that is chosen for it; where the launch is too long to
+// simulate, by the tiling's estimate.
+double cycles_alone(const spec::Config& config, const Operands& layer, const spec::MemoryTiming& memory = {});
+
 }  // namespace tenon::compiler::accel

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
+#include "compiler/backends/accel/schedule.h"
 #include "compiler/backends/accel/translate.h"
 #include "support/try.h"
 
@@ -59,6 +62,32 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
   return boundary;
 }
 
+// Of a composite, as a launch of its own.
+Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memory, Context& context,
+                     const Module& module, const Function& composite, const Costs& costs) {
+  const auto device = costs.devices.find("accel");
+  if (device == costs.devices.end() || !device->second.mhz) {
+    return error("the entry devices.accel.mhz is missing", costs.source, "it is the clock of the accelerator");
+  }
+  std::vector<size_t> bindings(composite.body.bindings.size());
+  std::iota(bindings.begin(), bindings.end(), size_t{0});
+  TENON_TRY_ASSIGN(translated, translate_layer(context, module, composite, bindings));
+  Layer& layer = translated->layer;
+  layer.input = 0, layer.output = 1;
+  if (layer.parameters.residual) layer.residual = 2;
+  Region region{.name = "alone",
+                .tensors = {translated->input, translated->output},
+                .layers = {layer},
+                .inputs = {0},
+                .outputs = {1}};
+  const bool rows = boundary_layout(region, 0, config) == Layout::kRows;
+  const int base = runtime::kBaseFirstTensor;
+  const double cycles = cycles_alone(
+      config, {layer, translated->input, translated->output, rows, {base, 0}, {base + 1, 0}, {base + 2, 0}}, memory);
+  const double mhz = *device->second.mhz;
+  return Price{.seconds = cycles / (mhz * 1e6), .source = fmt::format("{:.0f} cycles at {} MHz", cycles, mhz)};
+}
+
 }  // namespace
 
 Target make_target(const spec::Config& config, const spec::MemoryTiming& memory) {
@@ -70,6 +99,10 @@ Target make_target(const spec::Config& config, const spec::MemoryTiming& memory)
   target.fits = [](Context&, const Module&, const Function& region) { return fits(region); };
   target.boundary = [config](Context& context, const Module& module, const Function& region) {
     return boundary(config, context, module, region);
+  };
+  target.cost = [config, memory](Context& context, const Module& module, const Function& composite,
+                                 const Costs& costs) {
+    return cost(config, memory, context, module, composite, costs);
   };
   target.generate = [config, memory](Context& context, const Module& module, Symbol name,
                                      const Function& function) -> Expected<RegionKernel> {
