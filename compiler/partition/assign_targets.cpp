@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "compiler/ir/groups.h"
 #include "compiler/ir/operator.h"
@@ -57,10 +59,8 @@ class BlockAssigner {
     TENON_TRY(price_units());
     TENON_TRY(price_values());
     price_fusion();
-    const Labels first = first_match();
-    const Assignment best = assign(problem_, {.candidates = {first}});
-    add_summary(best, first);
-    return assigned(best.labels);
+    TENON_TRY_ASSIGN(best, assign_with_regions());
+    return assigned(*best);
   }
 
  private:
@@ -254,15 +254,120 @@ class BlockAssigner {
     return labels;
   }
 
-  void add_summary(const Assignment& best, const Labels& first) {
-    const auto seconds = [](Ticks cost) { return static_cast<double>(cost) / kTicksPerSecond; };
-    summary_.total += seconds(best.cost);
-    summary_.bound += seconds(best.bound);
-    summary_.optimal &= best.optimal;
-    summary_.all_cpu += seconds(cost_of(problem_, all_at(problem_, 0)));
-    summary_.first_match += seconds(cost_of(problem_, first));
-    for (uint32_t t = 0; t < targets_.size(); ++t)
-      summary_.all_at[targets_[t].name] += seconds(cost_of(problem_, all_at(problem_, t + 1)));
+  // Assigns by the prices of units, prices the regions that this leads to as wholes, scales the prices of their units
+  // so that these add up, and assigns again, until the regions stay; the best of all that were priced so.
+  Expected<Labels> assign_with_regions() {
+    constexpr int kRounds = 4;
+    const Labels first = first_match();
+    TENON_TRY_ASSIGN(first_cost, whole_cost(first));
+    Labels best = first;
+    Ticks best_cost = *first_cost;
+    summary_.first_match += seconds(best_cost);
+    for (uint32_t label = 0; label < problem_.labels(); ++label) {
+      const Labels all = all_at(problem_, label);
+      TENON_TRY_ASSIGN(cost, whole_cost(all));
+      (label == 0 ? summary_.all_cpu : summary_.all_at[targets_[label - 1].name]) += seconds(*cost);
+      if (*cost < best_cost) best = all, best_cost = *cost;
+    }
+    const std::vector<std::vector<Ticks>> alone = problem_.units;
+    Ticks bound = 0;
+    bool optimal = false;
+    Labels last;
+    for (int round = 0; round < kRounds; ++round) {
+      const Assignment found = tenon::compiler::assign(problem_, {.candidates = {best}});
+      bound = found.bound;
+      optimal = found.optimal;
+      if (found.labels == last) break;
+      last = found.labels;
+      problem_.units = alone;
+      TENON_TRY_ASSIGN(cost, whole_cost(last));
+      if (*cost < best_cost) best = last, best_cost = *cost;
+      TENON_TRY(scale(last));
+    }
+    problem_.units = alone;
+    summary_.total += seconds(best_cost);
+    summary_.bound += seconds(std::min(bound, best_cost));
+    summary_.optimal &= optimal && bound >= best_cost;
+    return best;
+  }
+
+  static double seconds(Ticks cost) { return static_cast<double>(cost) / kTicksPerSecond; }
+
+  // The composites of each region of a target that prices regions, in their order.
+  std::vector<std::pair<size_t, std::vector<const Composite*>>> priced_regions(const Labels& labels) const {
+    const std::vector<uint32_t> regions = regions_of(problem_, labels);
+    std::map<uint32_t, std::pair<size_t, std::vector<const Composite*>>> by_region;
+    for (size_t t = 0; t < targets_.size(); ++t) {
+      if (!targets_[t].region_cost) continue;
+      for (const Composite& composite : matches_[t].found) {
+        const uint32_t unit = unit_of_[composite.bindings.back()];
+        if (labels[unit] != t + 1) continue;
+        auto& region = by_region[regions[unit]];
+        region.first = t;
+        region.second.push_back(&composite);
+      }
+    }
+    std::vector<std::pair<size_t, std::vector<const Composite*>>> result;
+    for (auto& [id, region] : by_region) {
+      if (region.second.size() > 1) result.push_back(std::move(region));
+    }
+    return result;
+  }
+
+  // The price of a region as a whole; asked once.
+  Expected<Ticks> price_whole(size_t t, const std::vector<const Composite*>& composites) {
+    std::vector<size_t> roots;
+    std::map<VarId, int> layers;  // by result
+    std::vector<RegionLayer> described;
+    for (const Composite* composite : composites) {
+      RegionLayer layer{.composite = &composite->outlined.function, .args = {}};
+      for (const VarId arg : composite->outlined.args) {
+        const auto from = layers.find(arg);
+        layer.args.push_back(from == layers.end() ? -1 : from->second);
+      }
+      roots.push_back(composite->bindings.back());
+      layers.emplace(block_.bindings[roots.back()].var, static_cast<int>(described.size()));
+      described.push_back(std::move(layer));
+    }
+    const auto known = whole_.find({t, roots});
+    if (known != whole_.end()) return known->second;
+    TENON_TRY_ASSIGN(price, targets_[t].region_cost(context_, module_, described, costs_));
+    TENON_TRY_ASSIGN(cost, ticks(price->seconds, targets_[t].name, "a region"));
+    return whole_.emplace(std::pair(t, std::move(roots)), *cost).first->second;
+  }
+
+  // The units of a region, and the sum of their prices.
+  std::pair<std::set<uint32_t>, Ticks> units_of(size_t t, const std::vector<const Composite*>& composites) const {
+    std::pair<std::set<uint32_t>, Ticks> units;
+    for (const Composite* composite : composites) {
+      const uint32_t unit = unit_of_[composite->bindings.back()];
+      if (units.first.insert(unit).second) units.second += problem_.units[unit][t + 1];
+    }
+    return units;
+  }
+
+  // The cost with regions priced as wholes.
+  Expected<Ticks> whole_cost(const Labels& labels) {
+    Ticks total = cost_of(problem_, labels);
+    for (const auto& [t, composites] : priced_regions(labels)) {
+      TENON_TRY_ASSIGN(whole, price_whole(t, composites));
+      total += *whole - units_of(t, composites).second;
+    }
+    return total;
+  }
+
+  Status scale(const Labels& labels) {
+    for (const auto& [t, composites] : priced_regions(labels)) {
+      TENON_TRY_ASSIGN(whole, price_whole(t, composites));
+      const auto [units, sum] = units_of(t, composites);
+      if (sum == 0) continue;
+      const double ratio = static_cast<double>(*whole) / static_cast<double>(sum);
+      for (const uint32_t unit : units) {
+        Ticks& cost = problem_.units[unit][t + 1];
+        cost = std::llround(static_cast<double>(cost) * ratio);
+      }
+    }
+    return {};
   }
 
   AssignedBlock assigned(const Labels& labels) {
@@ -307,6 +412,7 @@ class BlockAssigner {
   std::vector<std::vector<size_t>> members_;  // by unit
   std::vector<std::vector<TargetPrice>> prices_;
   AssignmentProblem problem_;
+  std::map<std::pair<size_t, std::vector<size_t>>, Ticks> whole_;  // by target and the roots of a region
 };
 
 }  // namespace

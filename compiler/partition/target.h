@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -68,6 +69,13 @@ struct Boundary {
   std::vector<BoundaryLayout> params, results;
 };
 
+// A composite of a region that is priced.
+struct RegionLayer {
+  const Function* composite = nullptr;
+  // By parameter: the index of the layer of the region whose result is the argument, or -1: it is from outside.
+  std::vector<int> args;
+};
+
 struct Target {
   std::string name;
   std::string documentation;
@@ -83,6 +91,9 @@ struct Target {
   // figures of a costs file; it depends on what `accepts` may depend on. An error where the file lacks an entry. May be
   // empty: the price follows from the entries gmacs_f32, gmacs_i8 and memory_gbytes of the target.
   std::function<Expected<Price>(Context&, const Module&, const Function& composite, const Costs&)> cost;
+  // The same of a whole region, in the order of its composites: layers may overlap, so that it takes less than their
+  // sum. May be empty: it is the sum.
+  std::function<Expected<Price>(Context&, const Module&, std::span<const RegionLayer>, const Costs&)> region_cost;
   // The layouts that a region requires of its values; empty: no value is transformed. A region is a function whose body
   // calls composite functions (Function::composite) of this target, and nothing else.
   std::function<Expected<Boundary>(Context&, const Module&, const Function& region)> boundary;

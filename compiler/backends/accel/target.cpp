@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <numeric>
 
 #include "compiler/backends/accel/schedule.h"
 #include "compiler/backends/accel/translate.h"
+#include "compiler/base/first_fit.h"
 #include "support/try.h"
 
 namespace tenon::compiler::accel {
@@ -62,29 +64,49 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
   return boundary;
 }
 
-// Of a composite, as a launch of its own.
+// Of a launch of these layers.
 Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memory, Context& context,
-                     const Module& module, const Function& composite, const Costs& costs) {
+                     const Module& module, std::span<const RegionLayer> layers, const Costs& costs, Tilings& known) {
   const auto device = costs.devices.find("accel");
   if (device == costs.devices.end() || !device->second.mhz) {
     return error("the entry devices.accel.mhz is missing", costs.source, "it is the clock of the accelerator");
   }
-  std::vector<size_t> bindings(composite.body.bindings.size());
-  std::iota(bindings.begin(), bindings.end(), size_t{0});
-  TENON_TRY_ASSIGN(translated, translate_layer(context, module, composite, bindings));
-  Layer& layer = translated->layer;
-  layer.input = 0, layer.output = 1;
-  if (layer.parameters.residual) layer.residual = 2;
-  Region region{.name = "alone",
-                .tensors = {translated->input, translated->output},
-                .layers = {layer},
-                .inputs = {0},
-                .outputs = {1}};
-  const bool rows = boundary_layout(region, 0, config) == Layout::kRows;
-  const int base = runtime::kBaseFirstTensor;
-  const double cycles = cycles_alone(
-      config, {layer, translated->input, translated->output, rows, {base, 0}, {base + 1, 0}, {base + 2, 0}}, memory);
-  const double mhz = *device->second.mhz;
+  std::vector<TranslatedLayer> translated;
+  for (const RegionLayer& each : layers) {
+    std::vector<size_t> bindings(each.composite->body.bindings.size());
+    std::iota(bindings.begin(), bindings.end(), size_t{0});
+    TENON_TRY_ASSIGN(layer, translate_layer(context, module, *each.composite, bindings));
+    translated.push_back(*std::move(layer));
+  }
+  // Locations that do not overlap, where the region would have its own: time does not depend on them.
+  std::vector<Operands> operands;
+  int64_t workspace = 0, outside = 0;
+  const auto bytes = [&](const RegionTensor& tensor) {
+    return aligned_bytes(runtime::element_count(boundary_shape(tensor, Layout::kBlocked, config)));
+  };
+  for (size_t i = 0; i < layers.size(); ++i) {
+    auto& [layer, input, output, input_atom, residual_atom] = translated[i];
+    const std::vector<VarId>& params = layers[i].composite->params;
+    const auto layer_of = [&](const Atom& param) {
+      return layers[i].args[static_cast<size_t>(std::ranges::find(params, std::get<VarId>(param)) - params.begin())];
+    };
+    const auto location = [&](const Atom& param, const RegionTensor& tensor) {
+      if (const int from = layer_of(param); from != -1) return operands[static_cast<size_t>(from)].output_at;
+      const Location at{runtime::kBaseFirstTensor, outside};
+      outside += bytes(tensor);
+      return at;
+    };
+    layer.input = 0, layer.output = 1;
+    const Location input_at = location(input_atom, input);
+    Location residual_at;
+    if (layer.parameters.residual) layer.residual = 2, residual_at = location(residual_atom, output);
+    const Region alone{
+        .name = "", .tensors = {input, output, output}, .layers = {layer}, .inputs = {0}, .outputs = {1}};
+    const bool rows = layer_of(input_atom) == -1 && boundary_layout(alone, 0, config) == Layout::kRows;
+    operands.push_back({layer, input, output, rows, input_at, residual_at, {runtime::kBaseWorkspace, workspace}});
+    workspace += bytes(output);
+  }
+  const double cycles = cycles_of(config, operands, memory, known), mhz = *device->second.mhz;
   return Price{.seconds = cycles / (mhz * 1e6), .source = fmt::format("{:.0f} cycles at {} MHz", cycles, mhz)};
 }
 
@@ -100,9 +122,16 @@ Target make_target(const spec::Config& config, const spec::MemoryTiming& memory)
   target.boundary = [config](Context& context, const Module& module, const Function& region) {
     return boundary(config, context, module, region);
   };
-  target.cost = [config, memory](Context& context, const Module& module, const Function& composite,
-                                 const Costs& costs) {
-    return cost(config, memory, context, module, composite, costs);
+  // The copies of the target share what they have found.
+  const auto known = std::make_shared<Tilings>();
+  target.region_cost = [config, memory, known](Context& context, const Module& module,
+                                               std::span<const RegionLayer> layers, const Costs& costs) {
+    return cost(config, memory, context, module, layers, costs, *known);
+  };
+  target.cost = [whole = target.region_cost](Context& context, const Module& module, const Function& composite,
+                                             const Costs& costs) {
+    const RegionLayer layer{.composite = &composite, .args = std::vector<int>(composite.params.size(), -1)};
+    return whole(context, module, std::span(&layer, 1), costs);
   };
   target.generate = [config, memory](Context& context, const Module& module, Symbol name,
                                      const Function& function) -> Expected<RegionKernel> {

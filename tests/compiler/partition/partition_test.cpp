@@ -189,6 +189,27 @@ TEST_F(PartitionTest, ByCostARegionMustPayForItsLaunch) {
   EXPECT_NE(explain(summary).find("which is the least"), std::string::npos) << explain(summary);
 }
 
+// Layers that overlap make a region pay that the sum of its prices would not.
+TEST_F(PartitionTest, ByCostRegionsArePricedAsWholes) {
+  const Costs costs = toy_costs();
+  PlacementCosts summary;
+  Target target = priced_target(0.9e-6);
+  target.patterns.push_back({"toy.softmax", op(ops::kSoftmax, {any()}), {}});
+  std::vector<int> last_args;
+  target.region_cost = [&](Context&, const Module&, std::span<const RegionLayer> layers,
+                           const Costs&) -> Expected<Price> {
+    last_args = layers.back().args;
+    return Price{.seconds = 0.1e-6 * static_cast<double>(layers.size()), .source = "told"};
+  };
+  Atom sum = param("x");
+  for (int i = 0; i < 8; ++i) sum = apply("softmax", {sum});
+  partition_main(sum, {target}, {.costs = &costs, .summary = &summary});
+  EXPECT_EQ(regions(), 1);
+  EXPECT_EQ(last_args, std::vector<int>{6});
+  EXPECT_NEAR(summary.total, 5e-6 + 8 * 0.1e-6, 1e-8);
+  EXPECT_NEAR(summary.all_cpu, 8e-6, 1e-7);
+}
+
 // Without fusion at the host, 12 kernels would pay for a launch; fused, they are one.
 TEST_F(PartitionTest, ByCostFusionAtTheHostCounts) {
   const Costs costs = toy_costs();
