@@ -56,6 +56,7 @@ Action bench_model(Options&);
 Action bench_vm(Options&);
 Action fuzz_accel(Options&);
 Action fuzz_ir(Options&);
+Action fuzz_partition(Options&);
 Action selftest(Options&);
 Action debug(Options&);
 Action replay(Options&);
@@ -111,6 +112,7 @@ constexpr Command kCommands[] = {
     {"bench vm", "measure the virtual machine's instructions", bench_vm},
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
     {"fuzz ir", "run random modules through text, inference, interpreter and passes", fuzz_ir},
+    {"fuzz partition", "partition random modules for synthetic targets", fuzz_partition},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},
     {"debug", "step through an accelerator program on a simulator", debug},
     {"replay", "repeat a mismatch from its bundle", replay},

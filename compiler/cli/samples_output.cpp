@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/targets/targets.h"
+#include "support/output.h"
 
 namespace tenon::cli {
 

@@ -282,6 +282,7 @@ class BlockAssigner {
       problem_.units = alone;
       TENON_TRY_ASSIGN(cost, whole_cost(last));
       if (*cost < best_cost) best = last, best_cost = *cost;
+      if (priced_regions(last).empty()) break;
       TENON_TRY(scale(last));
     }
     problem_.units = alone;

@@ -307,7 +307,7 @@ Ticks lower_bound(const AssignmentProblem& problem, const Labels& fixed) {
   return all_host_allowed ? std::min(host, bound + launch) : bound;
 }
 
-constexpr uint64_t kMaxWork = 12'000'000;  // some tenths of a second
+constexpr uint64_t kMaxWork = 8'000'000;  // some tenths of a second
 
 class Search {
  public:
@@ -335,7 +335,19 @@ class Search {
 
   Assignment run() {
     const Labels host(problem_.units.size(), 0);
-    std::vector<Labels> starts{host};
+    Assignment best{.labels = host, .cost = cost(host)};
+    best.bound = lower_bound(problem_, Labels(problem_.units.size(), kFree));
+    if (best.cost > best.bound) search(best);
+    best.optimal = best.bound == best.cost;
+    if (options_.exact && !best.optimal) branch_and_bound(best);
+    best.evaluations = evaluations_;
+    return best;
+  }
+
+ private:
+  // Candidates, and the local search from each of them, the cheapest first, until the bound is reached.
+  void search(Assignment& best) {
+    std::vector<Labels> starts{best.labels};
     for (uint32_t label = 1; label < problem_.labels(); ++label) starts.push_back(all_at(problem_, label));
     std::vector<Labels> candidates = starts;
     candidates.insert(candidates.end(), options_.candidates.begin(), options_.candidates.end());
@@ -344,27 +356,24 @@ class Search {
       const size_t needed = problem_.labels() == 2 ? 1 : starts.size();  // with two labels a move is the optimum
       for (size_t i = 0; i < needed; ++i) candidates.push_back(expansion.run(starts[i]));
     }
+    std::ranges::sort(candidates);
+    candidates.erase(std::ranges::unique(candidates).begin(), candidates.end());
     std::vector<std::pair<Ticks, size_t>> order;
     for (size_t i = 0; i < candidates.size(); ++i) order.emplace_back(cost(candidates[i]), i);
     std::ranges::sort(order);
-    Assignment best{.labels = candidates[order[0].second], .cost = order[0].first};
+    if (order[0].first < best.cost) best.labels = candidates[order[0].second], best.cost = order[0].first;
     std::set<Labels> searched;
     for (const auto& [first, i] : order) {
-      if (work_ >= kMaxWork || !searched.insert(candidates[i]).second) continue;
+      if (best.cost == best.bound || work_ >= kMaxWork) return;
+      if (!searched.insert(candidates[i]).second) continue;
       Ticks now = first;
       Labels labels = improved(candidates[i], now);
       searched.insert(labels);
-      if (now < best.cost) best = {.labels = std::move(labels), .cost = now};
+      if (now < best.cost) best.labels = std::move(labels), best.cost = now;
     }
     kick(best);
-    best.bound = lower_bound(problem_, Labels(problem_.units.size(), kFree));
-    best.optimal = best.bound == best.cost;
-    if (options_.exact && !best.optimal) branch_and_bound(best);
-    best.evaluations = evaluations_;
-    return best;
   }
 
- private:
   Ticks cost(const Labels& labels) {
     ++evaluations_;
     Ticks total = cost_of_regions(problem_, merged_regions(problem_, operands_, labels, &work_), labels);
@@ -455,9 +464,10 @@ class Search {
 
   // Leaves a local optimum: relabels a unit at any cost, and improves what this leads to.
   void kick(Assignment& best) {
-    for (bool changed = true; changed;) {
+    for (bool changed = true; changed && best.cost > best.bound;) {
       changed = false;
       for (uint32_t u = 0; u < problem_.units.size(); ++u) {
+        if (!free(u)) continue;
         for (uint32_t label = 0; label < problem_.labels() && work_ < kMaxWork; ++label) {
           if (best.labels[u] == label || problem_.units[u][label] == kNever) continue;
           Labels labels = best.labels;
