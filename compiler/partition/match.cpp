@@ -21,6 +21,8 @@ namespace {
 using Kind = GraphPattern::Kind;
 using Next = FunctionRef<bool()>;
 
+constexpr size_t kMaxPathSteps = 500;  // the matcher's recursion is as deep as its steps are many
+
 // The operand that is matched: of a value, which is an operand itself; nullptr: the root.
 struct Where {
   std::string_view of;
@@ -344,6 +346,9 @@ class Matcher {
             if (producer && depends[*producer]) depends[i] = true;
           });
           if (depends[i] && reached.contains(i)) steps.push_back(i);
+        }
+        if (steps.size() > kMaxPathSteps) {
+          return fail(where, fmt::format("a path of at most {} steps", kMaxPathSteps), fmt::format("{}", steps.size()));
         }
         return all_steps(pattern.parts[1], flow, steps, &inner, next);
       });

@@ -20,7 +20,7 @@ namespace {
 
 using Kind = GraphPattern::Kind;
 
-constexpr size_t kMaxPatternNodes = 1000;  // which a matcher's recursion and a reader of messages can bear
+constexpr size_t kMaxPatternNodes = 500;  // which a matcher's recursion and a reader of messages can bear
 
 constexpr std::array<std::string_view, 6> kRelations{"==", "!=", "<", "<=", ">", ">="};  // by SizeRelation
 

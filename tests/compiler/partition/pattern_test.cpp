@@ -139,7 +139,7 @@ TEST_F(Patterns, AMistakeHasALocationAndAnExpectation) {
   for (int i = 0; i < 300; ++i) deep += "relu(";
   has(deep, "nested too deeply");
   for (int i = 0; i < 1000; ++i) wide += ", _";
-  has(wide + ")", "a pattern has at most 1000 values");
+  has(wide + ")", "a pattern has at most 500 values");
 }
 
 // Characters and words of other patterns, anywhere: an error has a location and says what is expected.
@@ -235,6 +235,18 @@ TEST_F(Patterns, EveryPathLeadsThroughSteps) {
   EXPECT_EQ(matched("path(matmul, relu | add, abs)").substr(0, 8), "requires");  // %n is no step
   EXPECT_EQ(matched("path(matmul, add, add)", "s").substr(0, 8), "requires");
   EXPECT_EQ(matched("path(matmul, negate, relu)", "r").substr(0, 8), "requires");  // %n uses %m outside
+}
+
+TEST_F(Patterns, APathMayBeLongAndNotTooLong) {
+  const auto chain = [&](int steps) {
+    std::string text = "let %m = matmul(%x, $w); let %s0 = relu(%m); ";
+    for (int i = 1; i < steps; ++i) text += fmt::format("let %s{} = relu(%s{}); ", i, i - 1);
+    body(text + fmt::format("abs(%s{})", steps - 1));
+  };
+  chain(500);
+  EXPECT_EQ(matched("path(matmul, relu, abs)").substr(0, 7), "m s0 s1");
+  chain(501);
+  EXPECT_EQ(matched("path(matmul, relu, abs)"), "requires a path of at most 500 steps, found 501");
 }
 
 TEST_F(Patterns, TuplesFieldsBranchesAndFunctions) {
