@@ -20,6 +20,7 @@
 #include "compiler/quantize/qdq.h"
 #include "compiler/quantize/range_warnings.h"
 #include "compiler/targets/targets.h"
+#include "support/clock.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -176,6 +177,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
     result.quantized = std::move(*integers);
   }
   begin("partitioning");
+  const Stopwatch partition_time;
   result.partitioned = clone(result.quantized);
   if (!options.buckets.empty()) {
     TENON_TRY_ASSIGN(buckets, bucket_sizes(context, result.partitioned, model.entry, options.buckets));
@@ -188,6 +190,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
                                           .pins = options.pins,
                                           .summary = result.costs ? &*result.costs : nullptr}));
   result.placements = std::move(*placements);
+  result.partition_seconds = partition_time.seconds();
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numeric_types}}};

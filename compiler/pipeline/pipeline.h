@@ -79,6 +79,7 @@ struct Compilation {
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
   std::vector<Placement> placements;
   std::optional<PlacementCosts> costs;    // where targets are assigned by cost
+  double partition_seconds = 0;           // wall time
   std::vector<CpuPlacement> interpreted;  // the operators whose kernel is the interpreter's
   runtime::Executable executable;
   std::vector<loop::Function> gpu_functions;  // LowerOptions::gpu_functions
