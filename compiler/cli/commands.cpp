@@ -15,6 +15,7 @@ namespace tenon::cli {
 
 Action run_model(Options&);
 Action import_model(Options&);
+Action plan_memory(Options&);
 Action train_model(Options&);
 Action compile_model(Options&);
 Action compare_model(Options&);
@@ -68,6 +69,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
+    {"plan", "what a program, or the training step of a model, costs within less memory", plan_memory},
     {"train", "train a model's weights on samples and labels", train_model},
     {"import", "check a model: its operators, their support per target, and what is missing", import_model},
     {"compile", "compile a model into an executable", compile_model},

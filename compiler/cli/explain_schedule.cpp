@@ -137,7 +137,8 @@ std::string explain_schedule(const runtime::AcceleratorProgram& program) {
       "{:<32} {:>10} {:>10} {:>6} {:>7} {:>7} {:>7} {:>7}  {}\n",
       program.name, program.config.name, spec::to_string(program.memory), "layer", "cycles", "roofline", "%", "lanes",
       "rq", "reads", "stores", "bound by");
-  LayerSchedule all{.name = "all"};
+  LayerSchedule all;
+  all.name = "all";
   uint64_t rooflines = 0;
   for (const LayerSchedule& layer : layer_schedules(program)) {
     text += row(layer, layer.bound_by());

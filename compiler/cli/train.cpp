@@ -9,12 +9,9 @@
 
 #include "compiler/cli/command.h"
 #include "compiler/cli/progress.h"
+#include "compiler/cli/training_step.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
-#include "compiler/passes/passes.h"
-#include "compiler/pipeline/pipeline.h"
-#include "compiler/train/step.h"
-#include "runtime/native/functions.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/limits.h"
 #include "runtime/run/results.h"
@@ -22,6 +19,7 @@
 #include "runtime/train/trainer.h"
 #include "support/clock.h"
 #include "support/json.h"
+#include "support/number.h"
 #include "support/random.h"
 #include "support/try.h"
 
@@ -61,12 +59,11 @@ Tensor initial(const std::string& name, const Tensor& model, Random& random) {
 }
 
 struct TrainCommand {
-  std::string model, labels, eval_labels, output, state, metrics, step_file, shapes, init = "model",
-                                                                                     schedule = "constant";
-  std::vector<std::string> data, eval_data, frozen;
-  compiler::StepOptions step;
+  std::string model, labels, eval_labels, output, state, metrics, step_file, init = "model", schedule = "constant";
+  std::vector<std::string> data, eval_data;
+  TrainingStepOptions training;
   runtime::BudgetOptions budget;
-  int64_t batch = 32, epochs = 1, warmup = 0, threads = 0, save_every = 0;
+  int64_t epochs = 1, warmup = 0, threads = 0, save_every = 0;
   uint64_t seed = 1;
   double rate = 0.001, divide = 1;
   bool quiet = false, json = false;
@@ -100,34 +97,23 @@ struct TrainCommand {
 
   // Reads the model, with the size of a batch in place of the inputs' first dim where it is unknown.
   Status load() {
-    std::map<std::string, int64_t> sizes;
     TENON_TRY_ASSIGN(open, compiler::read_model(model, {}));
     TENON_TRY(compiler::check_entry(*open, model));
-    for (const compiler::VarId param : open->main().params) {
-      const compiler::TensorType* tensor = open->main().type(param).tensor();
-      if (!tensor || tensor->dims.empty()) continue;
-      if (const auto size = tensor->dims[0].constant()) {
-        batch = *size;
-        continue;
-      }
-      compiler::for_each_variable(tensor->dims[0], [&](compiler::Symbol name) {
-        sizes.insert_or_assign(std::string(open->context->name(name)), batch);
-      });
-    }
-    TENON_TRY(bind_other_sizes(sizes));
-    TENON_TRY_ASSIGN(bound, compiler::read_model(model, sizes));
+    TENON_TRY_ASSIGN(sizes, sizes_of_batch(*open, training.shapes, training.batch));
+    TENON_TRY_ASSIGN(bound, compiler::read_model(model, *sizes));
     model_ = std::move(*bound);
-    TENON_TRY_ASSIGN(parameters, compiler::lift_parameters(*model_.context, model_.module, model_.entry, frozen));
+    TENON_TRY_ASSIGN(parameters,
+                     compiler::lift_parameters(*model_.context, model_.module, model_.entry, training.frozen));
     parameters_ = std::move(*parameters);
     // The model is written as it was read, where the same constants are the weights.
     original_ = std::move(*open);
     compiler::Module copy = clone(original_.module);
-    TENON_TRY_ASSIGN(same, compiler::lift_parameters(*original_.context, copy, original_.entry, frozen));
+    TENON_TRY_ASSIGN(same, compiler::lift_parameters(*original_.context, copy, original_.entry, training.frozen));
     for (const compiler::LiftedParameter& parameter : *same)
       original_weights_.emplace(parameter.name, parameter.constant);
     for (const compiler::LiftedParameter& parameter : parameters_) {
       if (original_weights_.contains(parameter.name)) continue;
-      return error(fmt::format("the weight '{}' exists only for batches of {}", parameter.name, batch), model,
+      return error(fmt::format("the weight '{}' exists only for batches of {}", parameter.name, training.batch), model,
                    fmt::format("--freeze {} leaves it as it is", parameter.name));
     }
     Random random(seed);
@@ -135,13 +121,6 @@ struct TrainCommand {
       const Tensor& tensor = model_.module.constant(parameter.constant);
       weights_.emplace(parameter.name, init == "random" ? initial(parameter.name, tensor, random) : tensor.clone());
     }
-    return {};
-  }
-
-  // Adds the sizes of --shapes.
-  Status bind_other_sizes(std::map<std::string, int64_t>& sizes) const {
-    TENON_TRY_ASSIGN(given, compiler::parse_shapes(shapes));
-    for (const auto& [name, size] : *given) sizes.insert_or_assign(name, size);
     return {};
   }
 
@@ -186,7 +165,7 @@ struct TrainCommand {
       TENON_TRY_ASSIGN(tensor, as_port((*tensors)[i], (*ports)[i]));
       read.inputs.push_back(std::move(*tensor));
     }
-    if (step.loss == "cross_entropy") {
+    if (training.step.loss == "cross_entropy") {
       TENON_TRY_ASSIGN(given, runtime::load_tensor(classes));
       TENON_TRY_ASSIGN(values, runtime::load_labels(classes, given->shape().empty() ? 0 : given->shape()[0]));
       read.labels = Tensor::of<int64_t>({static_cast<int64_t>(values->size())}, *values);
@@ -207,26 +186,16 @@ struct TrainCommand {
   }
 
   Status read_data() {
-    TENON_TRY_ASSIGN(training, read(data, labels));
-    training_ = std::move(*training);
-    if (training_.samples() < batch) {
-      return error(fmt::format("there are {} samples, less than a batch of {}", training_.samples(), batch), {},
-                   "give a smaller --batch", Fault::kUsage);
+    TENON_TRY_ASSIGN(samples, read(data, labels));
+    training_ = std::move(*samples);
+    if (training_.samples() < training.batch) {
+      return error(fmt::format("there are {} samples, less than a batch of {}", training_.samples(), training.batch),
+                   {}, "give a smaller --batch", Fault::kUsage);
     }
     if (eval_data.empty()) return {};
     TENON_TRY_ASSIGN(held, read(eval_data, eval_labels));
     held_ = std::move(*held);
     return {};
-  }
-
-  static Expected<runtime::Executable> executable(compiler::Model& model) {
-    TENON_TRY_ASSIGN(simplified,
-                     compiler::run_passes(*model.context, std::move(model.module), compiler::standard_passes()));
-    model.module = std::move(*simplified);
-    compiler::CompileOptions options;
-    if (const auto levels = runtime::host_levels(); !levels.empty()) options.cpu.levels.emplace_back(levels.front());
-    TENON_TRY_ASSIGN(compiled, compiler::compile(model, options));
-    return std::move(compiled->executable);
   }
 
   Status compile() {
@@ -238,19 +207,32 @@ struct TrainCommand {
       compiler::Model forward{
           .context = nullptr, .module = clone(model_.module), .entry = model_.entry, .name = "eval"};
       forward.context = std::move(model_.context);
-      auto made = executable(forward);
+      auto made = compile_for_this_machine(forward, {});
       model_.context = std::move(forward.context);
       TENON_TRY(made);
-      forward_ = std::move(*made);
+      forward_ = std::move(made->executable);
     }
-    TENON_TRY(compiler::make_training_step(*model_.context, model_.module, parameters_, step));
-    TENON_TRY_ASSIGN(made, executable(model_));
-    step_ = std::move(*made);
+    TENON_TRY(compiler::make_training_step(*model_.context, model_.module, parameters_, training.step));
+    compiler::CompileOptions options;
+    options.budget_required = false;
+    if (!budget.budget.empty()) {
+      TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget.budget));
+      options.budget = static_cast<int64_t>(*bytes);
+    }
+    TENON_TRY_ASSIGN(made, compile_for_this_machine(model_, options));
+    step_ = std::move(made->executable);
     if (!step_file.empty()) TENON_TRY(runtime::save(step_, step_file));
     runtime::SessionOptions session;
     session.threads = static_cast<unsigned>(threads);
     session.profile = false;
+    // Where the code itself stays within the budget, the machine need not see to it.
+    const bool is_kept = made->memory && made->memory->bound && *made->memory->bound <= options.budget.value_or(0);
     TENON_TRY(budget.apply(session));
+    if (is_kept) {
+      session.budget = 0;
+      planned_ = made->memory->frontier[made->memory->chosen].order.size() - made->memory->step.log.calls.size();
+      bound_ = made->memory->bound;
+    }
     TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, weights_, session));
     trainer_.emplace(std::move(*trainer));
     TENON_TRY(trainer_->check(training_, classes_));
@@ -261,11 +243,11 @@ struct TrainCommand {
     return {};
   }
 
-  int64_t steps_of_epoch() const { return training_.samples() / batch; }
+  int64_t steps_of_epoch() const { return training_.samples() / training.batch; }
 
   // What a state must agree with, so that the rest of the training is as if it had not been interrupted.
   NamedTensors settings() const {
-    return {{"samples", scalar(training_.samples())}, {"batch", scalar(batch)}, {"seed", scalar(seed)}};
+    return {{"samples", scalar(training_.samples())}, {"batch", scalar(training.batch)}, {"seed", scalar(seed)}};
   }
 
   Status resume() {
@@ -303,7 +285,7 @@ struct TrainCommand {
       {
         Progress progress(fmt::format("epoch {} of {}", epoch + 1, epochs), steps_of_epoch() - first, quiet);
         for (int64_t i = first; i < steps_of_epoch(); ++i) {
-          const auto samples = std::span(order).subspan(i * batch, batch);
+          const auto samples = std::span(order).subspan(i * training.batch, training.batch);
           auto loss = trainer_->step(training_, samples, rate_at(trainer_->steps()));
           if (!loss) {
             if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
@@ -324,7 +306,7 @@ struct TrainCommand {
 
   Status report(int64_t epoch, double loss, double seconds, double cpu) {
     std::optional<double> accuracy;
-    if (evaluation_ && step.loss == "cross_entropy") {
+    if (evaluation_ && training.step.loss == "cross_entropy") {
       TENON_TRY_ASSIGN(found, evaluate());
       accuracy = *found;
     }
@@ -333,7 +315,8 @@ struct TrainCommand {
     if (accuracy) line.field("accuracy", *accuracy);
     const runtime::MemoryRecord& memory = trainer_->memory();
     line.field("peak_bytes", memory.peak_bytes);
-    if (!budget.budget.empty()) line.field("given_up", memory.evictions).field("again", memory.repeated_calls);
+    if (bound_) line.field("most_bytes", *bound_).field("again", planned_);
+    else if (!budget.budget.empty()) line.field("given_up", memory.evictions).field("again", memory.repeated_calls);
     const std::string text = line.field("rate", rate_at(trainer_->steps() - 1))
                                  .field("seconds", seconds)
                                  .field("cpu_seconds", cpu)
@@ -355,23 +338,27 @@ struct TrainCommand {
     else
       print_stdout("epoch {}: loss {:.4f}{}, {:.1f} s{}\n", epoch + 1, loss,
                    accuracy ? fmt::format(", accuracy {:.2f} %", *accuracy) : "", seconds,
-                   budget.budget.empty() ? "" : ", a step: " + runtime::describe(memory));
+                   budget.budget.empty() ? ""
+                   : bound_ ? fmt::format(", a step by its plan: {} of at most {} bytes, {} calls executed again",
+                                          memory.peak_bytes, *bound_, planned_)
+                            : ", a step: " + runtime::describe(memory));
     return flush_output();  // an epoch may take long
   }
 
-  // The share of held-out samples whose class is right, in percent; a last batch is filled up with its first sample.
+  // The share of held-out samples whose class is right, in percent; a last batch is filled up with its first
+  // sample.
   Expected<double> evaluate() {
     runtime::Accuracy accuracy;
     const NamedTensors weights = trainer_->weights();
-    for (int64_t begin = 0; begin < held_.samples(); begin += batch) {
+    for (int64_t begin = 0; begin < held_.samples(); begin += training.batch) {
       std::vector<int64_t> samples;
-      for (int64_t i = begin; i < begin + batch; ++i) samples.push_back(i < held_.samples() ? i : begin);
+      for (int64_t i = begin; i < begin + training.batch; ++i) samples.push_back(i < held_.samples() ? i : begin);
       std::vector<Tensor> inputs;
       for (const compiler::LiftedParameter& parameter : parameters_) inputs.push_back(weights.at(parameter.name));
       for (const Tensor& tensor : held_.inputs) inputs.push_back(runtime::rows(tensor, samples));
       TENON_TRY_ASSIGN(results, evaluation_->run(inputs));
-      const std::vector<int64_t> found = runtime::arg_max(results->front(), batch);
-      for (int64_t i = 0; i < batch && begin + i < held_.samples(); ++i) {
+      const std::vector<int64_t> found = runtime::arg_max(results->front(), training.batch);
+      for (int64_t i = 0; i < training.batch && begin + i < held_.samples(); ++i) {
         ++accuracy.rows;
         accuracy.right += found[static_cast<size_t>(i)] == held_.labels.data<int64_t>()[begin + i];
       }
@@ -397,6 +384,9 @@ struct TrainCommand {
   std::optional<runtime::Trainer> trainer_;
   std::optional<runtime::Session> evaluation_;
   int64_t classes_ = 0;
+  // Where the step keeps the budget by its plan: what it takes at most, and its calls that are executed again.
+  std::optional<int64_t> bound_;
+  size_t planned_ = 0;
 };
 
 }  // namespace
@@ -408,24 +398,14 @@ Action train_model(Options& options) {
                    "samples for an input: FILE.npy, FILE.npz:MEMBER, or FILE.npz with members of the inputs' names");
   options.required(command->labels, "--labels", "FILE", "classes of the samples, or for mse the wanted results");
   options.required(command->output, "-o,--output", "FILE", "the trained model: .tn or .tnb");
-  options.choice(command->step.loss, "--loss", {"cross_entropy", "mse"}, "loss of the model's first result");
-  std::vector<std::string> names;
-  for (const compiler::OptimizerRecord& record : compiler::optimizers()) names.emplace_back(record.name);
-  options.choice(command->step.optimizer, "--optimizer", names, "how weights change");
+  command->training.declare(options);
   options.option(command->rate, "--rate", "R", "learning rate", {.least = 0});
   options.choice(command->schedule, "--schedule", {"constant", "cosine", "linear", "steps"},
                  "how the rate falls over all steps; steps: to a tenth after a half and after three quarters");
   options.option(command->warmup, "--warmup", "STEPS", "steps in which the rate rises to R first", {.least = 0});
-  options.option(command->step.numbers.momentum, "--momentum", "M", "of momentum and nesterov", {0, 1});
-  options.option(command->step.numbers.decay, "--decay", "D", "decay of weights", {.least = 0});
-  options.option(command->step.clip, "--clip", "NORM", "largest norm of all gradients together; 0: any", {.least = 0});
-  options.option(command->batch, "--batch", "N", "samples in a step, where the model has an unknown first size",
-                 {1, 1 << 20});
-  options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of the model's other unknown sizes");
   options.option(command->epochs, "--epochs", "N", "passes over the samples", {1, 1'000'000});
   options.option(command->seed, "--seed", "N", "of the order of samples and of --init random", {});
   options.choice(command->init, "--init", {"model", "random"}, "first weights: the model's, or random ones");
-  options.repeated(command->frozen, "--freeze", "NAME", "a weight that keeps its value; may be repeated");
   options.repeated(command->eval_data, "--eval-data", "[NAME=]FILE", "samples that accuracy is measured on");
   options.option(command->eval_labels, "--eval-labels", "FILE", "their classes");
   options.option(command->divide, "--divide", "D", "divide integer data by D", {.least = 0});

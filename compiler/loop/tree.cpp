@@ -270,6 +270,29 @@ std::optional<int64_t> constant_elements(const Buffer& buffer) {
   return elements;
 }
 
+namespace {
+
+int64_t heap_bytes(const Function& function, const Body& body, int64_t threads) {
+  int64_t most = 0;
+  for (const Stmt& stmt : body) {
+    int64_t inner = 0;
+    for_each_body(stmt, [&](const Body& part) { inner = std::max(inner, heap_bytes(function, part, threads)); });
+    const auto* loop = std::get_if<For>(&stmt.form);
+    if (loop && loop->kind == LoopKind::kParallel)
+      inner *= std::min(threads, loop->extent.constant().value_or(threads));
+    if (const auto* alloc = std::get_if<Alloc>(&stmt.form); alloc && alloc->scope == Scope::kHeap) {
+      const Buffer& buffer = function.buffer(alloc->buffer);
+      inner += constant_elements(buffer).value_or(0) * static_cast<int64_t>(runtime::bytes(buffer.dtype));
+    }
+    most = std::max(most, inner);
+  }
+  return most;
+}
+
+}  // namespace
+
+int64_t heap_bytes(const Function& function, int64_t threads) { return heap_bytes(function, function.body, threads); }
+
 std::optional<Path::Step> find_alloc(Body& body, BufferId buffer) {
   for (size_t i = 0; i < body.size(); ++i) {
     if (const auto* alloc = std::get_if<Alloc>(&body[i].form); alloc && alloc->buffer == buffer)

@@ -64,6 +64,9 @@ std::string local(const TypeContext& context, const Function& function, BufferId
 Symbol fresh(TypeContext& context, const Function& function, std::string base);
 // The number of a buffer's elements; nullopt where a size is not constant, or the number is no int64_t.
 std::optional<int64_t> constant_elements(const Buffer& buffer);
+// The most bytes of the heap that the function allocates at once, where so many threads run its parallel loops. Buffers
+// whose sizes are not constants are left out.
+int64_t heap_bytes(const Function& function, int64_t threads);
 // The Alloc of a buffer and its location; nothing if the buffer has none.
 std::optional<Path::Step> find_alloc(Body& body, BufferId buffer);
 // The outermost step of the path that contains its stage and no other statement.

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/ir/macs.h"
 #include "compiler/ir/operator.h"
-#include "compiler/partition/macs.h"
 #include "support/file.h"
 #include "support/json.h"
 #include "support/number.h"
@@ -203,7 +203,7 @@ Work work_of(const Module& module, const Function& function, const Block& block,
     for (const Type part : function.type(binding.var).parts()) {
       if (part.tensor()) elements += count(part.tensor()->dims);
     }
-    const auto macs = static_cast<double>(macs_of(module, function, binding, *apply));
+    const auto macs = static_cast<double>(macs_of(module, function, binding.var, *apply));
     work.macs += macs > 0 ? macs : elements;
     products += macs;
     if (macs > 0 && has_byte_factors(module, function, *apply)) byte_products += macs;

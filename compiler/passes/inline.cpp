@@ -17,8 +17,9 @@
 namespace tenon::compiler {
 namespace {
 
-constexpr size_t kMaxCopiedBindings = 8;   // of a body that is copied to each call
-constexpr size_t kMaxMovedBindings = 500;  // of a body that moves: along a chain of calls it moves repeatedly
+constexpr size_t kMaxCopiedBindings = 8;  // of a body that is copied to each call
+// Of a body that moves into a function which may move itself: along a chain of calls it moves repeatedly.
+constexpr size_t kMaxMovedBindings = 500;
 
 // Copies blocks into a function, with new variables, and with dims and types substituted.
 class Copier {
@@ -110,11 +111,13 @@ class Inliner {
  public:
   using Policy = std::function<const Function*(Symbol)>;  // the function to inline; nullptr keeps the call
 
-  Inliner(Context& context, const Module& module, Function& function, const Policy& policy)
+  // `may_move`: whether the function is inlined into another one later.
+  Inliner(Context& context, const Module& module, Function& function, const Policy& policy, bool may_move)
       : context_(context),
         module_(module),
         function_(function),
         policy_(policy),
+        may_move_(may_move),
         uses_(use_counts(function)),
         results_(named_results(context, function)) {
     used_dims_.insert(function.dims.begin(), function.dims.end());
@@ -193,7 +196,8 @@ class Inliner {
   }
 
   bool within_limits(const Block& body) const {
-    return count_bindings(body) <= kMaxMovedBindings && (depth_ == 0 || depth_ + depth_of(body) <= kMaxBlockDepth);
+    return (!may_move_ || count_bindings(body) <= kMaxMovedBindings) &&
+           (depth_ == 0 || depth_ + depth_of(body) <= kMaxBlockDepth);
   }
 
   // A result of the function keeps its name.
@@ -221,6 +225,7 @@ class Inliner {
   const Module& module_;
   Function& function_;
   const Policy& policy_;
+  const bool may_move_;
   std::vector<uint32_t> uses_;        // of the function's original variables
   const std::vector<bool> results_;   // by variable: whether it is a named result of the function
   std::set<Symbol> used_dims_;        // names of dims
@@ -260,7 +265,8 @@ Expected<Module> inline_calls(Context& context, Module module) {
     for (int round = 0; round < kRounds; ++round) {
       std::optional<Function> before;
       if (calls_polymorphic_in_dims(module, function)) before = function;
-      if (!Inliner(context, module, function, policy).run()) break;
+      const bool may_move = calls.sites.contains(name);
+      if (!Inliner(context, module, function, policy, may_move).run()) break;
       auto dense = rewrite(context, module, function, [](Builder&, Binding&) { return std::nullopt; });
       // With the sizes of this call a check of the callee always fails, which must happen at run time.
       if (!dense && before) {

@@ -12,14 +12,19 @@
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/dim_names.h"
 #include "compiler/ir/text.h"
+#include "compiler/loop/tree.h"
 #include "compiler/lower/lower.h"
+#include "compiler/lower/native.h"
 #include "compiler/partition/buckets.h"
 #include "compiler/passes/passes.h"
 #include "compiler/pipeline/native_runner.h"
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/qdq.h"
 #include "compiler/quantize/range_warnings.h"
+#include "compiler/remat/rematerialize.h"
 #include "compiler/targets/targets.h"
+#include "runtime/native/thread_pool.h"
+#include "runtime/vm/buffer_pool.h"
 #include "support/clock.h"
 #include "support/try.h"
 
@@ -145,6 +150,63 @@ Expected<std::vector<DimValues>> bucket_sizes(Context& context, const Module& mo
   return sizes;
 }
 
+// The kernels of the planned function are made for their own memory, and once more when they are lowered.
+Expected<MemoryPlans> plan_of_entry(Context& context, const Module& module, Symbol entry,
+                                    const CompileOptions& options) {
+  NativeKernels kernels(context, module, options.cpu);
+  const int64_t threads = runtime::usable_processors();
+  const Function& function = *module.function(entry);
+  const LogOptions memory{
+      .footprint = [](int64_t bytes) { return static_cast<int64_t>(runtime::BufferPool::footprint(bytes)); },
+      .kernel_bytes = [&](const Binding& binding) -> std::optional<int64_t> {
+        const Call* call = call_of(binding.value);
+        const auto* name = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+        const Function* group = name ? module.function(*name) : nullptr;
+        if (!options.cpu.native || (call && !group)) return std::nullopt;
+        const auto made =
+            group ? kernels.group(context.name(*name), *group) : kernels.operator_kernel(function, binding);
+        if (!made) return std::nullopt;
+        return loop::heap_bytes(kernels.functions()[made->kernel], threads);
+      }};
+  return plan_memory(context, module, function, *options.budget, memory);
+}
+
+// The bytes that a run of the code takes at most by the plan: inputs, the arena, results outside of it and the kernels'
+// own memory. Nothing where other functions or reference kernels take part.
+std::optional<int64_t> memory_bound(const runtime::Executable& code, const FunctionLog& step) {
+  if (code.functions.size() != 1 || step.has_other_kernels) return std::nullopt;
+  int64_t bytes = step.log.constant_bytes() + static_cast<int64_t>(code.main().arena_bytes);
+  for (const uint32_t result : step.log.results) bytes += step.log.bytes[result];
+  int64_t of_kernels = 0;
+  for (const auto& call : step.log.calls) of_kernels = std::max(of_kernels, call.own_bytes);
+  return bytes + of_kernels;
+}
+
+// Lowers the entry by the first plan, from the chosen one on, whose code keeps the budget. Where none does, which is an
+// error if it is required, by the chosen one.
+Expected<runtime::Executable> lower_within(Context& context, Module& module, Symbol entry,
+                                           std::span<const Target> targets, const LowerOptions& lowering,
+                                           int64_t budget, bool required, MemoryPlans& plans) {
+  const Function original = *module.function(entry);
+  const auto lower_by = [&](size_t plan) -> Expected<runtime::Executable> {
+    plans.chosen = plan;
+    *module.function(entry) = plan == 0 ? original : rematerialized(original, plans.step, plans.frontier[plan].order);
+    if (lowering.placements) lowering.placements->clear();
+    if (lowering.gpu_functions) lowering.gpu_functions->clear();
+    TENON_TRY_ASSIGN(code, lower(context, std::as_const(module), entry, targets, lowering));
+    plans.bound = memory_bound(*code, plans.step);
+    return code;
+  };
+  const size_t first = plans.chosen;
+  for (size_t plan = first; plan < plans.frontier.size(); ++plan) {
+    TENON_TRY_ASSIGN(code, lower_by(plan));
+    if (std::max(plans.frontier[plan].peak, plans.bound.value_or(0)) <= budget) return code;
+    if (!plans.bound) break;  // nor has another plan one
+  }
+  if (required) return std::unexpected(beyond_budget(plans, budget));
+  return lower_by(first);
+}
+
 // Leaves the constants to another module.
 void forget_constants(Module& module) { std::ranges::fill(module.constants, runtime::Tensor()); }
 
@@ -193,6 +255,12 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   result.partition_seconds = partition_time.seconds();
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
+  if (options.budget) {
+    begin("planning memory");
+    auto plans = plan_of_entry(context, result.kernels, model.entry, options);
+    if (plans) result.memory = std::move(*plans);
+    else if (options.budget_required) return std::unexpected(std::move(plans.error()));
+  }
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numeric_types}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
   std::vector<CpuPlacement> on_cpu;
@@ -200,13 +268,20 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   lowering.placements = &on_cpu;
   lowering.gpu_functions = &result.gpu_functions;
   begin(targets.empty() ? "generating code" : "scheduling and generating code");
-  if (consumed) {
-    for (Module* module : {&consumed->module, &result.quantized, &result.partitioned}) forget_constants(*module);
+  const bool is_planned = result.memory && options.budget.value_or(0) > 0;
+  if (is_planned) {
+    TENON_TRY_ASSIGN(planned, lower_within(context, result.kernels, model.entry, targets, lowering, *options.budget,
+                                           options.budget_required, *result.memory));
+    result.executable = std::move(*planned);
+  } else {
+    if (consumed) {
+      for (Module* module : {&consumed->module, &result.quantized, &result.partitioned}) forget_constants(*module);
+    }
+    TENON_TRY_ASSIGN(executable, consumed
+                                     ? lower(context, std::move(result.kernels), model.entry, targets, lowering)
+                                     : lower(context, std::as_const(result.kernels), model.entry, targets, lowering));
+    result.executable = std::move(*executable);
   }
-  TENON_TRY_ASSIGN(executable, consumed
-                                   ? lower(context, std::move(result.kernels), model.entry, targets, lowering)
-                                   : lower(context, std::as_const(result.kernels), model.entry, targets, lowering));
-  result.executable = std::move(*executable);
   name_kernels(result.placements, on_cpu);
   std::ranges::copy_if(on_cpu, std::back_inserter(result.interpreted), &CpuPlacement::interpreted);
   return result;

@@ -19,6 +19,7 @@
 #include "compiler/quantize/calibrate.h"
 #include "compiler/quantize/mixed.h"
 #include "compiler/quantize/quantize.h"
+#include "compiler/remat/plan.h"
 #include "hw/spec/config.h"
 #include "hw/spec/memory_timing.h"
 #include "runtime/executable/executable.h"
@@ -65,6 +66,12 @@ struct CompileOptions {
   std::vector<std::string> keep = {};  // names of nodes, or of results, that stay in float (layers_named)
   AccuracyTarget accuracy = {};        // of the quantized model; further layers stay in float to reach it
   CpuOptions cpu = {};                 // kernels of operators that the accelerator does not support
+  // Bytes of tensors of one run of @main, inputs and results included: kernels are called again to keep within them
+  // (compiler/remat). None: nothing is planned; 0: plans are found, and the order stays.
+  std::optional<int64_t> budget = {};
+  // Whether a budget that no plan keeps, or sizes without bounds, are errors; otherwise the plan of least memory is
+  // taken, or none: a machine that has the budget (SessionOptions::budget) does what is missing.
+  bool budget_required = true;
   PassOptions passes = {};
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };
@@ -77,6 +84,7 @@ struct Compilation {
   ValueScales scales;  // of the int8 values of `quantized`
   Module partitioned;
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
+  std::optional<MemoryPlans> memory;  // where a budget was given
   std::vector<Placement> placements;
   std::optional<PlacementCosts> costs;    // where targets are assigned by cost
   double partition_seconds = 0;           // wall time

@@ -7,8 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "compiler/ir/operator.h"
-#include "compiler/partition/macs.h"
+#include "compiler/ir/macs.h"
 
 namespace tenon::compiler {
 namespace {
@@ -40,7 +39,7 @@ std::map<std::string, int64_t> macs_by_target(const Module& partitioned) {
   for_each_function(partitioned, [&](Symbol, const Function& function) {
     for_each_binding(function.body, [&](const Binding& binding) {
       const auto* apply = std::get_if<Apply>(&binding.value);
-      if (apply) macs[function.target] += macs_of(partitioned, function, binding, *apply);
+      if (apply) macs[function.target] += macs_of(partitioned, function, binding.var, *apply);
     });
   });
   return macs;

@@ -67,21 +67,17 @@ class StepMaker {
 
   // loss(weights, inputs, labels)
   Status make_loss() {
-    const Function& model = *module_.function(model_);
-    Function function;
-    function.dims = model.dims;
-    function.bounds = model.bounds;
-    Builder builder(context_, module_, function);
-    Atoms args;
-    for (const VarId param : model.params) {
-      if (!model.type(param).tensor()) {
-        return error(fmt::format("the input '{}' is {}: training takes tensors", context_.name(model.info(param).name),
-                                 context_.str(model.type(param))));
+    // The body of the model itself, and not a call of it: so the derivative of a straight line keeps no tape.
+    Function function = *module_.function(model_);
+    const Type result = function.result;
+    for (const VarId param : function.params) {
+      if (!function.type(param).tensor()) {
+        return error(fmt::format("the input '{}' is {}: training takes tensors",
+                                 context_.name(function.info(param).name), context_.str(function.type(param))));
       }
-      args.push_back(builder.param(model.type(param), context_.name(model.info(param).name)));
     }
-    const Type first =
-        model.result.tuple() && !model.result.tuple()->fields.empty() ? model.result.tuple()->fields[0] : model.result;
+    Builder builder(context_, module_, function);
+    const Type first = result.tuple() && !result.tuple()->fields.empty() ? result.tuple()->fields[0] : result;
     // Sizes that the inputs do not determine, as the number of a loop's results, are those of the labels.
     gradient::DimNames names(module_);
     const Type opened = context_.map_sizes(first, [&](Dim dim) {
@@ -91,10 +87,9 @@ class StepMaker {
     });
     TENON_TRY_ASSIGN(type, labels_type(opened));
     const Atom labels = builder.param(*type, kLabels);
-    TENON_TRY_ASSIGN(result, builder.call(model_, std::move(args)));
-    Atom scores = *result;
-    if (first != model.result) {
-      TENON_TRY_ASSIGN(field, builder.project(*result, 0));
+    Atom scores = function.body.result;
+    if (first != result) {
+      TENON_TRY_ASSIGN(field, builder.project(scores, 0));
       scores = *field;
     }
     if (opened != first) {

@@ -30,7 +30,13 @@ inline constexpr int64_t kLargestSum = int64_t{1} << 53;
 
 // Tensors are numbered in the order in which constants and calls define them.
 struct StepLog {
-  enum class Kind : unsigned char { kConstant, kCall, kRetain, kRelease };
+  enum class Kind : unsigned char {
+    kConstant,
+    kCall,
+    kRetain,
+    kRelease,
+    kKeep,  // the tensor cannot be computed again (Core::keep); no line of a file says so
+  };
   struct Event {
     Kind kind = Kind::kConstant;
     uint32_t index = 0;  // of the tensor, or in `calls`
@@ -40,6 +46,7 @@ struct StepLog {
     std::vector<uint32_t> args;      // tensors
     std::vector<NewResult> results;  // the next tensors
     int64_t cost = 0;                // of the log's unit of time
+    int64_t own_bytes = 0;           // memory of the operator's own while it is executed; no line of a file says so
   };
   std::string name;  // of the file, for messages
   std::vector<Event> events;

@@ -18,20 +18,29 @@ class Simulator final : public Host {
     tensors_.reserve(log.bytes.size());
   }
 
-  Status compute(OperatorId, bool) override {
-    ++operators_;
-    return {};
+  Status compute(OperatorId op, bool again) override {
+    if (!again) {
+      calls_.resize(std::max<size_t>(calls_.size(), op + size_t{1}));
+      calls_[op] = call_;
+    }
+    order_.push_back(calls_[op]);
+    const int64_t own = log_.calls[calls_[op]].own_bytes;
+    if (own == 0) return {};
+    TENON_TRY(core_.set_other_bytes(own));
+    return core_.set_other_bytes(0);
   }
   void free(StorageId) override {}
 
   Replay run() {
     const Status status = replay_events();
+    const auto operators = static_cast<int64_t>(order_.size());
     Replay result{.clock = core_.clock(),
                   .peak = core_.peak(),
-                  .operators = operators_,
+                  .operators = operators,
                   .evictions = core_.evictions(),
                   .recomputed = core_.extra_count(),
                   .events = position_.event,
+                  .order = std::move(order_),
                   .failure = core_.failure(),
                   .problem = ""};
     if (!status) result.problem = status.error().what;
@@ -50,6 +59,7 @@ class Simulator final : public Host {
         }
         case StepLog::Kind::kCall: {
           const StepLog::Call& call = log_.calls[event.index];
+          call_ = event.index;
           args.clear();
           for (const uint32_t arg : call.args) args.push_back(tensors_[arg]);
           TENON_TRY_ASSIGN(results, core_.call(args, call.results, call.cost));
@@ -58,6 +68,7 @@ class Simulator final : public Host {
         }
         case StepLog::Kind::kRetain: core_.retain(tensors_[event.index]); break;
         case StepLog::Kind::kRelease: core_.release(tensors_[event.index]); break;
+        case StepLog::Kind::kKeep: core_.keep(tensors_[event.index]); break;
       }
       ++position_.event;
     }
@@ -78,7 +89,9 @@ class Simulator final : public Host {
   Position& position_;
   Core core_;
   std::vector<TensorId> tensors_;  // of the core, by the log's numbers
-  int64_t operators_ = 0;
+  uint32_t call_ = 0;                // of the event that is replayed
+  std::vector<uint32_t> calls_;      // by OperatorId: the log's call
+  std::vector<uint32_t> order_;      // Replay::order
 };
 
 }  // namespace

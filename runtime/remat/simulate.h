@@ -18,7 +18,8 @@ struct Replay {
   int64_t clock = 0;  // at the end; 1 at the beginning
   int64_t peak = 0;   // bytes
   int64_t operators = 0, evictions = 0, recomputed = 0;
-  size_t events = 0;  // of the log that were replayed completely
+  size_t events = 0;            // of the log that were replayed completely
+  std::vector<uint32_t> order;  // the calls of the log as they were executed, those again included
   std::optional<Failure> failure;
   std::string problem;  // the message of the failure
 };

@@ -74,7 +74,7 @@ Status Rematerializer::call(const CallSite& site, std::span<const Register> from
       return run_.frames.is_not(r, "a tensor");
     }
   }
-  results_.assign(to.size(), {.bytes = remat::kUnknownBytes});
+  results_.assign(to.size(), {remat::kUnknownBytes, std::nullopt});
   TENON_TRY_ASSIGN(made, core_->call(args_, results_, 0));
   made_.assign(made->begin(), made->end());
   if (operands_.memory.called_function) {
@@ -119,18 +119,25 @@ Status Rematerializer::compute(remat::OperatorId op, bool again) {
   return {};
 }
 
-// Kernels take memory of their own when they need it: a call that gets none begins again when room has been made.
+// Kernels take memory of their own when they need it: a call that gets none begins again when room has been made. It
+// begins with that room from then on.
 Status Rematerializer::invoke(const CallSite& site) {
   ThreadPool* const pool = run_.session.pool;
-  for (;;) {
+  int64_t& known = of_instruction(kernel_bytes_, site);
+  if (known > core_->other_bytes()) TENON_TRY(core_->set_other_bytes(known));
+  for (bool again = false;; again = true) {
     refusal_.reset();
     share_budget();
     Status done = invoke_(site);
-    if (done) break;
+    if (done) {
+      if (again) known = pool->arena_bytes();
+      break;
+    }
     if (refusal_) return std::unexpected(std::move(*refusal_));
     const int64_t wanted = pool ? pool->arena_bytes() + pool->refused_arena_bytes() : 0;
     if (wanted <= core_->other_bytes()) return done;
     operands_.made.clear();
+    pool->free_arenas();  // what is there after the call is its own
     TENON_TRY(core_->set_other_bytes(wanted));
   }
   return pool ? core_->set_other_bytes(pool->arena_bytes()) : Status{};
@@ -189,6 +196,14 @@ Status Rematerializer::hold(remat::TensorId tensor, Tensor made, bool again) {
   return {};
 }
 
+template <class T>
+T& Rematerializer::of_instruction(ByInstruction<T>& all, const CallSite& site) const {
+  if (all.empty()) all.resize(run_.executable.functions.size());
+  std::vector<T>& of_function = all[site.words.index];
+  if (of_function.empty()) of_function.resize(site.words.function->code.size());
+  return of_function[site.instruction];
+}
+
 int64_t Rematerializer::cost(const Call& call, std::span<const remat::TensorId> results, int64_t ns) {
   int64_t bytes = 0;
   const auto add = [&](remat::TensorId tensor) { bytes += core_->bytes(core_->storage_of(tensor)); };
@@ -196,10 +211,7 @@ int64_t Rematerializer::cost(const Call& call, std::span<const remat::TensorId> 
     if (operand.tensor) add(*operand.tensor);
   }
   std::ranges::for_each(results, add);
-  if (costs_.empty()) costs_.resize(run_.executable.functions.size());
-  auto& of_function = costs_[call.words->index];
-  if (of_function.empty()) of_function.resize(call.words->function->code.size());
-  std::vector<Cost>& sizes = of_function[call.instruction];
+  std::vector<Cost>& sizes = of_instruction(costs_, {*call.words, call.instruction});
   auto found = std::ranges::find(sizes, bytes, &Cost::bytes);
   if (found == sizes.end()) {
     if (sizes.size() >= kMostSizes) sizes.erase(sizes.begin());

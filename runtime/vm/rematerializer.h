@@ -63,6 +63,11 @@ class Rematerializer final : public TensorOwner, private remat::Host {
     std::array<int64_t, 3> times{};
   };
 
+  template <class T>
+  using ByInstruction = std::vector<std::vector<T>>;  // by function and instruction
+  template <class T>
+  T& of_instruction(ByInstruction<T>& all, const CallSite& site) const;
+
   void released(TensorObject& tensor) override;
   Status compute(remat::OperatorId op, bool again) override;
   void free(remat::StorageId storage) override;
@@ -83,12 +88,13 @@ class Rematerializer final : public TensorOwner, private remat::Host {
   BufferPool pool_;
   // Bytes of inputs, less those of results of earlier runs, which are the pool's: they may be among the inputs.
   int64_t of_caller_ = 0;
-  int64_t for_tensors_ = -1;                           // the limit of the pool
-  std::optional<remat::Core> core_;                    // of the run
-  std::vector<Call> calls_;                            // by operator
-  std::vector<Held> held_;                             // by storage
-  std::vector<std::vector<std::vector<Cost>>> costs_;  // by function and instruction; from run to run
-  Call next_;                                          // a call that the core does not have yet
+  int64_t for_tensors_ = -1;                // the limit of the pool
+  std::optional<remat::Core> core_;         // of the run
+  std::vector<Call> calls_;                 // by operator
+  std::vector<Held> held_;                  // by storage
+  ByInstruction<std::vector<Cost>> costs_;  // from run to run, as the next
+  ByInstruction<int64_t> kernel_bytes_;     // of kernels' own memory, where a call had to begin again
+  Call next_;                               // a call that the core does not have yet
   std::vector<remat::TensorId> args_, made_;
   std::vector<remat::NewResult> results_;
   std::span<const remat::TensorId> asking_;  // the results of the call in execution

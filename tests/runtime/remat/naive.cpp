@@ -44,6 +44,7 @@ class NaiveReplay {
           if (--of(index).references == 0 && evictable(tensors_[event.index].storage))
             evict(tensors_[event.index].storage);
           break;
+        case StepLog::Kind::kKeep: break;  // no log of a file has it
       }
     }
     for (const uint32_t tensor : log_.results) {

@@ -1,0 +1,170 @@
+#include "compiler/remat/frontier.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "runtime/remat/best.h"
+#include "runtime/remat/simulate.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::remat::CoreOptions;
+using runtime::remat::StepLog;
+
+constexpr uint32_t kNoPiece = UINT32_MAX;
+
+// The tensors of each call's results, in the order of the log.
+std::vector<uint32_t> first_results(const StepLog& log) {
+  std::vector<uint32_t> first(log.calls.size());
+  uint32_t next = 0;
+  for (const StepLog::Event& event : log.events) {
+    if (event.kind == StepLog::Kind::kConstant) ++next;
+    if (event.kind != StepLog::Kind::kCall) continue;
+    first[event.index] = next;
+    next += static_cast<uint32_t>(log.calls[event.index].results.size());
+  }
+  return first;
+}
+
+// What any order needs: the constants, and what a call reads and makes beside them.
+int64_t least_peak(const StepLog& log) {
+  std::vector<bool> constant(log.bytes.size(), false);
+  for (const StepLog::Event& event : log.events)
+    if (event.kind == StepLog::Kind::kConstant) constant[event.index] = true;
+  int64_t most = 0;
+  for (const StepLog::Call& call : log.calls) {
+    int64_t bytes = 0;
+    for (const uint32_t arg : call.args)
+      if (!constant[arg]) bytes += log.bytes[arg];
+    for (const runtime::remat::NewResult& result : call.results) bytes += result.bytes;
+    most = std::max(most, bytes + call.own_bytes);
+  }
+  int64_t results = 0;
+  for (const uint32_t tensor : log.results)
+    if (!constant[tensor]) results += log.bytes[tensor];
+  return log.constant_bytes() + std::max(most, results);
+}
+
+}  // namespace
+
+RematPlan measure(const StepLog& log, std::span<const uint32_t> order) {
+  const std::vector<uint32_t> first = first_results(log);
+  // Pieces of memory, each from one execution of a call; views have the memory of what they view.
+  struct Piece {
+    uint32_t first = 0, last = 0;
+    int64_t bytes = 0;
+  };
+  std::vector<Piece> pieces;
+  std::vector<uint32_t> piece_of(log.bytes.size(), kNoPiece);  // kNoPiece: a constant, or not computed yet
+  RematPlan result;
+  const auto end = static_cast<uint32_t>(order.size());
+  for (uint32_t at = 0; at < end; ++at) {
+    const StepLog::Call& call = log.calls[order[at]];
+    result.cost += call.cost;
+    for (const uint32_t arg : call.args)
+      if (piece_of[arg] != kNoPiece) pieces[piece_of[arg]].last = at;
+    for (uint32_t k = 0; k < call.results.size(); ++k) {
+      const runtime::remat::NewResult& made = call.results[k];
+      uint32_t& piece = piece_of[first[order[at]] + k];
+      if (made.view_of) {
+        piece = piece_of[call.args[*made.view_of]];
+      } else {
+        piece = static_cast<uint32_t>(pieces.size());
+        pieces.push_back({at, at, made.bytes});
+      }
+    }
+  }
+  for (const uint32_t tensor : log.results)
+    if (piece_of[tensor] != kNoPiece) pieces[piece_of[tensor]].last = end;
+  std::vector<int64_t> change(order.size() + 2, 0);
+  for (const Piece& piece : pieces) {
+    change[piece.first] += piece.bytes;
+    change[piece.last + 1] -= piece.bytes;
+  }
+  for (uint32_t at = 0; at < end; ++at) {
+    change[at] += log.calls[order[at]].own_bytes;
+    change[at + 1] -= log.calls[order[at]].own_bytes;
+  }
+  int64_t live = log.constant_bytes();
+  for (const int64_t bytes : change) {
+    live += bytes;
+    result.peak = std::max(result.peak, live);
+  }
+  return result;
+}
+
+std::vector<uint32_t> without_unread(const StepLog& log, std::span<const uint32_t> order) {
+  const std::vector<uint32_t> first = first_results(log);
+  // Backwards: whether something reads the tensor before it is computed again.
+  std::vector<bool> read(log.bytes.size(), false), seen(log.calls.size(), false);
+  for (const uint32_t tensor : log.results) read[tensor] = true;
+  std::vector<bool> kept(order.size(), true);
+  std::vector<uint32_t> left(log.calls.size(), 0);
+  for (const uint32_t call : order) ++left[call];
+  for (size_t at = order.size(); at-- > 0;) {
+    const StepLog::Call& call = log.calls[order[at]];
+    bool wanted = false;
+    for (uint32_t k = 0; k < call.results.size(); ++k) {
+      wanted = wanted || read[first[order[at]] + k];
+    }
+    // A call whose results have no reader at all is executed once, as in the step.
+    if (!wanted && (seen[order[at]] || left[order[at]] > 1)) {
+      kept[at] = false;
+      --left[order[at]];
+      continue;
+    }
+    seen[order[at]] = true;
+    for (uint32_t k = 0; k < call.results.size(); ++k) read[first[order[at]] + k] = false;
+    for (const uint32_t arg : call.args) read[arg] = true;
+  }
+  std::vector<uint32_t> result;
+  for (size_t at = 0; at < order.size(); ++at)
+    if (kept[at]) result.push_back(order[at]);
+  return result;
+}
+
+std::vector<RematPlan> find_frontier(const StepLog& log, const FrontierOptions& options) {
+  std::vector<uint32_t> plain(log.calls.size());
+  std::iota(plain.begin(), plain.end(), 0U);
+  RematPlan base = measure(log, plain);
+  base.order = std::move(plain);
+  base.found_by = "the step as it is";
+  std::vector<RematPlan> found{base};
+  const int64_t least = least_peak(log);
+  const double most_cost = options.max_slowdown * static_cast<double>(base.cost);
+  constexpr int64_t kReplayedCalls = 24'000, kLeastBudgets = 8;
+  const auto calls = std::max<int64_t>(1, static_cast<int64_t>(log.calls.size()));
+  const int64_t budgets = std::min(options.budgets, std::max(kLeastBudgets, kReplayedCalls / calls));
+  for (int64_t i = 1; i <= budgets; ++i) {
+    CoreOptions core{.budget = base.peak - (base.peak - least) * i / budgets,
+                     .max_extra_cost = static_cast<int64_t>(most_cost) - base.cost,
+                     .max_extra_count = 100 * static_cast<int64_t>(log.calls.size())};
+    runtime::remat::Best best = best_replay(log, core, options.effort);
+    if (best.replay.failure) break;
+    const std::vector<uint32_t> order = without_unread(log, best.replay.order);
+    RematPlan plan = measure(log, order);
+    plan.order = order;
+    plan.found_by = std::move(best.found_by);
+    found.push_back(std::move(plan));
+  }
+  // From the least memory on, what costs less than all before.
+  std::ranges::stable_sort(found, [](const RematPlan& a, const RematPlan& b) {
+    return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
+  });
+  std::vector<RematPlan> frontier;
+  for (RematPlan& plan : found)
+    if (frontier.empty() || plan.cost < frontier.back().cost) frontier.push_back(std::move(plan));
+  std::ranges::reverse(frontier);
+  return frontier;
+}
+
+const RematPlan* within(std::span<const RematPlan> frontier, int64_t budget) {
+  for (const RematPlan& plan : frontier)
+    if (plan.peak <= budget) return &plan;
+  return nullptr;
+}
+
+}  // namespace tenon::compiler

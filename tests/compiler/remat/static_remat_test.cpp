@@ -1,0 +1,218 @@
+// Plans of memory: frontiers of steps, orders of functions, and code within a budget.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/fuzz/campaign.h"
+#include "compiler/ir/text.h"
+#include "compiler/passes/passes.h"
+#include "compiler/pipeline/pipeline.h"
+#include "compiler/remat/plan.h"
+#include "compiler/remat/rematerialize.h"
+#include "runtime/remat/linear.h"
+#include "runtime/vm/session.h"
+#include "support/random.h"
+#include "tests/rounds.h"
+
+namespace tenon::compiler {
+namespace {
+
+using runtime::Tensor;
+using runtime::remat::StepLog;
+using testing::HasSubstr;
+
+// The call that makes each tensor; the number of calls for constants.
+std::vector<uint32_t> producers(const StepLog& log) {
+  std::vector<uint32_t> made;
+  for (const StepLog::Event& event : log.events) {
+    if (event.kind == StepLog::Kind::kConstant) made.push_back(static_cast<uint32_t>(log.calls.size()));
+    if (event.kind == StepLog::Kind::kCall) made.insert(made.end(), log.calls[event.index].results.size(), event.index);
+  }
+  return made;
+}
+
+// Whether each call comes after what it reads, and none is left out.
+bool is_order(const StepLog& log, std::span<const uint32_t> order) {
+  const std::vector<uint32_t> made = producers(log);
+  std::vector<bool> done(log.calls.size() + 1, false);
+  done.back() = true;
+  for (const uint32_t call : order) {
+    for (const uint32_t arg : log.calls[call].args)
+      if (!done[made[arg]]) return false;
+    done[call] = true;
+  }
+  return std::ranges::all_of(done, std::identity());
+}
+
+TEST(Frontier, OfALinearNetworkTradesTimeForMemory) {
+  constexpr int64_t kLayers = 256;
+  const StepLog log = runtime::remat::linear_network(kLayers);
+  const std::vector<RematPlan> frontier = find_frontier(log, {.budgets = 16, .effort = 0});
+  ASSERT_GT(frontier.size(), 10);
+  EXPECT_EQ(frontier.front().peak, kLayers);
+  EXPECT_EQ(frontier.front().cost, log.cost());
+  for (size_t i = 0; i < frontier.size(); ++i) {
+    EXPECT_TRUE(is_order(log, frontier[i].order)) << i;
+    const RematPlan again = measure(log, frontier[i].order);
+    EXPECT_EQ(std::pair(again.peak, again.cost), std::pair(frontier[i].peak, frontier[i].cost));
+    if (i == 0) continue;
+    EXPECT_LT(frontier[i].peak, frontier[i - 1].peak);
+    EXPECT_GT(frontier[i].cost, frontier[i - 1].cost);
+  }
+  // Chen et al. (2016): within 2 sqrt N tensors, one more forward pass.
+  const RematPlan* plan = within(frontier, 2 * 16 + 4);
+  ASSERT_TRUE(plan);
+  EXPECT_LE(plan->cost, log.cost() + kLayers);
+  EXPECT_EQ(within(frontier, 2), nullptr);
+}
+
+TEST(Frontier, CountsWhatKernelsTake) {
+  StepLog log = runtime::remat::linear_network(16);
+  const int64_t peak = find_frontier(log).front().peak;
+  log.calls[15].own_bytes = 5;  // where all layers are resident
+  const std::vector<RematPlan> frontier = find_frontier(log);
+  EXPECT_EQ(frontier.front().peak, peak + 5);
+  EXPECT_LT(frontier.back().peak, peak);
+}
+
+TEST(Measure, FreesAfterTheLastUseAndHoldsViewsAndResults) {
+  StepLog log;
+  log.bytes = {10, 4, 4, 7, 2};
+  log.calls = {{"a", {0}, {{4, std::nullopt}}, 3, 0},
+               {"view", {1}, {{0, 0}}, 1, 0},
+               {"b", {2}, {{7, std::nullopt}}, 5, 0},
+               {"c", {3}, {{2, std::nullopt}}, 1, 0}};
+  log.events = {{StepLog::Kind::kConstant, 0}};
+  for (uint32_t i = 0; i < 4; ++i) log.events.push_back({StepLog::Kind::kCall, i});
+  log.results = {4};
+  const std::vector<uint32_t> plain{0, 1, 2, 3}, twice{0, 1, 2, 0, 1, 3};
+  EXPECT_EQ(measure(log, plain).peak, 10 + 4 + 7);
+  EXPECT_EQ(measure(log, plain).cost, 10);
+  EXPECT_EQ(measure(log, twice).cost, 14);
+  EXPECT_THAT(without_unread(log, twice), testing::ElementsAreArray(plain));
+}
+
+// The module with @main in an order that computes much again, at random positions.
+Expected<Module> with_repeated_calls(Context& context, Module module, uint64_t seed, int64_t& repeated) {
+  Function* main = module.function(context.symbol("main"));
+  const auto step = main ? function_log(context, module, *main) : Expected<FunctionLog>(FunctionLog());
+  if (!main || !step) return module;
+  const std::vector<uint32_t> made = producers(step->log);
+  Random random(seed);
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < step->log.calls.size(); ++i) {
+    for (const uint32_t arg : step->log.calls[i].args) {
+      if (made[arg] >= i || !step->repeatable[made[arg]] || !random.chance(50)) continue;
+      order.push_back(made[arg]);
+      ++repeated;
+    }
+    order.push_back(i);
+  }
+  *main = rematerialized(*main, *step, order);
+  return module;
+}
+
+TEST(Rematerialized, ComputesTheSameInRandomOrders) {
+  int64_t repeated = 0;
+  uint64_t seed = 1;
+  fuzz::CampaignOptions options;
+  options.seed = 160'000;
+  options.count = rounds(40);
+  options.directory = testing::TempDir() + "static_remat_test";
+  options.oracle = {.passes = {{"repeat", "Repeats calls.",
+                                [&](Context& context, Module module) {
+                                  return with_repeated_calls(context, std::move(module), seed++, repeated);
+                                }}},
+                    .pipeline = false,
+                    .text = false,
+                    .batch = false,
+                    .mutants = 0};
+  const auto result = fuzz::campaign(options);
+  EXPECT_FALSE(result.failure) << result.failure->report;
+  EXPECT_GT(repeated, rounds(40));
+}
+
+// The loss of a chain of layers and its gradient.
+Model chain_of_layers(int layers) {
+  std::string text = "#[version = \"1\"]\ndef @loss(%w: Tensor[(32, 32), f32], %x0: Tensor[(64, 32), f32]) {\n";
+  for (int i = 0; i < layers; ++i) {
+    text += fmt::format("  let %y{0} = dense(%x{0}, %w); let %x{1} = tanh(%y{0});\n", i, i + 1);
+  }
+  text += fmt::format("  mean(%x{} * %x{})\n}}\ndef @main(%w: Tensor[(32, 32), f32], %x: Tensor[(64, 32), f32]) {{\n",
+                      layers, layers) +
+          "  let %both = gradient(@loss, wrt=[0])(%w, %x); let %all = %both.1; (%both.0, %all.0)\n}\n";
+  Model model{.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = "chain"};
+  auto module = parse(*model.context, text);
+  EXPECT_TRUE(module) << module.error().str() << text;
+  model.entry = model.context->symbol("main");
+  auto simple = run_passes(*model.context, std::move(*module), standard_passes());
+  EXPECT_TRUE(simple) << simple.error().str();
+  model.module = std::move(*simple);
+  return model;
+}
+
+std::vector<Tensor> run(const runtime::Executable& code) {
+  Random random(7);
+  std::vector<Tensor> inputs;
+  for (const int64_t rows : {32, 64}) {
+    Tensor& input = inputs.emplace_back(runtime::DType::kF32, runtime::Shape{rows, 32});
+    for (float& value : input.data<float>()) value = static_cast<float>(random.between(-100, 100)) / 400;
+  }
+  auto session = runtime::Session::create(code, {});
+  EXPECT_TRUE(session) << session.error().str();
+  auto results = session->run(inputs);
+  EXPECT_TRUE(results) << results.error().str();
+  return results ? std::move(*results) : std::vector<Tensor>();
+}
+
+TEST(CompileWithinABudget, KeepsTheBitsAndTheBytes) {
+  const Model model = chain_of_layers(24);
+  CompileOptions options;
+  options.budget = 0;
+  const auto plain = compile(model, options);
+  ASSERT_TRUE(plain) << plain.error().str();
+  const std::vector<RematPlan>& frontier = plain->memory->frontier;
+  ASSERT_GT(frontier.size(), 3);
+  const std::vector<Tensor> expected = run(plain->executable);
+  int64_t arena = INT64_MAX;
+  for (const size_t at : {frontier.size() / 3, frontier.size() * 2 / 3}) {
+    options.budget = frontier[at].peak * 11 / 10;
+    const auto planned = compile(model, options);
+    ASSERT_TRUE(planned) << planned.error().str();
+    ASSERT_TRUE(planned->memory->bound);
+    EXPECT_LE(*planned->memory->bound, *options.budget);
+    EXPECT_GT(planned->memory->chosen, 0);
+    const auto bytes = static_cast<int64_t>(planned->executable.main().arena_bytes);
+    EXPECT_LT(bytes, arena);
+    arena = bytes;
+    EXPECT_EQ(run(planned->executable), expected);
+  }
+}
+
+TEST(CompileWithinABudget, SaysWhatTheLeastIs) {
+  const Model model = chain_of_layers(4);
+  CompileOptions options;
+  options.budget = 1000;
+  const auto refused = compile(model, options);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().str(), HasSubstr("no plan was found within 1000 bytes of tensors"));
+  EXPECT_THAT(refused.error().str(), HasSubstr("is the least; '"));
+  options.budget_required = false;
+  EXPECT_TRUE(compile(model, options));
+}
+
+TEST(FunctionLog, NeedsBoundsOfSizes) {
+  Context context;
+  auto module = parse(context, "#[version = \"1\"]\ndef @main[n](%x: Tensor[(n,), f32]) { tanh(%x) }\n");
+  ASSERT_TRUE(module) << module.error().str();
+  const auto log = function_log(context, *module, *module->function(context.symbol("main")));
+  ASSERT_FALSE(log);
+  EXPECT_THAT(log.error().str(), HasSubstr("'x' is Tensor[(n,), f32]: a plan of memory needs bounds of all sizes"));
+  EXPECT_THAT(log.error().str(), HasSubstr("--shapes"));
+}
+
+}  // namespace
+}  // namespace tenon::compiler
