@@ -31,6 +31,10 @@ void Options::argument(std::string& variable, std::string_view name, std::string
   state_->app.add_option(std::string(name), variable, std::string(doc))->required()->type_name("");
 }
 
+void Options::optional_argument(std::string& variable, std::string_view name, std::string_view doc) {
+  state_->app.add_option(std::string(name), variable, std::string(doc))->type_name("");
+}
+
 void Options::arguments(std::vector<std::string>& variable, std::string_view name, std::string_view doc) {
   state_->app.add_option(std::string(name), variable, std::string(doc))->required()->type_name("");
 }

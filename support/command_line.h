@@ -22,6 +22,7 @@ class Options {
   ~Options();
 
   void argument(std::string& variable, std::string_view name, std::string_view doc);  // positional, required
+  void optional_argument(std::string& variable, std::string_view name, std::string_view doc);
   void arguments(std::vector<std::string>& variable, std::string_view name, std::string_view doc);  // one or more
   void required(std::string& variable, std::string_view names, std::string_view value, std::string_view doc);
   void option(std::string& variable, std::string_view names, std::string_view value, std::string_view doc);

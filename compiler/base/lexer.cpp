@@ -55,7 +55,7 @@ class Lexer {
       } else if (const std::string_view two = text_.substr(at_, 2); is_pair(two)) {
         at_ += 2;
         push(Tok::kPunct, std::string(two), start);
-      } else if (std::string_view("()[]{},;:=.+-*/<>").find(c) != std::string_view::npos) {
+      } else if (std::string_view("()[]{},;:=.+-*/<>|~?").find(c) != std::string_view::npos) {
         ++at_;
         push(Tok::kPunct, std::string(1, c), start);
       } else {

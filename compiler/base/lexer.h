@@ -18,7 +18,7 @@ enum class Tok : uint8_t {
   kInteger,   // 12
   kFloat,     // 1.5, 1e-3
   kString,    // "abc", unescaped
-  kPunct,     // ( ) [ ] { } , ; : = . + - * / < > -> => #[ == != <= >=
+  kPunct,     // ( ) [ ] { } , ; : = . + - * / < > | ~ ? -> => #[ == != <= >=
   kComment,   // "// abc", where the caller requests comments
 };
 

@@ -59,6 +59,7 @@ Action bench_vm(Options&);
 Action fuzz_accel(Options&);
 Action fuzz_ir(Options&);
 Action fuzz_ragged(Options&);
+Action fuzz_partition(Options&);
 Action selftest(Options&);
 Action debug(Options&);
 Action replay(Options&);
@@ -117,6 +118,7 @@ constexpr Command kCommands[] = {
     {"fuzz accel", "run random programs on RTL and behavioral simulator, compared write by write", fuzz_accel},
     {"fuzz ir", "run random modules through text, inference, interpreter and passes", fuzz_ir},
     {"fuzz ragged", "run random loops over batches of different lengths under random schedules", fuzz_ragged},
+    {"fuzz partition", "partition random modules for synthetic targets", fuzz_partition},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},
     {"debug", "step through an accelerator program on a simulator", debug},
     {"replay", "repeat a mismatch from its bundle", replay},

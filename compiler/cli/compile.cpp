@@ -86,6 +86,7 @@ struct CompileCommand {
     }
     if (explain) {
       print_stdout("{}", compiler::explain(compiled->partitioned, compiled->placements));
+      if (compiled->costs) print_stdout("{}", compiler::explain(*compiled->costs));
       print_stdout("{}{}", compiled->units.empty() ? "" : "units of batches\n", compiled->units);
     }
     if (explain_schedules) {
@@ -98,14 +99,20 @@ struct CompileCommand {
       constants += program.constants.size();
     }
     if (json) {
-      print_stdout("{}", Json()
-                             .begin_object()
-                             .field("output", output)
-                             .field("programs", compiled->executable.programs.size())
-                             .field("instructions", instructions)
-                             .field("constant_bytes", constants)
-                             .end()
-                             .str());
+      Json out;
+      out.begin_object()
+          .field("output", output)
+          .field("programs", compiled->executable.programs.size())
+          .field("instructions", instructions)
+          .field("constant_bytes", constants)
+          .field("partition_seconds", compiled->partition_seconds);
+      if (const auto& costs = compiled->costs) {
+        out.key("costs").begin_object().field("total", costs->total).field("bound", costs->bound);
+        out.field("all_cpu", costs->all_cpu).field("first_match", costs->first_match).key("all_at").begin_object();
+        for (const auto& [target, seconds] : costs->all_at) out.field(target, seconds);
+        out.end().end();
+      }
+      print_stdout("{}", out.end().str());
     } else if (print.empty()) {  // the printed module is the whole output, so that it can be a file
       print_stdout("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,
                    compiled->executable.programs.size(), compiled->executable.programs.size() == 1 ? "" : "s",

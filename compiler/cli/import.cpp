@@ -1,4 +1,4 @@
-// tenon import --check: what is supported of a model, before anything is compiled.
+// tenon import: what is supported of a model, and what a pattern matches in it, before anything is compiled.
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
@@ -10,19 +10,26 @@ namespace tenon::cli {
 namespace {
 
 struct Import {
-  std::string model, shapes, config = "default";
+  std::string model, shapes, pattern, config = "default";
   bool check = false, cpu = false;
 
   Status run() const {
-    if (!check) {
-      return error("tenon import only checks models", {},
-                   "give --check, or write the module with tenon convert MODEL.onnx -o MODULE.tn", Fault::kUsage);
+    if (check == !pattern.empty()) {
+      return error("tenon import only checks models, with one of --check and --pattern", {},
+                   "give --check or --pattern 'conv2d(_, const)', or write the module with tenon convert MODEL.onnx -o "
+                   "MODULE.tn",
+                   Fault::kUsage);
     }
     TENON_TRY_ASSIGN(bound, compiler::parse_shapes(shapes));
     std::optional<spec::Config> accelerator;
     if (!cpu) {
       TENON_TRY_ASSIGN(found, spec::load_config(config));
       accelerator = std::move(*found);
+    }
+    if (!check) {
+      TENON_TRY_ASSIGN(found, compiler::check_pattern(model, *bound, accelerator, pattern));
+      print_stdout("{}", compiler::text(*found));
+      return {};
     }
     TENON_TRY_ASSIGN(report, compiler::check_import(model, *bound, accelerator));
     print_stdout("{}", compiler::text(*report));
@@ -38,6 +45,9 @@ Action import_model(Options& options) {
   auto command = std::make_shared<Import>();
   options.argument(command->model, "MODEL", "an ONNX file");
   options.flag(command->check, "--check", "print each operator with its support per target, and what is missing");
+  options.option(command->pattern, "--pattern", "TEXT",
+                 "print the matches of a pattern in the operators that the targets receive, and near misses: "
+                 "'relu?(%y: conv2d[groups=1](%x, %w: const))' (compiler/partition/pattern_text.h has the grammar)");
   options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
   options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
   options.flag(command->cpu, "--cpu", "for the CPU alone");

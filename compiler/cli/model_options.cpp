@@ -45,7 +45,9 @@ std::vector<std::string> described_targets() {
 }  // namespace
 
 void ModelOptions::declare(Options& options, Records kind) {
-  options.argument(model, "MODEL", "the model: .onnx, .tn or .tnb");
+  constexpr std::string_view kModel = "the model: .onnx, .tn or .tnb";
+  if (kind == Records::kTuned) options.optional_argument(model, "MODEL", kModel);
+  else options.argument(model, "MODEL", kModel);
   options.repeated(shapes, "--shapes", "NAME=SIZE,...",
                    "values of the model's unknown sizes; given twice or more, these stay unknown, and the accelerator "
                    "has a program for each of the given sizes, the CPU computes at all others");
@@ -91,6 +93,17 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.option(targets, "--targets", "NAME,...",
                  fmt::format("who computes an operator: the first that supports it, of {}, cpu (the last)",
                              fmt::join(described_targets(), ", ")));
+  if (kind != Records::kTuned) {
+    options.option(
+        costs, "--costs", "FILE",
+        "figures of the machine that runs the model, as tenon tune --costs measures them: operators are where "
+        "the estimated time is least, instead of on the first target that supports them");
+    options.choice(
+        placement, "--placement", {"cost", "order"},
+        "where operators are: by cost, which requires --costs and is the default with it, or by the order of "
+        "the targets");
+  }
+  options.repeated(pins, "--pin", "NODE=TARGET", "the node of the model is on this target, or on cpu; may be repeated");
   options.option(inexact, "--inexact", "TYPES",
                  "factors whose products a GPU's tensor cores may add in any order, with a bounded error: f16, bf16, "
                  "and tf32, for f32 rounded to 11 bits; as f16,bf16");
@@ -98,7 +111,7 @@ void ModelOptions::declare(Options& options, Records kind) {
                  "steps of your own for the kernels of operators, as tenon schedule -o writes them");
   options.option(libraries, "--library", "FILE",
                  "shared object whose functions the model calls by name (runtime/native/kernel.h); may be repeated");
-  if (kind == Records::kNeeded) options.required(records, "--records", "FILE", "file of the measurements");
+  if (kind == Records::kTuned) options.option(records, "--records", "FILE", "file of the measurements");
   else options.option(records, "--records", "FILE", "use the kernels that tenon tune measured to be fastest");
 }
 
@@ -264,6 +277,32 @@ Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bo
   return targets;
 }
 
+// nullopt: by the order of the targets.
+Expected<std::optional<compiler::Costs>> placement_costs(const ModelOptions& options) {
+  if (options.placement == "cost" && options.costs.empty()) {
+    return error("--placement cost requires --costs: whose time is meant?", {},
+                 "tenon tune --costs FILE measures this machine's figures", Fault::kUsage);
+  }
+  std::optional<compiler::Costs> costs;
+  if (options.costs.empty() || options.placement == "order") return costs;
+  TENON_TRY_ASSIGN(read, compiler::read_costs(options.costs));
+  costs = *std::move(read);
+  return costs;
+}
+
+Expected<compiler::Pins> parse_pins(const ModelOptions& options) {
+  compiler::Pins pins;
+  for (const std::string& pin : options.pins) {
+    const size_t sign = pin.rfind('=');
+    if (sign == std::string::npos || sign == 0 || sign + 1 == pin.size()) {
+      return error(fmt::format("--pin '{}' must be NODE=TARGET", pin), {}, "as --pin /fc/Gemm=cpu", Fault::kUsage);
+    }
+    if (!pins.emplace(pin.substr(0, sign), pin.substr(sign + 1)).second)
+      return error(fmt::format("--pin names {} twice", pin.substr(0, sign)), {}, {}, Fault::kUsage);
+  }
+  return pins;
+}
+
 Expected<spec::MemoryTiming> accelerator_memory(const ModelOptions& options, bool has_accelerator) {
   if (options.memory.empty()) return options.device_memory;
   if (!has_accelerator) {
@@ -310,11 +349,15 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
     return error("several --shapes are the sizes of an accelerator's programs, and there is no accelerator", {},
                  "code for the CPU runs at any size: omit them, or give one that binds the sizes", Fault::kUsage);
   }
+  TENON_TRY_ASSIGN(costs, placement_costs(options));
+  TENON_TRY_ASSIGN(pins, parse_pins(options));
   TENON_TRY_ASSIGN(memory, accelerator_memory(options, accelerator != nullptr));
   compiler::CompileOptions compile_options{
       .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
       .memory = *memory,
       .targets = std::move(*targets),
+      .costs = std::move(*costs),
+      .pins = std::move(*pins),
       .inexact = *inexact,
       .buckets = std::move(*buckets),
       .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,

@@ -33,6 +33,8 @@ struct ModelOptions {
   std::string memory;                    // READ/WRITE/OUTSTANDING of the accelerator; empty: device_memory
   spec::MemoryTiming device_memory = {};
   std::string targets;                 // names, the preferred first
+  std::string costs, placement;        // file with the figures of a machine; "cost", "order", or by the file
+  std::vector<std::string> pins;       // "NODE=TARGET"
   std::string inexact;                 // types of factors
   std::string records;                 // file with the measurements of tenon tune
   std::string schedule;                // file with steps for kernels
@@ -44,7 +46,7 @@ struct ModelOptions {
   bool kernels_only = false;     // nothing is lowered: no executable is made
   bool executable_only = false;  // constants of the model and of the stages are freed once they are lowered
   bool quiet = false;            // no line about the stage of compilation
-  enum class Records : uint8_t { kMayBe, kNeeded };
+  enum class Records : uint8_t { kMayBe, kTuned };  // kTuned: of the command that measures; the caller checks them
   void declare(Options& options, Records kind = Records::kMayBe);
 };
 

@@ -1,4 +1,5 @@
-// tenon tune: measures on this machine which kernels are fastest for a model, and keeps the measurements in a file.
+// tenon tune: measures on this machine which kernels are fastest for a model, or the figures by which operators are
+// assigned to targets, and keeps the measurements in a file.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -6,8 +7,11 @@
 
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/progress.h"
+#include "compiler/pipeline/measure_costs.h"
 #include "compiler/tune/search.h"
 #include "runtime/native/native.h"
+#include "runtime/run/results.h"
+#include "support/file.h"
 #include "support/json.h"
 #include "support/try.h"
 
@@ -18,12 +22,29 @@ using compiler::tune::Tuned;
 
 struct TuneCommand {
   ModelOptions model;
-  std::string config, level;
+  std::string config, level, costs;
+  double mhz = 100;
   int64_t trials = 24;
   double seconds = 0;
   bool json = false, quiet = false;
 
+  // The figures of this machine, and of an accelerator beside it whose memory is the processor's.
+  Status measure() const {
+    TENON_TRY(runtime::check_output(costs, "--costs", {}));
+    TENON_TRY_ASSIGN(measured, compiler::measure_costs());
+    measured->devices["accel"] = {.launch_ns = measured->call_ns, .gbytes = measured->gbytes, .mhz = mhz};
+    const std::string text = compiler::to_json(*measured);
+    TENON_TRY(write_file(costs, text));
+    print_stdout("{}", text);
+    return {};
+  }
+
   Status run() const {
+    if (!costs.empty() && model.model.empty()) return measure();
+    if (!costs.empty() || model.model.empty() || model.records.empty()) {
+      return error("tenon tune measures a MODEL into --records FILE, or the machine into --costs FILE", {},
+                   "tenon tune --help has an example of each", Fault::kUsage);
+    }
     TENON_TRY(check_host_level(level));
     // An unusable file of records is reported before the model is compiled.
     TENON_TRY_ASSIGN(records, compiler::tune::Records::open(model.records));
@@ -107,9 +128,13 @@ struct TuneCommand {
 
 Action tune_model(Options& options) {
   auto command = std::make_shared<TuneCommand>();
-  command->model.declare(options, ModelOptions::Records::kNeeded);
+  command->model.declare(options, ModelOptions::Records::kTuned);
   options.option(command->config, "--config", "NAME",
                  "leave out the operators that this accelerator supports; default: everything runs on the CPU");
+  options.option(command->costs, "--costs", "FILE",
+                 "measure the figures of this machine that tenon compile --costs reads, without a model: seconds");
+  options.option(command->mhz, "--mhz", "MHZ", "clock of the accelerator, for the file of --costs",
+                 {.least = 0, .most = 1e5, .above = true});
   options.option(command->level, "--level", "LEVEL",
                  "instruction set level, as x86-64-v3, that this processor has; default: its best. Each level has "
                  "separate records");
@@ -121,7 +146,8 @@ Action tune_model(Options& options) {
       "What was measured stays in FILE: the next call goes on from there, other models share it, and\n"
       "several may write it at a time. Results do not depend on it, only times do.\n\n"
       "tenon tune model.onnx --shapes N=1 --records model.records\n"
-      "tenon run model.onnx --shapes N=1 --cpu --records model.records --data d.npz:x");
+      "tenon run model.onnx --shapes N=1 --cpu --records model.records --data d.npz:x\n"
+      "tenon tune --costs machine.json --mhz 100");
   return [command] { return command->run(); };
 }
 

@@ -49,10 +49,10 @@ void report(Context& context, const Module& module, const Violation& remaining, 
   failure.report = fmt::format("seed {}: {}: {}\n", failure.seed, check, problem.str());
   failure.report += fmt::format("small: {}: {}\n{}", remaining.check, remaining.problem.str(), failure.text);
   if (!failure.file.empty()) {
-    failure.report += fmt::format("written to {}; again: tenon fuzz ir --file {} --seed {}{}\n", failure.file,
-                                  failure.file, failure.seed, flags);
+    failure.report += fmt::format("written to {}; again: tenon {} --file {} --seed {}{}\n", failure.file,
+                                  options.command, failure.file, failure.seed, flags);
   }
-  failure.report += fmt::format("the whole: tenon fuzz ir --seed {} --count 1{}", failure.seed, flags);
+  failure.report += fmt::format("the whole: tenon {} --seed {} --count 1{}", options.command, failure.seed, flags);
 }
 
 Failure fail(Context& context, Module module, uint64_t seed, Violation violation, const CampaignOptions& options) {

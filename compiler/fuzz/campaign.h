@@ -20,6 +20,7 @@ struct CampaignOptions {
   Options generator = {};
   OracleOptions oracle = {};
   int shrink_budget = 4000;               // proposals; 0: the module is not shrunk
+  std::string command = "fuzz ir";        // that repeats a failure
   std::filesystem::path directory = ".";  // where a failing module is written
 };
 

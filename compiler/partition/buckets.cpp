@@ -70,9 +70,9 @@ class Bucketing {
       });
       TENON_TRY(status);
     }
-    Composites composites = find_composites(context_, module_, bound, bound_block, targets_);
-    std::erase_if(composites.found, [&](const Composite& found) { return !is_unknown(block, found); });
-    return composites.found.empty() ? Status() : replace(block, composites);
+    TENON_TRY_ASSIGN(composites, find_composites(context_, module_, bound, bound_block, targets_, answers_));
+    std::erase_if(composites->found, [&](const Composite& found) { return !is_unknown(block, found); });
+    return composites->found.empty() ? Status() : replace(block, *composites);
   }
 
   bool is_unknown(const Block& block, const Composite& composite) const {
@@ -144,6 +144,7 @@ class Bucketing {
   std::span<const Target> targets_;
   std::span<const DimValues> buckets_;
   const Effects effects_;
+  TargetAnswers answers_;
   std::vector<Bucketed> parts_;
 };
 

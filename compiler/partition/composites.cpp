@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "compiler/ir/operator.h"
+#include "compiler/partition/pattern_text.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -16,51 +19,88 @@ namespace {
 class Finder {
  public:
   Finder(Context& context, Module& module, const Function& function, const Block& block,
-         std::span<const Target> targets)
+         std::span<const Target> targets, TargetAnswers& answers, const Pins& pins)
       : context_(context),
         module_(module),
         function_(function),
         block_(block),
         targets_(targets),
-        flow_(function, block),
+        answers_(answers),
+        pins_(pins),
+        flow_(context, module, function, block),
         taken_(block.bindings.size()) {
     made_.reasons.resize(block.bindings.size());
+    failures_.resize(targets.size(), std::vector<std::optional<Failure>>(block.bindings.size()));
   }
 
-  Composites run() && {
+  Expected<Composites> run() && {
     // From the results up, so that the root of a pattern is visited before its operands.
     for (size_t root = block_.bindings.size(); root-- > 0;) {
       if (taken_[root] || !std::holds_alternative<Apply>(block_.bindings[root].value)) continue;
-      auto composite = at(root);
-      if (!composite) continue;
-      for (const size_t binding : composite->bindings) taken_[binding] = true;
-      made_.found.push_back(std::move(*composite));
+      TENON_TRY_ASSIGN(composite, at(root));
+      if (!*composite) continue;
+      for (const size_t binding : (*composite)->bindings) taken_[binding] = true;
+      made_.found.push_back(**std::move(composite));
     }
     std::ranges::reverse(made_.found);
     drop_views();
     for (size_t i = 0; i < taken_.size(); ++i) {
       const auto* apply = std::get_if<Apply>(&block_.bindings[i].value);
       if (taken_[i]) made_.reasons[i].clear();
-      else if (apply && made_.reasons[i].empty()) made_.reasons[i] = no_pattern(*apply->op);
+      else if (apply && made_.reasons[i].empty()) made_.reasons[i] = why_none(i, *apply->op);
     }
     return std::move(made_);
   }
 
  private:
-  std::optional<Composite> at(size_t root) {
-    for (const Target& target : targets_) {
-      for (const TargetPattern& row : target.patterns) {
-        const auto found = match(row.pattern, flow_, root, taken_);
-        if (!found) continue;
-        auto outlined = accepted(row, *found);
-        if (outlined) return Composite{&target, &row, found->bindings, std::move(*outlined), {}};
-        for (const size_t binding : found->bindings) {
-          std::string& reason = made_.reasons[binding];
-          reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ", row.composite, outlined.error().what);
+  // The deepest failure of a row at one binding.
+  struct Failure {
+    const TargetPattern* row = nullptr;
+    MatchFailure why;
+  };
+
+  Expected<std::optional<Composite>> at(size_t root) {
+    for (size_t t = 0; t < targets_.size(); ++t) {
+      for (const TargetPattern& row : targets_[t].patterns) {
+        std::optional<Outlined> outlined;
+        std::set<std::vector<size_t>> refused;
+        auto found = match(row.pattern, flow_, root, taken_, [&](const Match& candidate) {
+          if (refused.contains(candidate.bindings)) return false;
+          auto made = accepted(targets_[t], row, candidate);
+          if (made) {
+            outlined = *std::move(made);
+            return true;
+          }
+          add_reason(candidate.bindings, fmt::format("{}: {}", row.composite, made.error().what));
+          refused.insert(candidate.bindings);
+          return false;
+        });
+        if (!found) {
+          return error(fmt::format("row {} of target {}: {}", row.composite, targets_[t].name, found.error().what), {},
+                       found.error().help);
         }
+        if (outlined) {
+          return Composite{&targets_[t], &row, std::move(found->match->bindings), *std::move(outlined), {}};
+        }
+        if (found->failure) add_failure(t, row, *found->failure);
       }
     }
     return std::nullopt;
+  }
+
+  // Once, also where several forms of a match are refused for the same reason.
+  void add_reason(const std::vector<size_t>& bindings, const std::string& added) {
+    for (const size_t binding : bindings) {
+      std::string& reason = made_.reasons[binding];
+      if (reason.find(added) == std::string::npos) reason += (reason.empty() ? "" : "; ") + added;
+    }
+  }
+
+  void add_failure(size_t target, const TargetPattern& row, const MatchFailure& failure) {
+    for (const size_t binding : failure.bindings) {
+      std::optional<Failure>& deepest = failures_[target][binding];
+      if (!deepest || failure.bindings.size() > deepest->why.bindings.size()) deepest = Failure{&row, failure};
+    }
   }
 
   // Drops composites of rows that are for the target's own results and have another operand.
@@ -88,22 +128,49 @@ class Finder {
   }
 
   // The match as a function, if the target supports it.
-  Expected<Outlined> accepted(const TargetPattern& row, const Match& found) {
+  Expected<Outlined> accepted(const Target& target, const TargetPattern& row, const Match& found) {
+    for (const size_t binding : found.bindings) {
+      const auto* pin = pin_of(module_, function_, block_.bindings[binding], pins_);
+      if (pin && pin->second != target.name) return error(fmt::format("{} is pinned to {}", pin->first, pin->second));
+    }
     TENON_TRY_ASSIGN(outlined, outline(context_, module_, function_, block_, found.bindings,
                                        {block_.bindings[found.bindings.back()].var}));
-    Match whole{std::vector<size_t>(outlined->function.body.bindings.size())};
+    const size_t size = outlined->function.body.bindings.size();
+    if (size != found.bindings.size()) return error("its sizes must be checked at run time");
+    if (!row.accepts) return outlined;
+    const auto key = function_key(context_, module_, outlined->function);
+    const std::string question = key ? fmt::format("{}:{}", static_cast<const void*>(&row), *key) : "";
+    if (const auto known = answers_.accepted.find(question); key && known != answers_.accepted.end()) {
+      TENON_TRY(Status(known->second));
+      return outlined;
+    }
+    Match whole{.bindings = std::vector<size_t>(size), .captures = {}};
     std::iota(whole.bindings.begin(), whole.bindings.end(), size_t{0});
-    if (whole.bindings.size() != found.bindings.size()) return error("its sizes must be checked at run time");
-    if (row.accepts) TENON_TRY(row.accepts(context_, module_, outlined->function, whole));
+    if (!found.captures.empty()) {  // which are values of the outlined function now
+      const DataFlow flow(context_, module_, outlined->function, outlined->function.body);
+      TENON_TRY_ASSIGN(again, match(row.pattern, flow, size - 1, {},
+                                    [&](const Match& match) { return match.bindings.size() == size; }));
+      assert(again->match);
+      whole = *std::move(again->match);
+    }
+    Status answer = row.accepts(context_, module_, outlined->function, whole);
+    if (key) answers_.accepted.emplace(question, answer);
+    TENON_TRY(answer);
     return outlined;
   }
 
-  std::string no_pattern(const Operator& op) const {
+  // What each target's patterns lack at the binding, an application of the operator that none of them matches.
+  std::string why_none(size_t binding, const Operator& op) const {
     std::string text;
-    for (const Target& target : targets_) {
+    for (size_t t = 0; t < targets_.size(); ++t) {
+      const Target& target = targets_[t];
+      if (!text.empty()) text += "; ";
+      if (const auto& failure = failures_[t][binding]) {
+        text += fmt::format("{} {}", failure->row->composite, failure->why.str());
+        continue;
+      }
       const auto row =
           std::ranges::find_if(target.patterns, [&](const TargetPattern& r) { return mentions(r.pattern, op.id); });
-      if (!text.empty()) text += "; ";
       if (row == target.patterns.end()) text += fmt::format("{} has no pattern with {}", target.name, op.name);
       else
         text += fmt::format("{} supports {} only within {} = {}", target.name, op.name, row->composite,
@@ -117,16 +184,26 @@ class Finder {
   const Function& function_;
   const Block& block_;
   std::span<const Target> targets_;
+  TargetAnswers& answers_;
+  const Pins& pins_;
   DataFlow flow_;
   std::vector<bool> taken_;
+  std::vector<std::vector<std::optional<Failure>>> failures_;  // by target and binding
   Composites made_;
 };
 
 }  // namespace
 
-Composites find_composites(Context& context, Module& module, const Function& function, const Block& block,
-                           std::span<const Target> targets) {
-  return Finder(context, module, function, block, targets).run();
+const Pins::value_type* pin_of(const Module& module, const Function& function, const Binding& binding,
+                               const Pins& pins) {
+  if (pins.empty()) return nullptr;
+  const auto pin = pins.find(module.span(function.info(binding.var).span).node);
+  return pin == pins.end() || !std::holds_alternative<Apply>(binding.value) ? nullptr : &*pin;
+}
+
+Expected<Composites> find_composites(Context& context, Module& module, const Function& function, const Block& block,
+                                     std::span<const Target> targets, TargetAnswers& answers, const Pins& pins) {
+  return Finder(context, module, function, block, targets, answers, pins).run();
 }
 
 }  // namespace tenon::compiler

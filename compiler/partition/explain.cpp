@@ -6,10 +6,19 @@
 #include "compiler/partition/partition.h"
 
 namespace tenon::compiler {
+namespace {
+
+std::string seconds(double value) {
+  if (value >= 1) return fmt::format("{:.3g} s", value);
+  if (value >= 1e-3) return fmt::format("{:.3g} ms", value * 1e3);
+  return fmt::format("{:.3g} us", value * 1e6);
+}
+
+}  // namespace
 
 std::string explain(const Module& module, std::span<const Placement> placements) {
   struct Row {
-    std::string node, ops, placement;
+    std::string node, ops, placement, prices;
   };
   std::vector<Row> rows;
   for (size_t i = 0; i < placements.size(); ++i) {
@@ -17,10 +26,15 @@ std::string explain(const Module& module, std::span<const Placement> placements)
     const std::string placement = !p.target.empty()  ? fmt::format("{:<6} {}", p.target, p.composite)
                                   : p.kernel.empty() ? fmt::format("cpu    {}", p.reason)
                                                      : fmt::format("cpu    {} ({})", p.kernel, p.reason);
-    // The operators of one node that run on one target share a line.
-    const bool joins = i > 0 && p.span == placements[i - 1].span && placement == rows.back().placement;
-    if (joins) rows.back().ops += " + " + p.op;
-    else rows.push_back({module.span(p.span).node, p.op, placement});
+    std::string prices;
+    for (const auto& [target, price] : p.prices) {
+      prices += fmt::format("{}{} {} ({})", prices.empty() ? "" : "; ", target, seconds(price.seconds), price.source);
+    }
+    // The operators of one node that run on one target share a line, unless each has a price.
+    const bool joins = i > 0 && (prices.empty() || rows.back().prices.empty()) && p.span == placements[i - 1].span &&
+                       placement == rows.back().placement;
+    if (joins) rows.back().ops += " + " + p.op, rows.back().prices += prices;
+    else rows.push_back({module.span(p.span).node, p.op, placement, prices});
   }
   size_t node_width = 0, op_width = 0;
   for (const Row& row : rows) {
@@ -29,8 +43,18 @@ std::string explain(const Module& module, std::span<const Placement> placements)
   }
   std::string text;
   for (const Row& row : rows)
-    text += fmt::format("  {:<{}}  {:<{}}  {}\n", row.node, node_width, row.ops, op_width, row.placement);
+    text += fmt::format("  {:<{}}  {:<{}}  {}{}{}\n", row.node, node_width, row.ops, op_width, row.placement,
+                        row.prices.empty() ? "" : "  | ", row.prices);
   return text;
+}
+
+std::string explain(const PlacementCosts& costs) {
+  std::string others = fmt::format("all on the CPU {}", seconds(costs.all_cpu));
+  for (const auto& [target, total] : costs.all_at) others += fmt::format(", all on {} {}", target, seconds(total));
+  const double gap = costs.bound > 0 ? 100 * (costs.total - costs.bound) / costs.bound : 0;
+  return fmt::format("estimated total {}, {}; {}, first match {}\n", seconds(costs.total),
+                     costs.optimal ? "which is the least" : fmt::format("at most {:.1f} % above the least", gap),
+                     others, seconds(costs.first_match));
 }
 
 }  // namespace tenon::compiler

@@ -1,6 +1,7 @@
 #include "compiler/partition/partition.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -13,8 +14,10 @@
 #include "compiler/ir/dependencies.h"
 #include "compiler/ir/groups.h"
 #include "compiler/ir/rewrite.h"
+#include "compiler/partition/assign_targets.h"
 #include "compiler/partition/composites.h"
 #include "compiler/partition/preassigned.h"
+#include "support/suggest.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -22,8 +25,9 @@ namespace {
 
 class Partitioner {
  public:
-  Partitioner(Context& context, Module& module, Symbol entry, std::span<const Target> targets)
-      : context_(context), module_(module), entry_(entry), targets_(targets) {}
+  Partitioner(Context& context, Module& module, Symbol entry, std::span<const Target> targets,
+              const PartitionOptions& options)
+      : context_(context), module_(module), entry_(entry), targets_(targets), options_(options) {}
 
   Expected<std::vector<Placement>> run() {
     if (!module_.function(entry_)) {
@@ -42,10 +46,40 @@ class Partitioner {
                        rewrite(context_, module_, function_, [](Builder&, Binding&) { return std::nullopt; }));
       *module_.function(name) = std::move(*renumbered);
     }
+    TENON_TRY(check_pins(placements));
+    if (options_.summary) *options_.summary = costs_;
     return placements;
   }
 
  private:
+  // Each pin names a node of the model and a target that supports all of it.
+  Status check_pins(std::span<const Placement> placements) const {
+    for (const auto& [node, target] : options_.pins) {
+      std::vector<std::string_view> names{"cpu"};
+      for (const Target& each : targets_) names.push_back(each.name);
+      if (std::ranges::find(names, target) == names.end()) {
+        return error(
+            fmt::format("{} is pinned to {}, which is not among the targets {}", node, target, fmt::join(names, ", ")),
+            {}, "--targets names the targets of this compilation", Fault::kUsage);
+      }
+      std::vector<std::string_view> nodes;
+      bool found = false;
+      for (const Placement& placement : placements) {
+        const std::string& name = module_.span(placement.span).node;
+        nodes.push_back(name);
+        if (name != node) continue;
+        found = true;
+        const std::string_view placed = placement.target.empty() ? "cpu" : placement.target;
+        if (placed == target) continue;
+        return error(fmt::format("{} is pinned to {}, which does not support its {}: {}", node, target, placement.op,
+                                 placement.reason.empty() ? fmt::format("it is on {}", placed) : placement.reason));
+      }
+      if (!found)
+        return error(fmt::format("there is no node '{}' to pin to {}", node, target), {}, suggest(node, nodes));
+    }
+    return {};
+  }
+
   // A binding with inner blocks is one opaque node in its own block.
   Status partition_block(Block& block, std::vector<Placement>& placements) {
     std::vector<std::vector<Placement>> inner(block.bindings.size());
@@ -56,42 +90,64 @@ class Partitioner {
       });
       TENON_TRY(status);
     }
-    Composites composites = find_composites(context_, module_, function_, block, targets_);
+    TENON_TRY_ASSIGN(assigned, assign(block));
+    Composites& composites = assigned->composites;
     make_functions(block, composites);
     for (size_t i = 0; i < block.bindings.size(); ++i) {
-      if (auto placement = placement_of(block, composites, i)) placements.push_back(std::move(*placement));
+      if (auto placement = placement_of(block, composites, i)) {
+        if (!assigned->prices.empty()) placement->prices = std::move(assigned->prices[i]);
+        placements.push_back(std::move(*placement));
+      }
       std::ranges::move(inner[i], std::back_inserter(placements));
     }
     replace_composites(block, composites);
     return replace_regions(block);
   }
 
-  // Makes functions of the composites. One whose call cannot be typed, as inference does not derive its sizes from
-  // those of the arguments, stays on the CPU.
-  void make_functions(const Block& block, Composites& composites) {
-    std::erase_if(composites.found, [&](Composite& composite) {
-      const VarId root = block.bindings[composite.bindings.back()].var;
-      std::string name = composite.row->composite;
-      std::ranges::replace(name, '.', '_');
-      composite.name = fresh_global(context_, module_, name);
-      Effect effect = Effect::kNone;
-      for (const size_t i : composite.bindings)
-        effect = std::max(effect, effects_->of(function_, block.bindings[i].value));
-      composite.outlined.function.composite = composite.row->composite;
-      composite.outlined.function.target = composite.target->name;
-      module_.globals.emplace(composite.name, std::move(composite.outlined.function));
-      composite_effects_[composite.name] = effect;
-      const auto& args = composite.outlined.args;
-      const auto type =
-          infer_value(context_, module_, function_, Call{composite.name, Atoms(args.begin(), args.end())});
-      if (type && *type == function_.type(root)) return false;
+  // By the first match, or by cost.
+  Expected<AssignedBlock> assign(const Block& block) {
+    if (!options_.costs) {
+      TENON_TRY_ASSIGN(composites,
+                       find_composites(context_, module_, function_, block, targets_, answers_, options_.pins));
+      return AssignedBlock{.composites = *std::move(composites), .prices = {}};
+    }
+    const Dependencies graph = dependencies([&](const Value& value) { return effects_->of(function_, value); }, block);
+    const auto is_valid = [&](Composites& composites, Composite& composite) {
+      if (!make_function(block, composites, composite)) return false;
+      composite.outlined.function = std::move(*module_.function(composite.name));
       module_.globals.erase(composite.name);
-      for (const size_t i : composite.bindings) {
-        composites.reasons[i] =
-            fmt::format("{}: the sizes of its result do not follow from its operands'", composite.row->composite);
-      }
       return true;
-    });
+    };
+    return assign_targets(context_, module_, function_, block, graph, targets_, options_, answers_, is_valid, costs_);
+  }
+
+  void make_functions(const Block& block, Composites& composites) {
+    std::erase_if(composites.found, [&](Composite& composite) { return !make_function(block, composites, composite); });
+  }
+
+  // Makes a function of the composite. One whose call cannot be typed, as inference does not derive its sizes from
+  // those of the arguments, stays on the CPU.
+  bool make_function(const Block& block, Composites& composites, Composite& composite) {
+    const VarId root = block.bindings[composite.bindings.back()].var;
+    std::string name = composite.row->composite;
+    std::ranges::replace(name, '.', '_');
+    composite.name = fresh_global(context_, module_, name);
+    Effect effect = Effect::kNone;
+    for (const size_t i : composite.bindings)
+      effect = std::max(effect, effects_->of(function_, block.bindings[i].value));
+    composite.outlined.function.composite = composite.row->composite;
+    composite.outlined.function.target = composite.target->name;
+    module_.globals.emplace(composite.name, std::move(composite.outlined.function));
+    composite_effects_[composite.name] = effect;
+    const auto& args = composite.outlined.args;
+    const auto type = infer_value(context_, module_, function_, Call{composite.name, Atoms(args.begin(), args.end())});
+    if (type && *type == function_.type(root)) return true;
+    module_.globals.erase(composite.name);
+    for (const size_t i : composite.bindings) {
+      composites.reasons[i] =
+          fmt::format("{}: the sizes of its result do not follow from its operands'", composite.row->composite);
+    }
+    return false;
   }
 
   std::optional<Placement> placement_of(const Block& block, const Composites& composites, size_t i) const {
@@ -270,6 +326,9 @@ class Partitioner {
   Module& module_;
   Symbol entry_;
   std::span<const Target> targets_;
+  const PartitionOptions& options_;
+  TargetAnswers answers_;
+  PlacementCosts costs_;
   const Effects* effects_ = nullptr;            // of the module before partitioning
   std::map<Symbol, Effect> composite_effects_;  // of the composites that were made
   Function function_;                           // that is partitioned
@@ -278,8 +337,8 @@ class Partitioner {
 }  // namespace
 
 Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry,
-                                           std::span<const Target> targets) {
-  return Partitioner(context, module, entry, targets).run();
+                                           std::span<const Target> targets, const PartitionOptions& options) {
+  return Partitioner(context, module, entry, targets, options).run();
 }
 
 }  // namespace tenon::compiler

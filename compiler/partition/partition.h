@@ -1,7 +1,8 @@
 // Partitioning: assigns each operator of a function, and of those that it calls, to a target, or leaves it to the CPU.
 // It works within one block at a time; control flow, calls, closures and references stay on the host.
 //
-// 1. patterns group operators into composite functions; the first row of the first target that matches wins;
+// 1. patterns group operators into composite functions; the first row of the first target that matches wins, or, with a
+//    costs file, targets are assigned so that the sum of all costs is least (assign_targets.h);
 // 2. regions of one target grow by merging groups as long as no cycle between groups appears and the target's code
 //    generator supports them;
 // 3. each region becomes a function with a target; values cross its boundary in the layouts that the target requires,
@@ -10,13 +11,22 @@
 // as global functions.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "compiler/partition/composites.h"
+#include "compiler/partition/costs.h"
 #include "compiler/partition/target.h"
 
 namespace tenon::compiler {
+
+// A price of operators that are computed together, on one target.
+struct TargetPrice {
+  std::string target;  // "cpu", or a target that supports it
+  Price price;
+};
 
 // The target on which one operator of the model runs, and the reason.
 struct Placement {
@@ -26,12 +36,32 @@ struct Placement {
   std::string composite;
   std::string reason;       // why no target supports it; empty where a target does
   std::string kernel = {};  // on the CPU: the kernel that computes it, where it is known
+  // Where targets are assigned by cost: of the first operator of what some target computes as a whole.
+  std::vector<TargetPrice> prices = {};
+};
+
+// Costs of placements, in seconds: the sums over all blocks, each run once.
+struct PlacementCosts {
+  double total = 0, bound = 0;           // of the placement, and a bound: none costs less
+  double all_cpu = 0, first_match = 0;   // of others: no target, and the first target that matches
+  std::map<std::string, double> all_at;  // by target: all that it supports there
+  bool optimal = true;                   // that is proved of each block
+};
+
+struct PartitionOptions {
+  const Costs* costs =
+      nullptr;     // targets are assigned by cost; nullptr: the first row of the first target that matches
+  Pins pins = {};  // a pin to a target that does not support the node is an error with the reason
+  PlacementCosts* summary = nullptr;  // receives the costs
 };
 
 // Partitions function `entry` of the module and the functions that it may call, in place. Composites are named
 // @TARGET_OP_i, regions @TARGET_i.
 Expected<std::vector<Placement>> partition(Context& context, Module& module, Symbol entry,
-                                           std::span<const Target> targets);
+                                           std::span<const Target> targets, const PartitionOptions& options = {});
+
+// The costs of a placement and of others, and how far from the bound it is.
+std::string explain(const PlacementCosts& costs);
 
 // A table for people, one line per node of the model: its operators, their target, and why no other target runs them.
 std::string explain(const Module& module, std::span<const Placement> placements);

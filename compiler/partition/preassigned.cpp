@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "compiler/partition/pattern_text.h"
+#include "support/try.h"
+
 namespace tenon::compiler {
 namespace {
 
@@ -17,15 +20,18 @@ class Checker {
     const size_t count = function.body.bindings.size();
     std::string expected, why;
     if (count > 0 && function.body.result == Atom(function.body.bindings.back().var)) {
-      const DataFlow flow(function, function.body);
+      const DataFlow flow(context_, module_, function, function.body);
       for (const TargetPattern& row : target_.patterns) {
         if (row.composite != function.composite) continue;
         expected = to_string(row.pattern);
-        const auto found = match(row.pattern, flow, count - 1, std::vector<bool>(count));
-        if (!found || found->bindings.size() != count) continue;
-        const Status accepted = row.accepts ? row.accepts(context_, module_, function, *found) : Status();
-        if (accepted) return {};
-        why = accepted.error().what;
+        TENON_TRY_ASSIGN(found, match(row.pattern, flow, count - 1, {}, [&](const Match& candidate) {
+                           if (candidate.bindings.size() != count) return false;
+                           const Status accepted =
+                               row.accepts ? row.accepts(context_, module_, function, candidate) : Status();
+                           if (!accepted) why = accepted.error().what;
+                           return accepted.has_value();
+                         }));
+        if (found->match) return {};
       }
     }
     if (why.empty()) why = expected.empty() ? "the target has no such pattern" : "it must be " + expected;

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "compiler/ir/builder.h"
 #include "compiler/loop/loop.h"
-#include "compiler/partition/pattern.h"
+#include "compiler/partition/costs.h"
+#include "compiler/partition/match.h"
 #include "runtime/accelerator_program.h"
 #include "runtime/attrs.h"
 #include "runtime/tensor.h"
@@ -46,7 +48,9 @@ using RegionKernel = std::variant<runtime::AcceleratorProgram, LibraryCall, Boun
 struct TargetPattern {
   std::string composite;  // "accel.conv2d"
   GraphPattern pattern;
-  // Returns an error that says why the target does not support this match. May be empty: all matches are supported.
+  // Returns an error that says why the target does not support this match. May be empty: all matches are supported. The
+  // answer depends on operators, attributes and types, and of constants on their types and, up to kComparedBytes
+  // (function_key.h), on their elements: for equal functions it is asked once.
   std::function<Status(Context&, const Module&, const Function&, const Match&)> accepts;
   // Whether row i of the result, along its outermost axis, depends on row i of each operand that is no constant, and on
   // no other: then fewer rows than a function of fixed sizes has are computed with rows of padding (buckets.h).
@@ -65,6 +69,13 @@ struct Boundary {
   std::vector<BoundaryLayout> params, results;
 };
 
+// A composite of a region that is priced.
+struct RegionLayer {
+  const Function* composite = nullptr;
+  // By parameter: the index of the layer of the region whose result is the argument, or -1: it is from outside.
+  std::vector<int> args;
+};
+
 struct Target {
   std::string name;
   std::string documentation;
@@ -76,6 +87,13 @@ struct Target {
   // boundary). Regions grow only while it succeeds; a single composite must fit. May be empty: all regions are
   // supported.
   std::function<Status(Context&, const Module&, const Function& region)> fits;
+  // The time of a composite as a region of its own, without the launch and the copies of its values, in seconds, by the
+  // figures of a costs file; it depends on what `accepts` may depend on. An error where the file lacks an entry. May be
+  // empty: the price follows from the entries gmacs_f32, gmacs_i8 and memory_gbytes of the target.
+  std::function<Expected<Price>(Context&, const Module&, const Function& composite, const Costs&)> cost;
+  // The same of a whole region, in the order of its composites: layers may overlap, so that it takes less than their
+  // sum. May be empty: it is the sum.
+  std::function<Expected<Price>(Context&, const Module&, std::span<const RegionLayer>, const Costs&)> region_cost;
   // The layouts that a region requires of its values; empty: no value is transformed. A region is a function whose body
   // calls composite functions (Function::composite) of this target, and nothing else.
   std::function<Expected<Boundary>(Context&, const Module&, const Function& region)> boundary;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
+#include "compiler/ir/dependencies.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/partition/partition.h"
+#include "compiler/partition/pattern_text.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/passes.h"
 #include "compiler/quantize/qdq.h"
@@ -45,26 +47,128 @@ void count(ImportCheck& check, const Context& context, const Module& module, con
     support.reasons.push_back(placement.reason);
 }
 
+// The checked model, with what the targets would receive.
+struct Prepared {
+  ImportCheck check;
+  std::optional<Module> module;  // std::nullopt where a node is not supported
+  std::vector<Target> targets;
+};
+
+Expected<Prepared> prepare(Context& context, const std::filesystem::path& path,
+                           const std::map<std::string, int64_t>& shapes,
+                           const std::optional<spec::Config>& accelerator) {
+  Prepared prepared;
+  TENON_TRY_ASSIGN(nodes, check_onnx(context, path, shapes));
+  prepared.check.nodes = std::move(*nodes);
+  if (!prepared.check.nodes.module) return prepared;
+  TENON_TRY_ASSIGN(module, run_passes(context, std::move(*prepared.check.nodes.module), standard_passes()));
+  prepared.check.nodes.module.reset();  // its names and types end with the context
+  TENON_TRY_ASSIGN(targets, make_targets({}, {.accelerator = accelerator}));
+  if (std::ranges::any_of(*targets, &Target::integer_layers)) {
+    TENON_TRY_ASSIGN(layers, with_integer_layers(context, std::move(*module), context.symbol("main"), prepared.check));
+    *module = std::move(*layers);
+  }
+  prepared.module = *std::move(module);
+  prepared.targets = *std::move(targets);
+  return prepared;
+}
+
+// Collects the matches of a pattern at every binding of a block and of those inside it.
+class PatternFinder {
+ public:
+  PatternFinder(const Context& context, const Module& module, const GraphPattern& pattern, PatternCheck& check)
+      : context_(context), module_(module), pattern_(pattern), check_(check) {}
+
+  Status visit(const Function& function, const Block& block) {
+    const DataFlow flow(context_, module_, function, block);
+    for (size_t root = 0; root < block.bindings.size(); ++root) {
+      TENON_TRY_ASSIGN(found, match(pattern_, flow, root));
+      const auto* apply = std::get_if<Apply>(&block.bindings[root].value);
+      PatternCheck::Line line{.node = module_.span(function.info(block.bindings[root].var).span).node,
+                              .op = apply ? apply->op->name : "",
+                              .found = {}};
+      if (found->match) {
+        line.found = describe(function, block, *found->match);
+        check_.matches.push_back(std::move(line));
+      } else if (found->failure) {
+        line.found = found->failure->str();
+        check_.near_misses.push_back(std::move(line));
+      }
+      Status status;
+      for_each_block(block.bindings[root].value, [&](const Block& inner) {
+        if (status) status = visit(function, inner);
+      });
+      TENON_TRY(status);
+    }
+    return {};
+  }
+
+ private:
+  std::string describe(const Function& function, const Block& block, const Match& match) const {
+    std::vector<std::string> parts;
+    for (const size_t binding : match.bindings) {
+      const auto* apply = std::get_if<Apply>(&block.bindings[binding].value);
+      if (apply) parts.push_back(apply->op->name);
+    }
+    std::string text = fmt::format("{}", fmt::join(parts, " + "));
+    for (const auto& [name, value] : match.captures) {
+      const auto* var = std::get_if<VarId>(&value);
+      text += fmt::format(", %{} is {}", name,
+                          var && index(*var) < function.vars.size()
+                              ? fmt::format("%{} of type {}", context_.name(function.info(*var).name),
+                                            context_.str(function.type(*var)))
+                          : std::holds_alternative<ConstId>(value) ? "a constant"
+                                                                   : "a global");
+    }
+    return text;
+  }
+
+  const Context& context_;
+  const Module& module_;
+  const GraphPattern& pattern_;
+  PatternCheck& check_;
+};
+
 }  // namespace
 
 Expected<ImportCheck> check_import(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
                                    const std::optional<spec::Config>& accelerator) {
   Context context;
-  ImportCheck check;
-  TENON_TRY_ASSIGN(nodes, check_onnx(context, path, shapes));
-  check.nodes = std::move(*nodes);
-  if (!check.nodes.module) return check;
-  const Symbol entry = context.symbol("main");
-  TENON_TRY_ASSIGN(module, run_passes(context, std::move(*check.nodes.module), standard_passes()));
-  check.nodes.module.reset();  // its names and types end with the context
-  TENON_TRY_ASSIGN(targets, make_targets({}, {.accelerator = accelerator}));
-  if (std::ranges::any_of(*targets, &Target::integer_layers)) {
-    TENON_TRY_ASSIGN(layers, with_integer_layers(context, std::move(*module), entry, check));
-    *module = std::move(*layers);
-  }
-  TENON_TRY_ASSIGN(placements, partition(context, *module, entry, *targets));
-  for (const Placement& placement : *placements) count(check, context, *module, placement);
+  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerator));
+  ImportCheck check = std::move(prepared->check);
+  if (!prepared->module) return check;
+  Module& module = *prepared->module;
+  TENON_TRY_ASSIGN(placements, partition(context, module, context.symbol("main"), prepared->targets));
+  for (const Placement& placement : *placements) count(check, context, module, placement);
   return check;
+}
+
+Expected<PatternCheck> check_pattern(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
+                                     const std::optional<spec::Config>& accelerator, std::string_view pattern) {
+  Context context;
+  TENON_TRY_ASSIGN(read, read_pattern(context, pattern, "--pattern"));
+  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerator));
+  if (!prepared->module) return std::unexpected(prepared->check.nodes.problems.front().diagnostic);
+  PatternCheck check{.pattern = to_string(*read), .matches = {}, .near_misses = {}};
+  PatternFinder finder(context, *prepared->module, *read, check);
+  for (const Symbol name : reachable_globals(*prepared->module, context.symbol("main"))) {
+    const Function* function = prepared->module->function(name);
+    if (function) TENON_TRY(finder.visit(*function, function->body));
+  }
+  return check;
+}
+
+std::string text(const PatternCheck& check) {
+  constexpr size_t kMaxLines = 50;  // that a person reads
+  const auto list = [&](std::string_view what, const std::vector<PatternCheck::Line>& lines) {
+    std::string text = fmt::format("{} {}{}\n", lines.size(), what, lines.size() == 1 ? "" : "es");
+    for (size_t i = 0; i < std::min(lines.size(), kMaxLines); ++i) {
+      text += fmt::format("  {}  {}  {}\n", lines[i].node, lines[i].op, lines[i].found);
+    }
+    if (lines.size() > kMaxLines) text += fmt::format("  and {} others\n", lines.size() - kMaxLines);
+    return text;
+  };
+  return check.pattern + "\n" + list("match", check.matches) + list("near miss", check.near_misses);
 }
 
 std::string text(const ImportCheck& check) {

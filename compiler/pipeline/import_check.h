@@ -30,6 +30,22 @@ struct ImportCheck {
 Expected<ImportCheck> check_import(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
                                    const std::optional<spec::Config>& accelerator);
 
+// The matches of a pattern (partition/pattern_text.h) in the module that the targets would receive, each by its root
+// and its named values, and the near misses: the values at which the pattern begins to match, and what is missing.
+struct PatternCheck {
+  struct Line {
+    std::string node, op;  // of the root: the model's node, and the operator
+    std::string found;     // the operators and the named values of a match; what a near miss lacks
+  };
+  std::string pattern;
+  std::vector<Line> matches, near_misses;
+};
+Expected<PatternCheck> check_pattern(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
+                                     const std::optional<spec::Config>& accelerator, std::string_view pattern);
+
+// For people.
+std::string text(const PatternCheck& check);
+
 // A table of operators and the list of what is missing, for people.
 std::string text(const ImportCheck& check);
 

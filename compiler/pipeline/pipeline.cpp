@@ -26,6 +26,7 @@
 #include "compiler/targets/targets.h"
 #include "runtime/native/thread_pool.h"
 #include "runtime/vm/buffer_pool.h"
+#include "support/clock.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -252,6 +253,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
     result.quantized = std::move(*integers);
   }
   begin("partitioning");
+  const Stopwatch partition_time;
   result.partitioned = clone(result.quantized);
   if (!options.buckets.empty()) {
     TENON_TRY_ASSIGN(buckets, bucket_sizes(context, result.partitioned, model.entry, options.buckets));
@@ -263,8 +265,13 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
     TENON_TRY_ASSIGN(made, make_batch_units(context, model.entry, *options.batch, result));
     units = std::move(*made);
   }
-  TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets));
+  if (options.costs) result.costs.emplace();
+  TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets,
+                                         {.costs = options.costs ? &*options.costs : nullptr,
+                                          .pins = options.pins,
+                                          .summary = result.costs ? &*result.costs : nullptr}));
   result.placements = std::move(*placements);
+  result.partition_seconds = partition_time.seconds();
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
   if (options.kernels_only) return result;

@@ -52,6 +52,9 @@ struct CompileOptions {
   spec::MemoryTiming memory = {};           // of that accelerator, which programs are scheduled for
   // Names of targets (compiler/targets), the preferred first. The accelerator comes before all unless it is named here.
   std::vector<std::string> targets = {};
+  // Figures of a machine: targets are assigned by cost instead of by their order.
+  std::optional<Costs> costs = {};
+  Pins pins = {};  // the targets of nodes of the model
   // What a user allows the products of a GPU; by default, they are exact or rounded as the CPU's.
   Machine::Inexact inexact = {};
   // Sizes of the unknown sizes of the model, by name: programs of fixed sizes are made for these (make_buckets). A
@@ -88,6 +91,8 @@ struct Compilation {
   Module kernels;  // the partitioned module with the CPU's operators grouped into kernels; it is lowered
   std::optional<MemoryPlans> memory;  // where a budget was given
   std::vector<Placement> placements;
+  std::optional<PlacementCosts> costs;    // where targets are assigned by cost
+  double partition_seconds = 0;           // wall time
   std::vector<CpuPlacement> interpreted;  // the operators whose kernel is the interpreter's
   runtime::Executable executable;
   std::vector<loop::Function> gpu_functions;  // LowerOptions::gpu_functions

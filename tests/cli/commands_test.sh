@@ -366,6 +366,9 @@ expect 0 "seeds 5 to 10: all promises hold" "$tenon" fuzz ir -n 6 --seed 5 -o "$
 expect 0 '"failure": ""' "$tenon" fuzz ir -n 1 --seed 5 --json -o "$scratch"
 expect 0 "all promises hold" "$tenon" fuzz ir -n 5 --seed 5 --pass simplify -o "$scratch"
 expect 2 "there is no pass 'nothing'" "$tenon" fuzz ir --pass nothing
+expect 0 "seeds 5 to 10: all promises hold" "$tenon" fuzz partition --count 6 --seed 5 --directory "$scratch"
+expect 0 "3 labels, with launches: the search finds the optimum of " "$tenon" fuzz partition --optimal --count 5 --seed 5
+expect 2 "--count is '0', must be an integer of at least 1" "$tenon" fuzz partition --count 0
 expect 2 "--count is '0', must be an integer of at least 1" "$tenon" fuzz ir --count 0
 expect 0 "def @main" "$tenon" fuzz ir -n 1 --seed 5 --print
 printf '#[version = "1"]\ndef @main[n](%%x: Tensor[(n,), f32]) -> Tensor[(n,), f32] { relu(relu(%%x)) }\n' >"$scratch/relu.tn"
@@ -374,6 +377,8 @@ expect 0 "40 programs, seeds 5 to 44: all equal" "$tenon" fuzz ragged -n 40 --se
 expect 0 '"failure": ""' "$tenon" fuzz ragged -n 2 --seed 5 --json
 expect 2 "--count is '0', must be an integer of at least 1" "$tenon" fuzz ragged --count 0
 expect 1 "nowhere.tn" "$tenon" fuzz ir --file "$scratch/nowhere.tn"
+expect 0 "holds" "$tenon" fuzz partition --file "$scratch/relu.tn"
+expect 1 "nowhere.tn" "$tenon" fuzz partition --file "$scratch/nowhere.tn"
 
 # xclbin files.
 expect 0 "configuration tiny" "$tenon" xclbin write --config tiny --units 2 -o "$scratch/a.xclbin"

@@ -63,6 +63,12 @@ expect 0 "not on the accelerator because" "$tenon" import --check tests/models/r
 expect 0 "Conv " "$tenon" import --check tests/models/resnet8_digits.onnx --shapes N=1 --cpu
 expect 2 "tenon import only checks models" "$tenon" import tests/models/resnet8_digits.onnx
 expect 1 "No such file" "$tenon" import --check build/nonexistent.onnx
+expect 0 "requires conv2d of 2 operands as operand 1 of requantize, found dense %logits" \
+  "$tenon" import tests/models/resnet8_digits.onnx --shapes N=1 --pattern 'requantize(conv2d(_, _), _, _, _)'
+expect 0 "%w is a constant" "$tenon" import tests/models/resnet8_digits.onnx --shapes N=1 \
+  --pattern 'requantize(conv2d(%x: i8(n, c, h, h), %w: const), const, const, const)'
+expect 1 "did you mean conv2d?" "$tenon" import tests/models/resnet8_digits.onnx --shapes N=1 --pattern 'conv2(_, _)'
+expect 2 "with one of --check and --pattern" "$tenon" import --check tests/models/resnet8_digits.onnx --pattern 'relu'
 expect 0 "// after infer" "$tenon" opt tests/models/resnet8_digits.onnx --shapes N=1 --passes infer --print-after infer
 # Executables keep symbolic sizes, and sizes that depend on data.
 expect 0 "" "$tenon" compile "$scratch/m.tn" --cpu -o "$scratch/m.tnx"
@@ -260,6 +266,30 @@ expect 2 "--schedule is for native kernels" \
   "${own[@]}" --schedule "$scratch/own.steps" --kernels reference -o "$scratch/bad.tnx"
 expect 1 "nowhere.steps" "${own[@]}" --schedule "$scratch/nowhere.steps" -o "$scratch/bad.tnx"
 
+expect 2 "tenon tune measures a MODEL into --records FILE, or the machine into --costs FILE" "$tenon" tune
+expect 0 '"mhz": 50' "$tenon" tune --costs "$scratch/costs.json" --mhz 50
+expect 0 "estimated total" "$tenon" compile tests/models/resnet8_digits_int8_qdq.onnx --shapes N=1 --explain \
+  --costs "$scratch/costs.json" -o "$scratch/m.tnx"
+printf '%s' '{"version": 1, "cpu": {"gmacs_f32": 1, "gmacs_i8": 2, "gbytes": 1, "call_ns": 2000}, "devices": {"accel":
+  {"launch_ns": 20000, "gbytes": 0.8, "mhz": 100}}}' >"$scratch/zynq.json"
+expect 0 " cycles at 100 MHz)" "$tenon" compile tests/models/resnet8_digits_int8_qdq.onnx --shapes N=1 --explain \
+  --costs "$scratch/zynq.json" -o "$scratch/m.tnx"
+expect 0 "1 accelerator program " "$tenon" compile tests/models/resnet8_digits_int8_qdq.onnx --shapes N=1 \
+  --costs "$scratch/zynq.json" -o "$scratch/m.tnx"
+expect 0 "1 accelerator program " "$tenon" compile tests/models/resnet8_digits_int8_qdq.onnx --shapes N=1 \
+  --costs "$scratch/costs.json" --placement order -o "$scratch/m.tnx"
+expect 2 "/fc/Gemm is pinned to cuda, which is not among the targets cpu, accel" "$tenon" compile \
+  tests/models/resnet8_digits_int8_qdq.onnx --shapes N=1 --pin /fc/Gemm=cuda -o "$scratch/m.tnx"
+expect 1 "input is pinned to accel, which does not support its quantize: accel has no pattern with quantize" "$tenon" \
+  compile tests/models/resnet8_digits_int8_qdq.onnx --shapes N=1 --pin input=accel -o "$scratch/m.tnx"
+expect 0 '"first_match": ' "$tenon" compile tests/models/resnet8_digits_int8_qdq.onnx --shapes N=1 --json \
+  --costs "$scratch/zynq.json" -o "$scratch/m.tnx"
+expect 2 "must be NODE=TARGET" "$tenon" compile tests/models/tiny_digits.onnx --pin =x -o "$scratch/m.tnx"
+expect 2 "--pin names a twice" "$tenon" compile tests/models/tiny_digits.onnx --pin a=cpu --pin a=cpu -o "$scratch/m.tnx"
+expect 2 "--placement cost requires --costs" "$tenon" compile tests/models/tiny_digits.onnx --placement cost -o "$scratch/m.tnx"
+printf '{"version": 1, "cpu": {"gbytes": -1}}' >"$scratch/bad.json"
+expect 1 "the entry cpu.gbytes must be a number above 0" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=1 \
+  --costs "$scratch/bad.json" -o "$scratch/m.tnx"
 expect 0 "all of these: " "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r"
 expect 0 '"measured": 0,' "$tenon" tune tests/models/tiny_digits.onnx --shapes N=1 --trials 2 --records "$scratch/r" --json
 expect 0 ", measured: " "$tenon" compile "${digits[@]}" --explain --records "$scratch/r"

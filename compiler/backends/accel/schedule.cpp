@@ -1,5 +1,7 @@
 #include "compiler/backends/accel/schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -83,6 +85,28 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
     at = nodes[i][at].before;
   }
   return chosen;
+}
+
+double cycles_of(const spec::Config& config, const std::vector<Operands>& layers, const spec::MemoryTiming& memory,
+                 Tilings& known) {
+  std::vector<Tiling> tilings;
+  for (const Operands& operands : layers) {
+    const auto& [l, in, out, rows, input_at, residual_at, output_at] = operands;
+    const std::string key =
+        fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(l.kind),
+                    in.n, in.c, in.h, in.w, out.c, out.h, out.w, l.kernel_h, l.kernel_w, l.stride_y, l.stride_x,
+                    l.dilation_y, l.dilation_x, l.groups, l.pad_top, l.pad_left, l.pad_bottom, l.pad_right, in.rank,
+                    out.rank, rows, out.n, l.parameters.residual);
+    auto found = known.find(key);
+    if (found == known.end()) found = known.emplace(key, choose_tilings(config, {operands}, memory)[0]).first;
+    tilings.push_back(found->second);
+  }
+  double instructions = 0, estimate = 0;
+  for (const Tiling& tiling : tilings) instructions += tiling.instructions, estimate += tiling.cycles;
+  if (instructions > kCandidateBudget * static_cast<double>(layers.size())) return estimate;
+  TileProgram sketch(config, true);
+  for (uint32_t i = 0; i < layers.size(); ++i) sketch.emit(i, layers[i], tilings[i]);
+  return simulate(config, prefetched(config, sketch.ops(), memory), memory);
 }
 
 }  // namespace tenon::compiler::accel

@@ -7,6 +7,8 @@
 // instructions, not on time, limits the candidates.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "compiler/backends/accel/tile_program.h"
@@ -16,5 +18,14 @@ namespace tenon::compiler::accel {
 
 std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector<Operands>& layers,
                                    const spec::MemoryTiming& memory = {});
+
+// The tiling that is chosen for each layer alone, by the layer's sizes.
+using Tilings = std::map<std::string, Tiling>;
+
+// About the cycles of a launch of these layers: each has the tiling that is chosen for it alone, as pairs are too many
+// to compare for a price. Where the launch is too long to simulate, the sum of the tilings' estimates. `known` receives
+// tilings, and saves their search where it has them already.
+double cycles_of(const spec::Config& config, const std::vector<Operands>& layers, const spec::MemoryTiming& memory,
+                 Tilings& known);
 
 }  // namespace tenon::compiler::accel

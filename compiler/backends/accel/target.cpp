@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <numeric>
+
+#include "compiler/backends/accel/schedule.h"
 #include "compiler/backends/accel/translate.h"
+#include "compiler/base/first_fit.h"
 #include "support/try.h"
 
 namespace tenon::compiler::accel {
@@ -20,13 +25,13 @@ std::vector<TargetPattern> patterns(const spec::Config& config) {
     return op(ops::kRequantizeAdd, {std::move(product), c, c, c, any()});
   };
   const GraphPattern conv = op(ops::kConv2d, {any(), c});
+  // A flattened value that has other users is an operand as it is.
+  const GraphPattern dense =
+      op(ops::kDense, {either({op(ops::kFlatten, {any()}), op(ops::kReshape, {any()}), any()}), c});
   std::vector<TargetPattern> rows{{"accel.conv2d", requantize(conv), accepts},
-                                  {"accel.conv2d_add", requantize_add(conv), accepts}};
-  // One row per form: the last one still matches where a flattened value has other users.
-  for (const GraphPattern& x : {op(ops::kFlatten, {any()}), op(ops::kReshape, {any()}), any()}) {
-    rows.push_back({"accel.dense", requantize(op(ops::kDense, {x, c})), accepts});
-    rows.push_back({"accel.dense_add", requantize_add(op(ops::kDense, {x, c})), accepts});
-  }
+                                  {"accel.conv2d_add", requantize_add(conv), accepts},
+                                  {"accel.dense", requantize(dense), accepts},
+                                  {"accel.dense_add", requantize_add(dense), accepts}};
   rows.push_back({"accel.add", requantize_add(op(ops::kCast, {any()})), accepts});
   rows.push_back({"accel.requantize", requantize(op(ops::kCast, {any()})), accepts});
   rows.push_back({"accel.global_sum_pool", requantize(op(ops::kGlobalSumPool, {any()})), accepts});
@@ -59,6 +64,52 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
   return boundary;
 }
 
+// Of a launch of these layers.
+Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memory, Context& context,
+                     const Module& module, std::span<const RegionLayer> layers, const Costs& costs, Tilings& known) {
+  const auto device = costs.devices.find("accel");
+  if (device == costs.devices.end() || !device->second.mhz) {
+    return error("the entry devices.accel.mhz is missing", costs.source, "it is the clock of the accelerator");
+  }
+  std::vector<TranslatedLayer> translated;
+  for (const RegionLayer& each : layers) {
+    std::vector<size_t> bindings(each.composite->body.bindings.size());
+    std::iota(bindings.begin(), bindings.end(), size_t{0});
+    TENON_TRY_ASSIGN(layer, translate_layer(context, module, *each.composite, bindings));
+    translated.push_back(*std::move(layer));
+  }
+  // Locations that do not overlap, where the region would have its own: time does not depend on them.
+  std::vector<Operands> operands;
+  int64_t workspace = 0, outside = 0;
+  const auto bytes = [&](const RegionTensor& tensor) {
+    return aligned_bytes(runtime::element_count(boundary_shape(tensor, Layout::kBlocked, config)));
+  };
+  for (size_t i = 0; i < layers.size(); ++i) {
+    auto& [layer, input, output, input_atom, residual_atom] = translated[i];
+    const std::vector<VarId>& params = layers[i].composite->params;
+    const auto layer_of = [&](const Atom& param) {
+      return layers[i].args[static_cast<size_t>(std::ranges::find(params, std::get<VarId>(param)) - params.begin())];
+    };
+    const auto location = [&](const Atom& param, const RegionTensor& tensor) {
+      if (const int from = layer_of(param); from != -1) return operands[static_cast<size_t>(from)].output_at;
+      const Location at{runtime::kBaseFirstTensor, outside};
+      outside += bytes(tensor);
+      return at;
+    };
+    layer.input = 0, layer.output = 1;
+    const Location input_at = location(input_atom, input);
+    Location residual_at;
+    if (layer.parameters.residual) layer.residual = 2, residual_at = location(residual_atom, output);
+    const Region alone{
+        .name = "", .tensors = {input, output, output}, .layers = {layer}, .inputs = {0}, .outputs = {1}};
+    const bool rows = layer_of(input_atom) == -1 && boundary_layout(alone, 0, config) == Layout::kRows;
+    operands.push_back({layer, input, output, rows, input_at, residual_at, {runtime::kBaseWorkspace, workspace}});
+    workspace += bytes(output);
+  }
+  const double cycles = cycles_of(config, operands, memory, known), mhz = *device->second.mhz;
+  return Price{.seconds = cycles / (mhz * 1e6), .source = fmt::format("{:.0f} cycles at {} MHz", cycles, mhz)};
+}
+
 }  // namespace
 
 Target make_target(const spec::Config& config, const spec::MemoryTiming& memory) {
@@ -70,6 +121,17 @@ Target make_target(const spec::Config& config, const spec::MemoryTiming& memory)
   target.fits = [](Context&, const Module&, const Function& region) { return fits(region); };
   target.boundary = [config](Context& context, const Module& module, const Function& region) {
     return boundary(config, context, module, region);
+  };
+  // The copies of the target share what they have found.
+  const auto known = std::make_shared<Tilings>();
+  target.region_cost = [config, memory, known](Context& context, const Module& module,
+                                               std::span<const RegionLayer> layers, const Costs& costs) {
+    return cost(config, memory, context, module, layers, costs, *known);
+  };
+  target.cost = [whole = target.region_cost](Context& context, const Module& module, const Function& composite,
+                                             const Costs& costs) {
+    const RegionLayer layer{.composite = &composite, .args = std::vector<int>(composite.params.size(), -1)};
+    return whole(context, module, std::span(&layer, 1), costs);
   };
   target.generate = [config, memory](Context& context, const Module& module, Symbol name,
                                      const Function& function) -> Expected<RegionKernel> {

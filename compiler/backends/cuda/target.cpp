@@ -49,20 +49,15 @@ Status accepts_for_gpu(Context& context, const Module& module, const Function& f
   return {};
 }
 
-// Applications of the operator, with any operands.
-GraphPattern applications(const Operator& known) {
-  constexpr size_t kMaxOperands = 8;  // of an operator with any number of them
-  std::vector<GraphPattern> all;
-  const size_t most = known.variadic() ? kMaxOperands : known.inputs.size();
-  for (size_t n = 0; n <= most; ++n) all.push_back(op(known.id, std::vector<GraphPattern>(n, any())));
-  return either(std::move(all));
-}
-
 // One row for each operator that has a loop function. One that only changes a shape copies nothing on the host, so a
 // GPU takes it where its operand is there.
 std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
   const auto check = [emulated, machine](Context& context, const Module& module, const Function& function,
-                                         const Match&) {
+                                         const Match& match) -> Status {
+    constexpr size_t kMaxOperands = 8;  // of an operator with any number of them
+    const size_t operands = std::get<Apply>(function.body.bindings[match.bindings.front()].value).args.size();
+    if (operands > kMaxOperands)
+      return error(fmt::format("it has {} operands, at most {} are supported", operands, kMaxOperands));
     return (emulated ? accepts : accepts_for_gpu)(context, module, function, machine);
   };
   std::vector<TargetPattern> rows;
@@ -70,7 +65,7 @@ std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
   for (const Operator* known : context.operators()) {
     if (!kernels::lowered(known->id)) continue;
     rows.push_back({.composite = fmt::format("cuda.{}", known->name),
-                    .pattern = applications(*known),
+                    .pattern = op(known->id),
                     .accepts = check,
                     .of_own_results = known->elements == Elements::kSame});
   }

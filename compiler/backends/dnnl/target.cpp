@@ -81,10 +81,9 @@ std::vector<TargetPattern> patterns() {
   for (const auto& [name, product] : {std::pair{"conv2d", op(ops::kConv2d, {any(), constant()})},
                                       std::pair{"dense", op(ops::kDense, {any(), constant()})},
                                       std::pair{"matmul", op(ops::kMatmul, {any(), any()})}}) {
-    const GraphPattern layer = either({op(ops::kBiasAdd, {product, constant()}), product});
+    const GraphPattern layer = optional(ops::kBiasAdd, {product, constant()});
     const std::string composite = fmt::format("dnnl.{}", name);
-    rows.push_back({composite + "_add",
-                    activated(either({op(ops::kAdd, {layer, any()}), op(ops::kAdd, {any(), layer})})), accepts});
+    rows.push_back({composite + "_add", activated(commutative(ops::kAdd, {layer, any()})), accepts});
     rows.push_back({composite, activated(layer), accepts});
   }
   return rows;

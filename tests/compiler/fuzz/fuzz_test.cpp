@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/fuzz/campaign.h"
+#include "compiler/fuzz/partitions.h"
 #include "compiler/fuzz/shrink.h"
 #include "compiler/fuzz/strip.h"
 #include "compiler/ir/operator.h"
@@ -74,26 +75,9 @@ TEST(IrFuzz, BatchedUnitsEqualTheirCallsBitForBit) {
   EXPECT_GT(result.counts.joined, rounds(400));
 }
 
-// A target that takes arithmetic wherever it stands.
-Expected<Module> partitioned(Context& context, Module module) {
-  Target target;
-  target.name = "toy";
-  const GraphPattern product = op(ops::kMultiply, {any(), any()});
-  target.patterns = {{"toy.multiply_add", op(ops::kAdd, {product, any()}), {}},
-                     {"toy.add", op(ops::kAdd, {any(), any()}), {}},
-                     {"toy.multiply", product, {}},
-                     {"toy.maximum", op(ops::kMaximum, {any(), any()}), {}},
-                     {"toy.concat", op(ops::kConcat, {any(), any()}), {}},
-                     {"toy.transpose", op(ops::kTranspose, {any()}), {}}};
-  const auto placements = partition(context, module, context.symbol("main"), std::span(&target, 1));
-  if (!placements) return std::unexpected(placements.error());
-  return module;
-}
-
 TEST(IrFuzz, PartitioningKeepsTheMeaning) {
   CampaignOptions regions = options(9000, rounds(60));
-  regions.oracle = {
-      .passes = {{"partition", "", partitioned}}, .pipeline = false, .text = false, .machine = false, .mutants = 0};
+  regions.oracle = {.passes = {random_partition()}, .pipeline = false, .text = false, .machine = false, .mutants = 0};
   const auto result = campaign(regions);
   EXPECT_FALSE(result.failure) << result.failure->report;
   EXPECT_GT(result.counts.changed, rounds(60) / 2);

@@ -2,6 +2,10 @@
 // gives the interpreter's bits.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <array>
+
 #include "compiler/backends/accel/target.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
@@ -159,6 +163,67 @@ TEST_F(AccelBlocks, FunctionsWithReferences) {
   })",
                  2);
   EXPECT_EQ(launches_, 4u);
+}
+
+// The prices of layers alone, and of the region as a whole, in which they overlap.
+TEST(AccelCosts, ARegionIsPricedAsItRuns) {
+  const auto constant = [](std::string_view name, std::string_view type, int count, int first, int step) {
+    std::string text = fmt::format("const ${}: Tensor[{}] = [", name, type);
+    for (int i = 0; i < count; ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", first + i * step % 61);
+    return text + "];\n";
+  };
+  std::string text = "#[version = \"1\"]\n" + constant("w", "(32, 32, 3, 3), i8", 32 * 32 * 9, -30, 7) +
+                     constant("b", "(32,), i32", 32, 0, 1) + constant("m", "(32,), u16", 32, 40000, 100) +
+                     constant("s", "(32,), u8", 32, 16, 0) + "def @main(%v0: Tensor[(1, 32, 14, 14), i8]) {\n";
+  constexpr int kLayers = 5;
+  for (int i = 1; i <= kLayers; ++i)
+    text += fmt::format("let %v{} = requantize(conv2d(%v{}, $w, padding=[1, 1, 1, 1]), $b, $m, $s);\n", i, i - 1);
+  Context context;
+  auto module = parse(context, text + fmt::format("%v{} }}\n", kLayers));
+  ASSERT_TRUE(module) << module.error().str();
+  const Symbol main = context.symbol("main");
+  const spec::Config config = *spec::load_config("default");
+  const std::vector<Target> targets{make_target(config)};
+  const Costs costs{.source = "costs.json",
+                    .gmacs_f32 = 0.1,
+                    .gmacs_i8 = 0.1,
+                    .gbytes = 1,
+                    .call_ns = 1000,
+                    .devices = {{"accel", {.launch_ns = 0, .mhz = 100}}}};
+  PlacementCosts summary;
+  const auto placements = partition(context, *module, main, targets, {.costs = &costs, .summary = &summary});
+  ASSERT_TRUE(placements) << placements.error().str();
+  double alone = 0;
+  for (const Placement& placement : *placements) {
+    EXPECT_EQ(placement.target, "accel");
+    for (const TargetPrice& price : placement.prices) alone += price.target == "accel" ? price.price.seconds : 0;
+  }
+  auto executable = lower(context, *module, main, targets, {.name = "test", .facts = {}, .cpu = {.native = false}});
+  ASSERT_TRUE(executable) << executable.error().str();
+  const auto device = driver::make_simulated("behavioral:test", *sim::make_behavioral(config), false);
+  auto session = runtime::Session::create(*executable, {.accelerator = device.get()});
+  ASSERT_TRUE(session) << session.error().str();
+  ASSERT_TRUE(session->run(std::array{Tensor(runtime::DType::kI8, {1, 32, 14, 14})}));
+  ASSERT_EQ(session->profile().launches.size(), 1u);
+  const double seconds = static_cast<double>(session->profile().launches[0].counters.cycles) / 100e6;
+  EXPECT_NEAR(summary.total, seconds, 0.05 * seconds);
+  EXPECT_GT(alone, summary.total);
+}
+
+TEST(AccelCosts, AClockMustBeGiven) {
+  Context context;
+  auto module = parse(context, with_layers("def @main(%x: Tensor[(1, 4), i8]) { layer(%x) }"));
+  ASSERT_TRUE(module) << module.error().str();
+  const std::vector<Target> targets{make_target(*spec::load_config("tiny"))};
+  const Costs costs{.source = "costs.json",
+                    .gmacs_f32 = 1,
+                    .gmacs_i8 = 1,
+                    .gbytes = 1,
+                    .call_ns = 1,
+                    .devices = {{"accel", {.launch_ns = 0}}}};
+  const auto placements = partition(context, *module, context.symbol("main"), targets, {.costs = &costs});
+  ASSERT_FALSE(placements);
+  EXPECT_EQ(placements.error().what, "the entry devices.accel.mhz is missing");
 }
 
 }  // namespace
