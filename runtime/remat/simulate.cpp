@@ -89,9 +89,9 @@ class Simulator final : public Host {
   Position& position_;
   Core core_;
   std::vector<TensorId> tensors_;  // of the core, by the log's numbers
-  uint32_t call_ = 0;                // of the event that is replayed
-  std::vector<uint32_t> calls_;      // by OperatorId: the log's call
-  std::vector<uint32_t> order_;      // Replay::order
+  uint32_t call_ = 0;              // of the event that is replayed
+  std::vector<uint32_t> calls_;    // by OperatorId: the log's call
+  std::vector<uint32_t> order_;    // Replay::order
 };
 
 }  // namespace
