@@ -36,7 +36,6 @@ Action board_flash(Options&);
 Action assemble(Options&);
 Action disassemble(Options&);
 Action inspect(Options&);
-Action print_memory_plan(Options&);
 Action list_devices(Options&);
 Action serve_devices(Options&);
 Action doctor(Options&);
@@ -71,7 +70,8 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "run a model over data on a device: accuracy, cycles, comparison, report", run_model},
-    {"plan", "what a program, or the training step of a model, costs within less memory", plan_memory},
+    {"plan", "print the memory plan of an executable, or what a model or its training step costs within less memory",
+     plan_memory},
     {"train", "train a model's weights on samples and labels", train_model},
     {"import", "check a model: its operators, their support per target, and what is missing", import_model},
     {"compile", "compile a model into an executable", compile_model},
@@ -98,7 +98,6 @@ constexpr Command kCommands[] = {
     {"asm", "assemble instructions", assemble},
     {"disasm", "print the instructions of a program", disassemble},
     {"inspect", "print what an executable is made of: signature, code, memory, kernels, programs", inspect},
-    {"plan", "print the memory plan of an executable, function by function", print_memory_plan},
     {"dtr-sim", "replay logs of training steps under budgets of memory: how much longer the step takes", dtr_sim},
     {"dtr-linear", "count the operators of a linear network under the budget of the rematerialization theorem",
      dtr_linear},

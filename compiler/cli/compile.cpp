@@ -13,6 +13,7 @@
 #include "runtime/run/results.h"
 #include "support/file.h"
 #include "support/json.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -28,7 +29,7 @@ void return_freed_memory() {
 struct CompileCommand {
   ModelOptions model;
   PassFlags passes;
-  std::string output, config = "default", print;
+  std::string output, config = "default", print, budget;
   std::vector<std::string> shared;
   bool cpu = false, explain = false, explain_schedules = false, json = false, batch = false;
 
@@ -56,6 +57,10 @@ struct CompileCommand {
       return error("--shared is for the instances of --batch", model.model, "add --batch", Fault::kUsage);
     }
     if (batch) model.batch = shared;
+    if (!budget.empty()) {
+      TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget));
+      model.budget = static_cast<int64_t>(*bytes);
+    }
     TENON_TRY(check_target());
     std::vector<std::string> inputs{model.model, model.records};
     inputs.insert(inputs.end(), model.calibration_data.begin(), model.calibration_data.end());
@@ -106,6 +111,13 @@ struct CompileCommand {
           .field("instructions", instructions)
           .field("constant_bytes", constants)
           .field("partition_seconds", compiled->partition_seconds);
+      if (compiled->memory) {
+        const compiler::MemoryPlans& plans = *compiled->memory;
+        const compiler::RematPlan& plan = plans.frontier[plans.chosen];
+        out.key("memory").begin_object().field("planned_bytes", plan.peak);
+        if (plans.bound) out.field("most_bytes", *plans.bound);
+        out.field("again", plan.order.size() - plans.step.log.calls.size()).end();
+      }
       if (const auto& costs = compiled->costs) {
         out.key("costs").begin_object().field("total", costs->total).field("bound", costs->bound);
         out.field("all_cpu", costs->all_cpu).field("first_match", costs->first_match).key("all_at").begin_object();
@@ -136,6 +148,8 @@ Action compile_model(Options& options) {
                  "of its processor, one chosen where it is loaded: x86-64-v3; without: all of its architecture");
   options.flag(command->batch, "--batch", "for runs of many instances in batches of their operators");
   options.repeated(command->shared, "--shared", "NAME", "--batch: an input that all instances share; may be repeated");
+  options.option(command->budget, "--budget", "BYTES",
+                 "memory of the tensors of one run, as 64MiB: kernels are called again to stay within it (tenon plan)");
   options.flag(command->explain, "--explain", "print where each operator runs, and why");
   options.flag(
       command->explain_schedules, "--explain-schedule",

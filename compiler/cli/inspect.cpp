@@ -132,16 +132,6 @@ struct Inspect {
   }
 };
 
-struct Plan {
-  std::string input;
-
-  Status run() const {
-    TENON_TRY_ASSIGN(executable, runtime::load(input));
-    print_plan(*executable);
-    return {};
-  }
-};
-
 }  // namespace
 
 Action inspect(Options& options) {
@@ -154,12 +144,6 @@ Action inspect(Options& options) {
                  "only this part of the executable");
   options.flag(command->json, "--json", "the executable without its data as JSON");
   options.footer("tenon inspect model.tnx --kernel dense");
-  return [command] { return command->run(); };
-}
-
-Action print_memory_plan(Options& options) {
-  auto command = std::make_shared<Plan>();
-  options.argument(command->input, "FILE", "an executable (.tnx)");
   return [command] { return command->run(); };
 }
 

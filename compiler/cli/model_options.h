@@ -42,6 +42,7 @@ struct ModelOptions {
   std::string target, levels;          // of the machine that runs the executable, for cross compilation
 
   std::optional<std::vector<std::string>> batch = {};  // CompileOptions::batch
+  std::optional<int64_t> budget = {};                  // CompileOptions::budget
 
   bool kernels_only = false;     // nothing is lowered: no executable is made
   bool executable_only = false;  // constants of the model and of the stages are freed once they are lowered

@@ -1,7 +1,10 @@
-// tenon plan: what a program, or the training step of a model, costs within less memory.
+// tenon plan: the memory of an executable, or what a model, or its training step, costs within less memory.
 #include <fmt/format.h>
 
+#include "compiler/cli/executable_text.h"
 #include "compiler/cli/training_step.h"
+#include "compiler/frontend/onnx.h"
+#include "runtime/executable/executable.h"
 #include "support/json.h"
 #include "support/number.h"
 #include "support/try.h"
@@ -15,6 +18,7 @@ struct PlanCommand {
   bool train = false, json = false;
 
   Status run() {
+    if (model.ends_with(".tnx")) return show_executable();
     compiler::CompileOptions options;
     options.budget = 0;
     if (!budget.empty()) {
@@ -35,6 +39,17 @@ struct PlanCommand {
   }
 
  private:
+  // Whose plan is made already.
+  Status show_executable() const {
+    if (train || json || !budget.empty()) {
+      return error("--train, --budget and --json plan a model, and the plan of an executable is made", model,
+                   "give the model that it was compiled from", Fault::kUsage);
+    }
+    TENON_TRY_ASSIGN(executable, runtime::load(model));
+    print_plan(*executable);
+    return {};
+  }
+
   Expected<compiler::Model> load() {
     TENON_TRY_ASSIGN(open, compiler::read_model(model, {}, {}, entry));
     TENON_TRY(compiler::check_entry(*open, model));
@@ -67,7 +82,8 @@ struct PlanCommand {
 
 Action plan_memory(Options& options) {
   auto command = std::make_shared<PlanCommand>();
-  options.argument(command->model, "MODEL", "the program or model: .onnx, .tn or .tnb");
+  options.argument(command->model, "MODEL",
+                   "an executable (.tnx), whose plan is printed, or a model: .onnx, .tn or .tnb");
   options.option(command->entry, "--entry", "NAME", "the function that is planned");
   options.option(command->budget, "--budget", "BYTES", "bytes of tensors, as 64MiB: marks the plan that is taken");
   options.flag(command->train, "--train", "plan the training step of the model, by the options of tenon train");

@@ -1,5 +1,6 @@
 #include "compiler/cli/training_step.h"
 
+#include "compiler/frontend/onnx.h"
 #include "compiler/passes/passes.h"
 #include "runtime/native/functions.h"
 #include "support/try.h"

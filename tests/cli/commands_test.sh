@@ -215,6 +215,7 @@ expect 0 "@main: 8192 bytes planned for 2 results, 8192 live at once, 8192 witho
 expect 0 "allocated: may outlive the frame: " "$tenon" plan "$scratch/plan.tnx"
 expect 0 "memory plan" "$tenon" inspect "$scratch/plan.tnx"
 expect 1 "nowhere.tnx" "$tenon" plan "$scratch/nowhere.tnx"
+expect 2 "the plan of an executable is made" "$tenon" plan "$scratch/plan.tnx" --budget 1MiB
 expect 0 "function @main" "$tenon" inspect "$scratch/plan.tnx" --function @main
 expect 2 "there is no function 'mian'" "$tenon" inspect "$scratch/plan.tnx" --function @mian
 expect 2 "did you mean main?" "$tenon" inspect "$scratch/plan.tnx" --function @mian
@@ -222,6 +223,10 @@ cat >"$scratch/window.tn" <<'END'
 #[version = "1"]
 def @main[n](%x: Tensor[(1, 2, n), f32]) { max_pool1d(%x, kernel=[3]) }
 END
+expect 0 '"most_bytes"' "$tenon" compile tests/models/tiny_digits.onnx --shapes N=4 --cpu --budget 64MiB --json -o "$scratch/budget.tnx"
+expect 2 "is the least; '" "$tenon" compile tests/models/tiny_digits.onnx --shapes N=4 --cpu --budget 4KiB -o "$scratch/budget.tnx"
+expect 2 "a plan of memory needs bounds of all sizes" "$tenon" compile tests/models/tiny_digits.onnx --cpu --budget 64MiB \
+  -o "$scratch/budget.tnx"
 expect 0 "" "$tenon" compile "$scratch/window.tn" --cpu -o "$scratch/window.tnx"
 expect 0 'check -3 + n >= 0, else "max_pool1d: the window is larger' "$tenon" inspect "$scratch/window.tnx" --part kernels
 kernel=$("$tenon" inspect "$scratch/plan.tnx" | sed -n 's/^  \([a-z_0-9]*\): (.*) -> (.*/\1/p' | head -n 1)
