@@ -178,7 +178,7 @@ class Inliner {
   bool splice(VarId var, const Call& call, std::vector<Binding>& out) {
     if (auto* symbol = std::get_if<Symbol>(&call.callee)) {
       const Function* callee = policy_(*symbol);
-      if (!callee || !within_limits(callee->body)) return false;
+      if (!callee || !within_limits(callee->body, !may_move_ && depth_ == 0)) return false;
       Copier copier(context_, callee->vars, function_, used_dims_);
       if (!instantiate(*callee, call, copier)) return false;
       for (size_t i = 0; i < call.args.size(); ++i) copier.define(callee->params[i], call.args[i]);
@@ -187,7 +187,7 @@ class Inliner {
     }
     auto* closure = std::get_if<VarId>(&call.callee);
     const auto found = closure ? closures_.find(*closure) : closures_.end();
-    if (found == closures_.end() || has_erased(found->second.result) || !within_limits(found->second.body[0]))
+    if (found == closures_.end() || has_erased(found->second.result) || !within_limits(found->second.body[0], false))
       return false;
     Copier copier(context_, function_.vars, function_, used_dims_);
     for (size_t i = 0; i < call.args.size(); ++i) copier.define(found->second.params[i], call.args[i]);
@@ -195,8 +195,9 @@ class Inliner {
     return true;
   }
 
-  bool within_limits(const Block& body) const {
-    return (!may_move_ || count_bindings(body) <= kMaxMovedBindings) &&
+  // `moves_once`: what calls it is not moved or copied itself.
+  bool within_limits(const Block& body, bool moves_once) const {
+    return (moves_once || count_bindings(body) <= kMaxMovedBindings) &&
            (depth_ == 0 || depth_ + depth_of(body) <= kMaxBlockDepth);
   }
 
