@@ -61,10 +61,11 @@ KernelCalls::RecordedCall* KernelCalls::recorded_call(const CallSite& site, cons
   for (RecordedCall& found : recorded.calls) {
     if (found.leading == leading) return &found;
   }
-  if (recorded.calls.size() < RecordedCalls::kMost) recorded.calls.emplace_back();
-  else recorded.calls[recorded.next] = {};
-  RecordedCall& made = recorded.calls[recorded.next];
-  recorded.next = (recorded.next + 1) % RecordedCalls::kMost;
+  const size_t most = run_.executable.units.empty() ? 1 : RecordedCalls::kMost;
+  if (recorded.calls.size() < most) recorded.calls.emplace_back();
+  RecordedCall& made = recorded.calls[recorded.next];  // whose memory is kept
+  recorded.next = (recorded.next + 1) % most;
+  made.is_recorded = false;
   made.leading = leading;
   return &made;
 }
@@ -72,7 +73,9 @@ KernelCalls::RecordedCall* KernelCalls::recorded_call(const CallSite& site, cons
 int64_t KernelCalls::leading_size(const CallNative& call) const {
   for (const Register r : call.args) {
     const Word& word = run_.frames.at(r);
-    if (word.tag == Tag::kTensor) return static_cast<const TensorObject*>(word.object)->tensor.shape()[0];
+    if (word.tag != Tag::kTensor) continue;
+    const Shape& shape = static_cast<const TensorObject*>(word.object)->tensor.shape();
+    if (!shape.empty()) return shape[0];
   }
   return 0;
 }

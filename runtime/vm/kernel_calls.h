@@ -34,7 +34,7 @@ class KernelCalls {
     bool is_recorded = false;
   };
   // Calls of one instruction with arguments of different leading sizes, as batches have them; a new one replaces the
-  // oldest one.
+  // oldest one. A program without batches has one.
   struct RecordedCalls {
     static constexpr size_t kMost = 16;
     std::vector<RecordedCall> calls;
