@@ -269,8 +269,8 @@ TEST(Bindings, RandomProgramsAndSchedulesAreBound) {
                        [&](const Stmt& stmt) { barriers += std::holds_alternative<Barrier>(stmt.form); });
   }
   EXPECT_GT(threads, launches / 4) << launches;
-  EXPECT_GT(barriers, static_cast<size_t>(rounds(5)));
-  EXPECT_GT(cut, static_cast<size_t>(rounds(20))) << "blocks with several rows";
+  EXPECT_GT(barriers, size_t{kSanitized ? 0 : 5});
+  EXPECT_GT(cut, size_t{kSanitized ? 0 : 20}) << "blocks with several rows";
   EXPECT_LT(refused, static_cast<size_t>(kPrograms / 4));
 }
 

@@ -288,7 +288,7 @@ TEST(Schedule, RandomSchedulesPreserveTheResultsOfRandomPrograms) {
   EXPECT_EQ(counts.size(), 25u);
   counts.erase("remap");  // all iterations of these programs have equal work
   for (const auto& [primitive, count] : counts)
-    EXPECT_GT(count.first, rounds(20)) << primitive << " refused " << count.second;
+    EXPECT_GT(count.first, kSanitized ? 0 : 20) << primitive << " refused " << count.second;
 }
 
 TEST(Schedule, RandomSchedulesPreserveTheResultsOfRaggedPrograms) {
