@@ -69,7 +69,7 @@ class Partitioner {
         nodes.push_back(name);
         if (name != node) continue;
         found = true;
-        const std::string_view placed = placement.target.empty() ? "cpu" : placement.target;
+        const std::string_view placed = placement.target.empty() ? std::string_view("cpu") : placement.target;
         if (placed == target) continue;
         return error(fmt::format("{} is pinned to {}, which does not support its {}: {}", node, target, placement.op,
                                  placement.reason.empty() ? fmt::format("it is on {}", placed) : placement.reason));
