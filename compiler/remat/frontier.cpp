@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "runtime/remat/best.h"
-#include "runtime/remat/simulate.h"
 
 namespace tenon::compiler {
 namespace {
@@ -15,19 +13,6 @@ using runtime::remat::CoreOptions;
 using runtime::remat::StepLog;
 
 constexpr uint32_t kNoPiece = UINT32_MAX;
-
-// The tensors of each call's results, in the order of the log.
-std::vector<uint32_t> first_results(const StepLog& log) {
-  std::vector<uint32_t> first(log.calls.size());
-  uint32_t next = 0;
-  for (const StepLog::Event& event : log.events) {
-    if (event.kind == StepLog::Kind::kConstant) ++next;
-    if (event.kind != StepLog::Kind::kCall) continue;
-    first[event.index] = next;
-    next += static_cast<uint32_t>(log.calls[event.index].results.size());
-  }
-  return first;
-}
 
 // What any order needs: the constants, and what a call reads and makes beside them.
 int64_t least_peak(const StepLog& log) {
@@ -51,7 +36,7 @@ int64_t least_peak(const StepLog& log) {
 }  // namespace
 
 RematPlan measure(const StepLog& log, std::span<const uint32_t> order) {
-  const std::vector<uint32_t> first = first_results(log);
+  const std::vector<uint32_t> first = log.first_results();
   // Pieces of memory, each from one execution of a call; views have the memory of what they view.
   struct Piece {
     uint32_t first = 0, last = 0;
@@ -97,7 +82,7 @@ RematPlan measure(const StepLog& log, std::span<const uint32_t> order) {
 }
 
 std::vector<uint32_t> without_unread(const StepLog& log, std::span<const uint32_t> order) {
-  const std::vector<uint32_t> first = first_results(log);
+  const std::vector<uint32_t> first = log.first_results();
   // Backwards: whether something reads the tensor before it is computed again.
   std::vector<bool> read(log.bytes.size(), false), seen(log.calls.size(), false);
   for (const uint32_t tensor : log.results) read[tensor] = true;

@@ -342,6 +342,18 @@ int64_t StepLog::cost() const {
   return sum;
 }
 
+std::vector<uint32_t> StepLog::first_results() const {
+  std::vector<uint32_t> first(calls.size());
+  uint32_t next = 0;
+  for (const Event& event : events) {
+    if (event.kind == Kind::kConstant) ++next;
+    if (event.kind != Kind::kCall) continue;
+    first[event.index] = next;
+    next += static_cast<uint32_t>(calls[event.index].results.size());
+  }
+  return first;
+}
+
 Expected<StepLog> parse_log(std::string_view text, std::string_view name) { return LogReader(text, name).read(); }
 
 Expected<StepLog> read_log(const std::string& path) {

@@ -56,7 +56,8 @@ struct StepLog {
   int64_t ignored_releases = 0;   // of names from before the step
 
   int64_t constant_bytes() const;
-  int64_t cost() const;  // of all calls
+  int64_t cost() const;                         // of all calls
+  std::vector<uint32_t> first_results() const;  // by call: its first result; the others are the next tensors
 };
 
 // Errors name the line.

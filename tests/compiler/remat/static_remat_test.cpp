@@ -26,11 +26,10 @@ using testing::HasSubstr;
 
 // The call that makes each tensor; the number of calls for constants.
 std::vector<uint32_t> producers(const StepLog& log) {
-  std::vector<uint32_t> made;
-  for (const StepLog::Event& event : log.events) {
-    if (event.kind == StepLog::Kind::kConstant) made.push_back(static_cast<uint32_t>(log.calls.size()));
-    if (event.kind == StepLog::Kind::kCall) made.insert(made.end(), log.calls[event.index].results.size(), event.index);
-  }
+  std::vector<uint32_t> made(log.bytes.size(), static_cast<uint32_t>(log.calls.size()));
+  const std::vector<uint32_t> first = log.first_results();
+  for (uint32_t i = 0; i < log.calls.size(); ++i)
+    std::ranges::fill(std::span(made).subspan(first[i], log.calls[i].results.size()), i);
   return made;
 }
 
