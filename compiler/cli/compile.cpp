@@ -113,10 +113,9 @@ struct CompileCommand {
           .field("partition_seconds", compiled->partition_seconds);
       if (compiled->memory) {
         const compiler::MemoryPlans& plans = *compiled->memory;
-        const compiler::RematPlan& plan = plans.frontier[plans.chosen];
-        out.key("memory").begin_object().field("planned_bytes", plan.peak);
+        out.key("memory").begin_object().field("planned_bytes", plans.plan().peak);
         if (plans.bound) out.field("most_bytes", *plans.bound);
-        out.field("again", plan.order.size() - plans.step.log.calls.size()).end();
+        out.field("again", plans.repeated(plans.plan())).end();
       }
       if (const auto& costs = compiled->costs) {
         out.key("costs").begin_object().field("total", costs->total).field("bound", costs->bound);

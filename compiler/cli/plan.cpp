@@ -21,6 +21,7 @@ struct PlanCommand {
     if (model.ends_with(".tnx")) return show_executable();
     compiler::CompileOptions options;
     options.budget = 0;
+    options.kernels_only = budget.empty();  // the frontier alone
     if (!budget.empty()) {
       TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget));
       options.budget = static_cast<int64_t>(*bytes);

@@ -230,7 +230,7 @@ struct TrainCommand {
     TENON_TRY(budget.apply(session));
     if (is_kept) {
       session.budget = 0;
-      planned_ = made->memory->frontier[made->memory->chosen].order.size() - made->memory->step.log.calls.size();
+      planned_ = made->memory->repeated(made->memory->plan());
       bound_ = made->memory->bound;
     }
     TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, weights_, session));

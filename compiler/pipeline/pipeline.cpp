@@ -214,7 +214,7 @@ Expected<runtime::Executable> lower_within(Context& context, Module& module, Sym
   const size_t first = plans.chosen;
   for (size_t plan = first; plan < plans.frontier.size(); ++plan) {
     TENON_TRY_ASSIGN(code, lower_by(plan));
-    if (std::max(plans.frontier[plan].peak, plans.bound.value_or(0)) <= budget) return code;
+    if (std::max(plans.plan().peak, plans.bound.value_or(0)) <= budget) return code;
     if (!plans.bound) break;  // nor has another plan one
   }
   if (required) return std::unexpected(beyond_budget(plans, budget));
@@ -274,13 +274,13 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   result.partition_seconds = partition_time.seconds();
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
-  if (options.kernels_only) return result;
   if (options.budget) {
     begin("planning memory");
     auto plans = plan_of_entry(context, result.kernels, model.entry, options);
     if (plans) result.memory = std::move(*plans);
     else if (options.budget_required) return std::unexpected(std::move(plans.error()));
   }
+  if (options.kernels_only) return result;
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numeric_types}}};
   if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
   std::vector<CpuPlacement> on_cpu;

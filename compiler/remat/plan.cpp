@@ -49,8 +49,7 @@ std::string str(const MemoryPlans& plans) {
     text += fmt::format("{:>14}  {:>6.3f}  {:>6.3f}  {:>8}{}\n", plan.peak,
                         static_cast<double>(plan.peak) / static_cast<double>(std::max<int64_t>(step.peak, 1)),
                         static_cast<double>(plan.cost) / static_cast<double>(std::max<int64_t>(step.cost, 1)),
-                        plan.order.size() - step.order.size(),
-                        i == plans.chosen && (i > 0 || plans.bound) ? "  chosen" : "");
+                        plans.repeated(plan), i == plans.chosen && (i > 0 || plans.bound) ? "  chosen" : "");
   }
   return text;
 }

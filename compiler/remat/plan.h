@@ -18,6 +18,10 @@ struct MemoryPlans {
   // What the lowered code takes at most with the chosen plan: inputs, its arena, results outside of it and the memory
   // of kernels. Nothing where other functions or reference kernels take part, whose memory is not known.
   std::optional<int64_t> bound = {};
+
+  const RematPlan& plan() const { return frontier[chosen]; }
+  // The calls that a plan executes again.
+  size_t repeated(const RematPlan& plan) const { return plan.order.size() - step.log.calls.size(); }
 };
 
 // Plans of a function whose kernels are grouped already (kernel_passes): what is grouped anew would be rounded anew.
