@@ -1,4 +1,4 @@
-// A text that is equal for functions that a target cannot tell apart: the key of what it said of one of them.
+// A text that is equal for functions that a target cannot distinguish: the key of what it said of one of them.
 #pragma once
 
 #include <map>

@@ -48,7 +48,7 @@ enum class BatchPolicy : uint8_t { kDepth, kAgenda, kRatio, kHeight };
 inline constexpr std::string_view kBatchPolicies[] = {"depth", "agenda", "ratio", "height"};
 std::optional<BatchPolicy> parse_batch_policy(std::string_view name);
 
-// The steps; nodes of a step are in ascending order. Between types that a policy does not tell apart, agenda takes the
+// The steps; nodes of a step are in ascending order. Between types that a policy does not distinguish, agenda takes the
 // smallest one and the others the greatest.
 BatchOrder batch_order(const CallGraph& graph, BatchPolicy policy);
 

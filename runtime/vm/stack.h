@@ -21,7 +21,7 @@ struct Frame {
 };
 
 struct Stack {
-  std::vector<Word> words;  // the registers of all frames; behind the last frame all are empty
+  std::vector<Word> words;  // the registers of all frames; after the last frame all are empty
   size_t top = 0;           // the registers of live frames
   std::vector<Frame> frames;
   std::vector<Storage> arenas;  // of the frames whose functions have one
