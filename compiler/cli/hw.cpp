@@ -35,6 +35,7 @@ void print_facts(const Config& config) {
                config.max_burst_beats);
   print_stdout("{:<16}{} beats read ahead, {}\n", "", config.read_fifo_beats(),
                config.overlapping_stores ? "stores overlap" : "one store at a time");
+  if (config.own_lanes) print_stdout("{:<16}lanes multiply windows of their own channel too\n", "");
   print_stdout("{:<16}{} commands each\n", "engine queues", config.queue_depth);
   print_stdout("{:<16}{}\n", "profiles", profiles(config));
   print_stdout("{:<16}{}\n\n", "hash", hash_text(config));

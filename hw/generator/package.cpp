@@ -155,6 +155,9 @@ std::string package_text(const Config& config) {
   p.integer("ALU_PASSES", config.alu_passes);
   p.integer("RQ_PASSES", config.requantizer_passes);
   p.integer("OVERLAPPING_STORES", config.overlapping_stores);
+  p.integer("OWN_LANES", config.own_lanes);
+  p.integer("INPUT_BANKS", kInputBanks);
+  p.integer("OWN_ROWS", native::kOwnRows);
   p.integer("READ_BEATS", config.read_fifo_beats());
   p.integer("BASE_READ_BEATS", config.base_read_beats());
   p.vector("CAPABILITIES", 32, capabilities(config));

@@ -68,15 +68,11 @@ module compute (
   localparam logic [3:0] Refusals = 4'd8;
 
   // inp.
-  logic                         inp_re;
-  logic [tenon_pkg::INP_AW-1:0] inp_raddr;
-  logic [InpBits-1:0]           inp_rdata;
+  logic [2:0]                     inp_re;
+  logic [3*tenon_pkg::INP_AW-1:0] inp_raddr;
+  logic [3*InpBits-1:0]           inp_rdata;
 
-  prim_ram_1r1w #(
-    .Width    (InpBits),
-    .Depth    (tenon_pkg::INP_DEPTH),
-    .AddrWidth(tenon_pkg::INP_AW)
-  ) u_inp (
+  input_banks u_inp (
     .clk_i,
     .we_i   (inp_we_i),
     .waddr_i(inp_unit_i[tenon_pkg::INP_AW-1:0]),
@@ -186,7 +182,9 @@ module compute (
   logic                         alu_selected;
   logic                         a_valid, a_last, c_work, c_last, c_uop_bad;
   logic [4:0]                   a_step;
-  logic [1:0]                   a_tag, c_tag;
+  compute_pkg::step_tag_t       a_tag, c_tag;
+  logic                         a_hold;
+  logic [IndexWidth-1:0]        b_src;
   logic [3*IndexWidth-1:0]      c_index;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -199,7 +197,7 @@ module compute (
 
   index_stages #(
     .Indices (3),
-    .TagWidth(2)
+    .TagWidth($bits(a_tag))
   ) u_stages (
     .clk_i,
     .rst_ni,
@@ -218,6 +216,8 @@ module compute (
     .a_last_o   (a_last),
     .a_step_o   (a_step),
     .a_tag_i    (a_tag),
+    .a_hold_i   (a_hold & ~alu_runs_q),
+    .b_src_o    (b_src),
     .c_work_o   (c_work),
     .c_last_o   (c_last),
     .c_uop_bad_o(c_uop_bad),
@@ -248,9 +248,11 @@ module compute (
     .stages_fail_o (gemm_fail),
     .stages_bad_o  (gemm_bad),
     .stages_tag_o  (a_tag),
+    .stages_hold_o (a_hold),
     .a_valid_i  (a_valid),
     .a_last_i   (a_last),
     .a_step_i   (a_step),
+    .b_src_i    (b_src),
     .c_work_i   (c_work & ~alu_runs_q),
     .c_last_i   (c_last & ~alu_runs_q),
     .c_uop_bad_i(c_uop_bad),
@@ -487,6 +489,10 @@ module compute (
 `endif
 
 `ifndef SYNTHESIS
+  logic [1:0] inp_bank0, inp_bank1, inp_bank2;  // of each row
+  assign inp_bank0 = 2'(inp_raddr[0+:tenon_pkg::INP_AW]);
+  assign inp_bank1 = 2'(inp_raddr[tenon_pkg::INP_AW+:tenon_pkg::INP_AW]);
+  assign inp_bank2 = 2'(inp_raddr[2*tenon_pkg::INP_AW+:tenon_pkg::INP_AW]);
   logic [2:0] acc_read;  // a grant to GEMM, to ALU or RQ, to the store
   assign acc_read = {st_acc_req & st_acc_gnt, post_acc_req & post_acc_gnt, gemm_acc_req & gemm_acc_gnt};
 
@@ -505,6 +511,11 @@ module compute (
                                       !((gemm_acc_we | |alu_acc_we) & (ldm_acc_we | ldm_acc8_we)));
       AnAccumulatorIsLoadedInsideItsScratchpad: assert (!ldm_acc_we | ldm_unit_i < tenon_pkg::ACC_DEPTH * 4);
       AnInt8AccumulatorIsLoadedInsideItsScratchpad: assert (!ldm_acc8_we | ldm_unit_i < tenon_pkg::ACC_DEPTH);
+    end
+    if (rst_ni & tenon_pkg::OWN_LANES != 0 & |inp_re[2:1]) begin
+      ABankIsReadByOneRow: assert ((~(inp_re[0] & inp_re[1]) | inp_bank0 != inp_bank1) &
+                                   (~(inp_re[0] & inp_re[2]) | inp_bank0 != inp_bank2) &
+                                   (~(inp_re[1] & inp_re[2]) | inp_bank1 != inp_bank2));
     end
     if (rst_ni & inp_we_i) begin
       AnInputIsLoadedInsideItsScratchpad: assert (inp_unit_i < tenon_pkg::INP_DEPTH);

@@ -7,6 +7,26 @@
 package compute_pkg;  // a test of another part uses no constants of this one
 
   localparam int INDEX_WIDTH = 16;  // of every index that a loop nest advances; see loop_index
+  localparam int OWN_COLUMNS_WIDTH = 5;  // of the columns of a window, at most (64 - 1) / 3 + 1
+
+  // A step of GEMM with own lanes; see own_steps. A step of another command reads row 0, and makes products.
+  typedef struct packed {
+    logic       own;
+    logic [2:0] read;     // rows of the window whose vectors are read
+    logic       enters;   // a column enters the window
+    logic       odd;      // of the odd lanes of pairs that share their inputs, else of the even ones
+    logic       product;
+    logic [1:0] rows;     // of the window
+    logic [OWN_COLUMNS_WIDTH-1:0] columns;
+    logic [1:0] held;     // rows 0 and 1 come from an earlier step of the column
+  } own_step_t;
+
+  // What travels with a step of GEMM through the stages that it shares with ALU.
+  typedef struct packed {
+    own_step_t own;
+    logic      reset;
+    logic      zero;      // acc reads as 0
+  } step_tag_t;
 
   // Micro-ops [first, last) of a command of the base profile.
   function automatic logic [14:0] uop_count(logic [13:0] first, logic [14:0] last);
@@ -38,6 +58,13 @@ package compute_pkg;  // a test of another part uses no constants of this one
     logic        is_base;
     logic        reset;      // base: acc[dst] = 0
     logic        first;      // native: acc reads as 0 while r0 = r1 = r2 = 0
+    // Own lanes: r1 and r2 are the rows and columns of a window, and src_r1 is the distance of its rows.
+    logic        own;
+    logic        own_slides; // the window moves on by one column or two, of which it has others
+    logic        own_by_two;
+    logic [1:0]  own_reads;  // of a column: the times that a bank of inp is read
+    logic [2:0]  own_steps;  // of a column
+    logic [11:0] own_columns; // that enter for a row of outputs, with own_slides
     logic [9:0]  r0;
     logic [9:0]  r1;
     logic [9:0]  r2;

@@ -127,12 +127,14 @@ module decode (
   tenon_pkg::store_insn_t store;
   tenon_pkg::alu_insn_t   alu;
   tenon_pkg::move_insn_t  move;
+  tenon_pkg::mac_insn_t   mac;
   tenon_pkg::sync_insn_t  sync;
   // verilator lint_on UNUSEDSIGNAL
   assign load  = insn[$bits(load)-1:0];
   assign store = insn[$bits(store)-1:0];
   assign alu   = insn[$bits(alu)-1:0];
   assign move  = insn;
+  assign mac   = insn;
   assign sync  = insn;
 
   logic [7:0]          code;
@@ -140,11 +142,14 @@ module decode (
   tenon_pkg::engine_t  engine;
   logic [2:0]          mem_type;
   tenon_pkg::engines_t prev, next;
-  logic                tokens_absent, pads, native_finish;
+  logic                tokens_absent, pads, native_finish, own_fits;
   tenon_pkg::entry_t   entry;
 
   assign mem_type      = load.memory_type;
   assign tokens_absent = |((move.wait_mask | move.signal_mask) & ~tenon_pkg::ENGINES_PRESENT);
+  assign own_fits      = tenon_pkg::OWN_LANES != 0 & mac.r0 <= 10'd1 & mac.r1 <= 10'(tenon_pkg::OWN_ROWS) &
+                         12'(mac.r1) + 12'(mac.r2) * 12'(tenon_pkg::OWN_ROWS) <=
+                         12'(tenon_pkg::BLOCK_IN + tenon_pkg::OWN_ROWS);
   assign native_finish = insn[2:0] == tenon_pkg::OP_FINISH;
   assign pads          = |{store.y_pad_top, store.y_pad_bottom, store.x_pad_left, store.x_pad_right};
 
@@ -173,7 +178,7 @@ module decode (
         tenon_pkg::OP_MAC: begin
           unit = tenon_pkg::UNIT_GEMM;
           if (insn[6:3] != tenon_pkg::FN_MAC) code = tenon_pkg::STOP_BAD_OPCODE;
-          else if (|(insn & tenon_pkg::MAC_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+          else if (|(insn & tenon_pkg::MAC_RESERVED) | (mac.own & ~own_fits)) code = tenon_pkg::STOP_BAD_FIELD;
         end
         tenon_pkg::OP_POST: begin
           if (insn[6:3] == tenon_pkg::FN_RQ) begin

@@ -10,6 +10,8 @@ loop_index.sv
 indexed_nest.sv
 index_stages.sv
 command_port.sv
+own_steps.sv
+input_banks.sv
 dot_tree.sv
 prim_product_pair.sv
 dot.sv

@@ -31,19 +31,21 @@ module gemm (
   output logic                               stages_en_o,
   output logic                               stages_fail_o,
   output logic                               stages_bad_o,
-  output logic [1:0]                         stages_tag_o,
+  output compute_pkg::step_tag_t             stages_tag_o,
+  output logic                               stages_hold_o,
   input  logic                               a_valid_i,
   input  logic                               a_last_i,
   input  logic [4:0]                         a_step_i,
+  input  logic [compute_pkg::INDEX_WIDTH-1:0] b_src_i,
   input  logic                               c_work_i,
   input  logic                               c_last_i,
   input  logic                               c_uop_bad_i,
-  input  logic [1:0]                         c_tag_i,
+  input  compute_pkg::step_tag_t             c_tag_i,
   input  logic [3*compute_pkg::INDEX_WIDTH-1:0] c_index_i,
-  // Input vectors; the data comes in the next cycle and stays.
-  output logic                               inp_re_o,
-  output logic [tenon_pkg::INP_AW-1:0]       inp_addr_o,
-  input  logic [tenon_pkg::BLOCK_IN*8-1:0]   inp_data_i,
+  // Input vectors, of row 0 or of up to three rows of a window; the data comes in the next cycle and stays.
+  output logic [2:0]                         inp_re_o,
+  output logic [3*tenon_pkg::INP_AW-1:0]     inp_addr_o,
+  input  logic [3*tenon_pkg::BLOCK_IN*8-1:0] inp_data_i,
   // Loads of weights.
   input  logic                               wgt_we_i,
   input  logic [31:0]                        wgt_unit_i,
@@ -66,6 +68,7 @@ module gemm (
   localparam int   IndexWidth = compute_pkg::INDEX_WIDTH;
   localparam logic Forward    = tenon_pkg::IN_ORDER == 0;
   localparam logic Serial     = tenon_pkg::SERIAL_PRODUCTS != 0;
+  localparam logic HasOwn     = tenon_pkg::OWN_LANES != 0;
   localparam logic Short      = Serial & ~Forward;  // without stage h
   // The operands of all steps advance, also of those without products, so that their enable is a register's output.
   localparam logic AllSteps = Forward & ~Serial;
@@ -91,13 +94,23 @@ module gemm (
     .last_bad_i(w_bad)
   );
 
-  // The loops. Base: y, x, micro-ops on levels 2 to 4; native: r0, r1, r2, y, x. Indices: dst, src, wgt.
-  logic is_base;
+  // The loops. Base: y, x, micro-ops on levels 2 to 4; native: r0, r1, r2, y, x, or with own lanes r0, y, x, the columns
+  // of a window, the steps of a column, where those of a window that slides are all columns of a row. Indices: dst, src,
+  // wgt.
+  logic is_base, is_own;
+  assign is_own  = HasOwn & ~is_base & cmd_i.own;
   assign is_base = (tenon_pkg::HAS_BASE != 0) & (cmd_i.is_base | (tenon_pkg::HAS_NATIVE == 0));
 
   always_comb begin
     stages_loops_o = 'x;
-    if (valid_i & ~is_base) begin
+    if (valid_i & is_own) begin
+      stages_loops_o.extent = {{12'd0, cmd_i.own_steps}, cmd_i.own_slides ? {3'd0, cmd_i.own_columns} : {5'd0, cmd_i.r2},
+                               cmd_i.own_slides ? 15'd1 : {1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r0}};
+      stages_loops_o.base   = {cmd_i.wgt_base, cmd_i.src_base, cmd_i.dst_base};
+      stages_loops_o.stride = {70'd0,
+                               14'd0, cmd_i.src_r2, cmd_i.src_x, cmd_i.src_y, 14'd0,
+                               14'd0, cmd_i.own_slides ? cmd_i.dst_x : 14'd0, cmd_i.dst_x, cmd_i.dst_y, 14'd0};
+    end else if (valid_i & ~is_base) begin
       stages_loops_o.extent = {{1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r2}, {5'd0, cmd_i.r1}, {5'd0, cmd_i.r0}};
       stages_loops_o.base   = {cmd_i.wgt_base, cmd_i.src_base, cmd_i.dst_base};
       stages_loops_o.stride = {28'd0, cmd_i.wgt_r2, cmd_i.wgt_r1, cmd_i.wgt_r0,
@@ -131,26 +144,66 @@ module gemm (
     else if (|a_step_i[2:0]) a_first_q <= 1'b0;
   end
 
+  // The steps of windows, and the addresses of their rows.
+  compute_pkg::own_step_t  a_own;
+  logic [2*IndexWidth-1:0] c_rows;
+  logic                    a_zero;
+  if (HasOwn) begin : g_own
+    own_steps u_steps (
+      .clk_i,
+      .load_i  (load),
+      .cmd_i,
+      .en_i    (en),
+      .a_step_i,
+      .a_own_o (a_own),
+      .a_hold_o(stages_hold_o),
+      .b_src_i,
+      .c_rows_o(c_rows)
+    );
+    // The odd lanes' step continues the sums of the even lanes' step.
+    assign a_zero = first_q & (a_own.own ? ~a_own.odd : a_first_q);
+  end else begin : g_no_own
+    logic unused_own;
+    assign unused_own    = ^{b_src_i, cmd_i.own_by_two, cmd_i.own_reads};
+    assign stages_hold_o = 1'b0;
+    assign c_rows        = '0;
+    always_comb begin
+      a_own         = '0;
+      a_own.read    = 3'b001;
+      a_own.product = 1'b1;
+    end
+    assign a_zero = first_q & a_first_q;
+  end
+
   // c. A step's tag: `reset`, and whether acc reads as 0.
   logic                  c_work_q, c_last_q, c_uop_bad_q, c_reset_q, c_zero_q;
   logic [IndexWidth-1:0] c_dst_q, c_src_q, c_wgt_q;
   logic                  c_work, c_mac;
 
-  assign stages_tag_o                    = {reset_q, reset_q | (first_q & a_first_q)};
+  compute_pkg::own_step_t c_own;
+  assign stages_tag_o                    = {a_own, reset_q, reset_q | a_zero};
   assign {c_work_q, c_last_q, c_uop_bad_q} = {c_work_i, c_last_i, c_uop_bad_i};
-  assign {c_reset_q, c_zero_q}           = c_tag_i;
+  assign {c_own, c_reset_q, c_zero_q}    = c_tag_i;
   assign {c_wgt_q, c_src_q, c_dst_q}     = c_index_i;
 
-  // c: range check, reads of inp and weights.
+  // c: range check, reads of inp and weights. The last row of a window has its largest address.
+  logic [IndexWidth-1:0] c_last_src;
+  assign c_last_src = ~(HasOwn & c_own.own & c_own.rows[1]) ? c_src_q :
+                      c_own.rows[0] ? c_rows[2*IndexWidth-1:IndexWidth] : c_rows[IndexWidth-1:0];
   assign c_bad = c_work_q & (c_uop_bad_q | c_dst_q >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
-                             (~c_reset_q & (c_src_q >= IndexWidth'(tenon_pkg::INP_DEPTH) |
+                             (~c_reset_q & (c_last_src >= IndexWidth'(tenon_pkg::INP_DEPTH) |
                                             c_wgt_q >= IndexWidth'(tenon_pkg::WGT_DEPTH))));
-  assign c_work = c_work_q & ~c_bad;
+  assign c_work = c_work_q & ~c_bad & c_own.product;
   assign c_mac  = c_work & ~c_reset_q;
 
   // A step in error reads as any other does and is dropped after it: its check is on no path to the memories.
-  assign inp_re_o   = en & (AllSteps | (c_work_q & ~c_reset_q));
-  assign inp_addr_o = c_src_q[tenon_pkg::INP_AW-1:0];
+  logic c_re;
+  assign c_re       = en & (AllSteps | (c_work_q & ~c_reset_q));
+  assign inp_re_o   = {{2{c_re & c_work_q}} & c_own.read[2:1], c_re & c_own.read[0]};
+  assign inp_addr_o = {c_rows[IndexWidth+:tenon_pkg::INP_AW], c_rows[0+:tenon_pkg::INP_AW],
+                       c_src_q[tenon_pkg::INP_AW-1:0]};
+  logic unused_rows;
+  assign unused_rows = ^c_rows;
 
   // d to h; w is the stage that writes, h or g.
   logic w_work, w_mac;
@@ -256,12 +309,37 @@ module gemm (
     assign unused_next = acc_gnt_next_i;
   end
 
+  // d with own lanes: the rows of the column that enters, and 0 beyond the window's.
+  compute_pkg::own_step_t d_own_q;
+  logic [3*tenon_pkg::BLOCK_IN*8-1:0] d_column;
+  if (HasOwn) begin : g_column
+    localparam int Width = tenon_pkg::BLOCK_IN * 8;
+    logic [2*Width-1:0] held_q;
+    always_ff @(posedge clk_i) begin
+      if (en) d_own_q <= c_own;
+      for (int r = 0; r < 2; r++) begin
+        if (en & d_own_q.own & ~d_own_q.enters & d_own_q.read[r]) held_q[r*Width+:Width] <= inp_data_i[r*Width+:Width];
+      end
+    end
+    assign d_column[0+:Width]       = d_own_q.held[0] ? held_q[0+:Width] : inp_data_i[0+:Width];
+    assign d_column[Width+:Width]   = {Width{d_own_q.rows[1]}} &
+                                      (d_own_q.held[1] ? held_q[Width+:Width] : inp_data_i[Width+:Width]);
+    assign d_column[2*Width+:Width] = {Width{d_own_q.rows == 2'd3}} & inp_data_i[2*Width+:Width];
+  end else begin : g_no_column
+    assign d_own_q  = '0;
+    assign d_column = '0;
+    logic unused_column;
+    assign unused_column = ^{inp_data_i, c_own};
+  end
+  logic unused_step;
+  assign unused_step = ^d_own_q;
+
   tensor_core u_core (
     .clk_i,
     .wgt_we_i,
     .wgt_unit_i,
     .wgt_wdata_i,
-    .c_en_i      (inp_re_o),
+    .c_en_i      (c_re),
     .d_en_i      ({tenon_pkg::BLOCK_OUT{AllSteps | d_mac_q}} & (lane_en | {tenon_pkg::BLOCK_OUT{~f_whole}})),
     .d_pass_i    (d_pass_q),
     .e_en_i      (lane_en & {tenon_pkg::BLOCK_OUT{AllSteps | e_mac_q}}),
@@ -270,7 +348,12 @@ module gemm (
     .g_sum_i     (g_mac_q),
     .h_en_i      (h_work_q),
     .c_wgt_addr_i(c_wgt_q[tenon_pkg::WGT_AW-1:0]),
-    .d_inp_i     (inp_data_i),
+    .d_inp_i     (inp_data_i[tenon_pkg::BLOCK_IN*8-1:0]),
+    .d_own_i     (d_own_q.own),
+    .d_enters_i  (lane_en & {tenon_pkg::BLOCK_OUT{d_own_q.own & d_own_q.enters}}),
+    .d_odd_i     (d_own_q.odd),
+    .d_columns_i (d_own_q.columns),
+    .d_column_i  (d_column),
     .g_zero_i    (g_zero_q),
     .g_newest_i  (g_newest_q),
     .g_newer_i   (g_newer_q),

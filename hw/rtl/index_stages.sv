@@ -27,6 +27,9 @@ module index_stages #(
   output logic                                        a_last_o,
   output logic [4:0]                                  a_step_o,     // one hot: the level that advances
   input  logic [TagWidth-1:0]                         a_tag_i,      // travels with the step
+  input  logic                                        a_hold_i,     // dst stays when level 3 advances
+  // Stage b.
+  output logic [compute_pkg::INDEX_WIDTH-1:0]         b_src_o,      // of a step without a micro-op
   // Stage c.
   output logic                                        c_work_o,
   output logic                                        c_last_o,     // the last step, also of a command without work
@@ -55,6 +58,7 @@ module index_stages #(
     .extent_i,
     .base_i,
     .stride_i,
+    .hold_i   (a_hold_i),
     .advance_i(a_advance),
     .valid_o  (a_valid_o),
     .empty_o  (a_empty),
@@ -122,6 +126,8 @@ module index_stages #(
   end
   logic unused_uop;
   assign unused_uop = ^{uop_data_i, b_field, b_uop_q};
+
+  assign b_src_o = b_index_q[IndexWidth+:IndexWidth];
 
   // c.
   logic                          c_work_q, c_last_q, c_bad_q;

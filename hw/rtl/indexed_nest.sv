@@ -11,6 +11,7 @@ module indexed_nest #(
   input  logic [74:0]                                 extent_i,   // level k at [15k +: 15]
   input  logic [Indices*14-1:0]                       base_i,     // index i at [14i +: 14]
   input  logic [Indices*70-1:0]                       stride_i,   // index i at [70i +: 70], its level k at [14k +: 14]
+  input  logic                                        hold_i,     // index 0 stays when level 3 advances
   input  logic                                        advance_i,
   output logic                                        valid_o,    // an iteration is present
   output logic                                        empty_o,
@@ -30,7 +31,10 @@ module indexed_nest #(
   always_ff @(posedge clk_i) begin
     if (free) stride_q <= stride_i;
   end
-  assign stride = tenon_pkg::IN_ORDER != 0 ? stride_i : stride_q;
+  always_comb begin
+    stride = tenon_pkg::IN_ORDER != 0 ? stride_i : stride_q;
+    if (hold_i) stride[55:42] = 14'd0;
+  end
 
   loop_nest #(
     .Outermost(Outermost)

@@ -104,6 +104,7 @@ module rq (
     .extent_i (extent),
     .base_i   ({cmd_i.res_base, cmd_i.out_base, cmd_i.acc_base}),
     .stride_i (stride),
+    .hold_i   (1'b0),
     .advance_i(c_valid & step),
     .valid_o  (c_valid),
     .empty_o  (c_empty),

@@ -81,6 +81,23 @@ Status check_extensions(const Config& config, std::string_view where) {
         "extensions.in_order is true, and overlapping_stores is true: no instruction begins before the last ends",
         "set one of them to false");
   }
+  if (config.own_lanes && !config.native) {
+    return refuse("extensions.own_lanes is true, and only the native profile has the instruction that uses them",
+                  "set it to false, or add \"native\" to \"profiles\"");
+  }
+  if (config.own_lanes && config.block_in != config.block_out) {
+    return refuse(fmt::format("extensions.own_lanes is true, and block_in is {}, block_out {}: input lane l belongs to "
+                              "output lane l, so both must be equal",
+                              config.block_in, config.block_out),
+                  "set it to false, or make the blocks equal");
+  }
+  if (config.own_lanes && config.depth(Memory::kInp) < kInputBanks) {
+    return refuse(
+        fmt::format("extensions.own_lanes is true, and inp has {} vectors, must be at least {}: it is divided "
+                    "into {} banks, so that the rows of a window are read at a time",
+                    config.depth(Memory::kInp), kInputBanks, kInputBanks),
+        "set it to false, or make buffers.inp larger");
+  }
   if (config.read_beats != 0) {
     const int least = std::max(32, config.max_burst_beats);
     if (config.read_beats < least || !std::has_single_bit(static_cast<unsigned>(config.read_beats))) {

@@ -25,6 +25,7 @@ inline constexpr int kConfigVersion = 1;
 enum class Memory : uint8_t { kUop, kWgt, kInp, kAcc, kOut, kPar, kRes, kDram };
 inline constexpr int kScratchpads = 7;
 std::string_view name(Memory memory);  // "uop", "wgt", ...
+inline constexpr int kInputBanks = 4;  // of inp where lanes have their own inputs, by the low bits of an address
 
 struct Config {
   std::string name;
@@ -48,6 +49,7 @@ struct Config {
   int alu_passes = 1;               // of an element through the ALU, which has block_out / passes lanes
   int requantizer_passes = 1;       // cycles of a vector in the requantizer, which has block_out / passes lanes
   bool overlapping_stores = false;  // a store begins while the memory has not answered the one before
+  bool own_lanes = false;           // a lane of the tensor core multiplies taps of its own channel: `own` in mac
   int read_beats = 0;               // beats of each load engine's FIFO; 0: two bursts, at least 32
   // Scratchpad sizes in bytes, by Memory.
   std::array<int64_t, kScratchpads> bytes{};

@@ -50,6 +50,7 @@ inline constexpr Switch kExtensionSwitches[] = {
     {"in_order", &Config::in_order},
     {"progress", &Config::progress},
     {"overlapping_stores", &Config::overlapping_stores},
+    {"own_lanes", &Config::own_lanes},
 };
 
 std::unexpected<Diagnostic> broken_limit(std::string_view where, std::string_view key, const std::string& found,

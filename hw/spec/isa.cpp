@@ -47,7 +47,8 @@ std::unexpected<DecodeError> refuse(StopCode code, uint32_t index, std::string m
   return std::unexpected(DecodeError{code, index, std::move(message)});
 }
 
-// Checks the rules of isa.h that the widths of fields do not imply. The result is empty if the instruction is legal.
+}  // namespace
+
 std::string illegal_combination(const Config& config, const Instruction& instruction) {
   const auto transfer = [](const base::Transfer& t, bool store) -> std::string {
     if (t.x_size == 0) return {};
@@ -59,6 +60,22 @@ std::string illegal_combination(const Config& config, const Instruction& instruc
     if (t.memory_type != static_cast<int>(base::MemoryType::kOut))
       return fmt::format("memory_type {} cannot be stored", t.memory_type);
     if (t.y_pad_top || t.y_pad_bottom || t.x_pad_left || t.x_pad_right) return "a store has no pads";
+    return {};
+  };
+  const auto own_lanes = [&](const native::Gemm& g) -> std::string {
+    if (g.own == 0) return {};
+    if (!config.own_lanes) {
+      return fmt::format("configuration {} has no own lanes{}", config.name,
+                         config.block_in != config.block_out ? ", which require equal blocks" : "");
+    }
+    if (g.r0 > 1) return fmt::format("own lanes have two reduction loops, and r0 is {}, must be at most 1", g.r0);
+    if (g.r1 > native::kOwnRows) {
+      return fmt::format("a window of own lanes has at most {} rows, and r1 is {}", native::kOwnRows, g.r1);
+    }
+    if (g.r1 + native::kOwnRows * g.r2 > config.block_in + native::kOwnRows) {
+      return fmt::format("a window of own lanes of {} x {} taps needs {} bytes of weights, and a lane has {}", g.r1,
+                         g.r2, native::kOwnRows * (g.r2 - 1) + g.r1, config.block_in);
+    }
     return {};
   };
   const auto native = [](const native::Tokens& tokens) -> std::string {
@@ -79,15 +96,16 @@ std::string illegal_combination(const Config& config, const Instruction& instruc
                         },
                         [&](const base::Finish&) { return std::string(); },
                         [&](const native::Move& x) { return native(x); },
-                        [&](const native::Gemm& x) { return native(x); },
+                        [&](const native::Gemm& x) {
+                          const std::string why = own_lanes(x);
+                          return why.empty() ? native(x) : why;
+                        },
                         [&](const native::Requantize& x) { return native(x); },
                         [&](const native::Sync& x) { return native(x); },
                         [&](const native::Finish&) { return std::string(); },
                     },
                     instruction);
 }
-
-}  // namespace
 
 std::string_view name(Profile profile) { return profile == Profile::kBase ? "base" : "native"; }
 

@@ -42,6 +42,12 @@
 //   GEMM   for r0, r1, r2, y, x below their extents, outermost first: dst = dst_base + y * dst_y + x * dst_x,
 //          src = src_base + r0 * src_r0 + ... + x * src_x, wgt = wgt_base + r0 * wgt_r0 + r1 * wgt_r1 + r2 * wgt_r2;
 //          acc[dst] = (first and r0 = r1 = r2 = 0 ? 0 : acc[dst]) + inp[src] . wgt[wgt]^T.
+//          With `own` a lane multiplies a window of its own channel, r1 rows of r2 columns: for y, x below their
+//          extents acc[dst] lane l = (first ? 0 : acc[dst] lane l) + the sum over i < r1, j < r2 of
+//          inp[src_base + i * src_r1 + j * src_r2 + y * src_y + x * src_x] lane l * byte i + 3 (r2 - 1 - j) of
+//          wgt[wgt_base] lane l: bytes of a column together, the last column first. r0 is at most 1, r1 at most 3, and
+//          the taps fit a lane: 3 (r2 - 1) + r1 <= block_in. src_r0 and the factors of wgt are not used. A
+//          configuration without the extension `own_lanes` refuses it.
 //   RQ     for y < rows, x < cols: out[out_base + y * out_pitch + x] = requantize (requantize.h) of lane c of
 //          acc[acc_base + y * acc_pitch + x * acc_step] with parameters par[par_base] lane c and, if `residual` is
 //          set, res[res_base + y * res_pitch + x] lane c.
@@ -175,13 +181,15 @@ struct Move : Tokens {
   bool operator==(const Move&) const = default;
 };
 struct Gemm : Tokens {
-  int64_t first = 0;
+  int64_t first = 0, own = 0;
   int64_t r0 = 0, r1 = 0, r2 = 0, y = 0, x = 0;
   int64_t dst_base = 0, src_base = 0, wgt_base = 0;
   int64_t dst_y = 0, dst_x = 0, src_r0 = 0, src_r1 = 0, src_r2 = 0, src_y = 0, src_x = 0;
   int64_t wgt_r0 = 0, wgt_r1 = 0, wgt_r2 = 0;
   bool operator==(const Gemm&) const = default;
 };
+// The rows of a window of own lanes at most: a column's taps have so many bytes of a lane's weights.
+inline constexpr int kOwnRows = 3;
 struct Requantize : Tokens {
   int64_t residual = 0;
   int64_t rows = 0, cols = 0, acc_base = 0, acc_pitch = 0, acc_step = 0, out_base = 0, out_pitch = 0, par_base = 0;

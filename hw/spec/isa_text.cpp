@@ -112,6 +112,9 @@ Expected<Instruction> Isa::assemble(std::string_view line, std::string_view wher
     }
     set_field(instruction, index, *value);
   }
+  if (std::string why = illegal_combination(config_, instruction); !why.empty()) {
+    return error(std::move(why), std::string(where));
+  }
   return instruction;
 }
 

@@ -89,10 +89,12 @@ void Executor::execute(const spec::Instruction& instruction, const Footprint& fo
   }
   const bool works = std::ranges::any_of(footprint.writing, [](bool b) { return b; });
   if (!works) return;
+  const auto* native_gemm = std::get_if<spec::native::Gemm>(&instruction);
+  if (native_gemm != nullptr && native_gemm->own != 0) return run_own(*native_gemm);
   if (footprint.macs > 0) pack(footprint);
   if (const auto* g = std::get_if<spec::base::Gemm>(&instruction)) run(*g, footprint);
   if (const auto* a = std::get_if<spec::base::Alu>(&instruction)) run(*a);
-  if (const auto* g = std::get_if<spec::native::Gemm>(&instruction)) run(*g);
+  if (native_gemm != nullptr) run(*native_gemm);
   if (const auto* q = std::get_if<spec::native::Requantize>(&instruction)) run(*q);
 }
 
@@ -245,6 +247,43 @@ void Executor::run(const spec::native::Gemm& g) {
         run.wgt = packed_wgt(g.wgt_base + r0 * g.wgt_r0 + r1 * g.wgt_r1 + r2 * g.wgt_r2);
         kernels_.gemm(shape_, run);
       }
+    }
+  }
+}
+
+void Executor::run_own(const spec::native::Gemm& g) {
+  const auto lanes = static_cast<size_t>(shape_.block_out);
+  const auto* inp = reinterpret_cast<const int8_t*>(pad(Memory::kInp).data());
+  const auto* wgt = reinterpret_cast<const int8_t*>(pad(Memory::kWgt).data()) +
+                    static_cast<size_t>(g.wgt_base) * lanes * static_cast<size_t>(shape_.block_in);
+  // The taps of all lanes beside each other.
+  struct Tap {
+    const int8_t* inp;
+    std::array<int8_t, 64> weights;
+  };
+  std::vector<Tap> taps;
+  for (int64_t i = 0; i < g.r1; ++i) {
+    for (int64_t j = 0; j < g.r2; ++j) {
+      Tap& tap = taps.emplace_back();
+      tap.inp = inp + static_cast<size_t>(g.src_base + i * g.src_r1 + j * g.src_r2) * lanes;
+      const auto byte = static_cast<size_t>(i + spec::native::kOwnRows * (g.r2 - 1 - j));
+      for (size_t lane = 0; lane < lanes; ++lane) {
+        tap.weights[lane] = wgt[lane * static_cast<size_t>(shape_.block_in) + byte];
+      }
+    }
+  }
+  std::array<uint32_t, 64> sum;
+  for (int64_t y = 0; y < g.y; ++y) {
+    for (int64_t x = 0; x < g.x; ++x) {
+      int32_t* dst = acc(g.dst_base + y * g.dst_y + x * g.dst_x);
+      const size_t offset = static_cast<size_t>(y * g.src_y + x * g.src_x) * lanes;
+      for (size_t lane = 0; lane < lanes; ++lane) sum[lane] = g.first != 0 ? 0 : static_cast<uint32_t>(dst[lane]);
+      for (const Tap& tap : taps) {
+        for (size_t lane = 0; lane < lanes; ++lane) {
+          sum[lane] += static_cast<uint32_t>(tap.inp[offset + lane] * tap.weights[lane]);
+        }
+      }
+      for (size_t lane = 0; lane < lanes; ++lane) dst[lane] = static_cast<int32_t>(sum[lane]);
     }
   }
 }

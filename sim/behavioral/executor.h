@@ -58,6 +58,7 @@ class Executor {
   void run(const spec::base::Gemm& gemm, const Footprint& footprint);
   void run(const spec::base::Alu& alu);
   void run(const spec::native::Gemm& gemm);
+  void run_own(const spec::native::Gemm& gemm);
   void run(const spec::native::Requantize& rq);
 
   const spec::Isa& isa_;

@@ -67,7 +67,9 @@ class Finder {
 
   std::optional<RangeError> operator()(const spec::native::Gemm& g) {
     if (g.r0 == 0 || g.r1 == 0 || g.r2 == 0 || g.y == 0 || g.x == 0) return std::nullopt;
-    f_.macs = static_cast<uint64_t>(g.r0 * g.r1 * g.r2 * g.y * g.x * config_.macs_per_cycle());
+    // A product of own lanes is one vector; lanes in pairs share an input, so that each of them has its own step.
+    const int64_t products = g.own == 0 ? g.r0 * g.r1 * g.r2 : config_.packed_products ? 2 : 1;
+    f_.macs = static_cast<uint64_t>(products * g.y * g.x * config_.macs_per_cycle());
     Bitmap& dst = f_.writes[index_of(Memory::kAcc)];
     if (auto e = nest(g.dst_base, {{g.y, g.dst_y}, {g.x, g.dst_x}}, Memory::kAcc, dst)) return e;
     set_write(Memory::kAcc);
@@ -81,6 +83,7 @@ class Finder {
       return e;
     }
     set_read(Memory::kInp), set_read(Memory::kWgt);
+    if (g.own != 0) return nest(g.wgt_base, {}, Memory::kWgt, f_.reads[index_of(Memory::kWgt)]);
     return nest(g.wgt_base, {{g.r0, g.wgt_r0}, {g.r1, g.wgt_r1}, {g.r2, g.wgt_r2}}, Memory::kWgt,
                 f_.reads[index_of(Memory::kWgt)]);
   }

@@ -141,6 +141,33 @@ void Generator::gemm_native() {
   b_->append(g);
 }
 
+// A window of own lanes that moves over inp, mostly by a column or two, in any distance of its rows.
+void Generator::gemm_own() {
+  spec::native::Gemm g;
+  g.own = 1;
+  g.first = random_.between(0, 1);
+  g.r0 = random_.chance(3) ? 0 : 1;
+  g.r1 = random_.between(random_.chance(3) ? 0 : 1, std::min<int64_t>(spec::native::kOwnRows, config_.block_in));
+  g.r2 = random_.between(random_.chance(3) ? 0 : 1,
+                         (config_.block_in - std::max<int64_t>(g.r1, 1)) / spec::native::kOwnRows + 1);
+  extents({&g.x, &g.y}, options_.max_steps / std::max<int64_t>(g.r2, 1), 1023);
+  const Window &acc = window(Memory::kAcc), &inp = window(Memory::kInp), &wgt = window(Memory::kWgt);
+  g.dst_base = nest(acc.low, acc.high(), {{g.y, &g.dst_y, 4095}, {g.x, &g.dst_x, 4095}});
+  const int64_t step = random_.between(0, 3),
+                columns = random_.between(1, 3);  // from column to column, and of a vector
+  const int64_t row = (g.r2 - 1) * step + (g.x - 1) * step * columns;
+  if (random_.chance(70) && row >= 0 && row < inp.size) {
+    g.src_r2 = step, g.src_x = step * columns;
+    g.src_base = nest(inp.low, inp.high() - row, {{g.r1, &g.src_r1, 4095}, {g.y, &g.src_y, 4095}});
+  } else {
+    g.src_base = nest(inp.low, inp.high(),
+                      {{g.r1, &g.src_r1, 4095}, {g.r2, &g.src_r2, 4095}, {g.y, &g.src_y, 4095}, {g.x, &g.src_x, 4095}});
+  }
+  g.wgt_base = random_.between(wgt.low, wgt.high() - 1);
+  g.src_r0 = random_.value(0, 4095), g.wgt_r1 = random_.value(0, 4095);  // not used
+  b_->append(g);
+}
+
 void Generator::requantize_native() {
   spec::native::Requantize q = requantize();
   const Window &acc = window(Memory::kAcc), &out = window(Memory::kOut), &res = window(Memory::kRes);
@@ -159,7 +186,7 @@ void Generator::body_native() {
   else if (dice < 27) move(F::kPar);
   else if (dice < 33) move(F::kRes);
   else if (dice < 48) move(F::kOut);
-  else if (dice < 72) gemm_native();
+  else if (dice < 72) config_.own_lanes&& random_.chance(50) ? gemm_own() : gemm_native();
   else if (dice < 94) requantize_native();
   else {
     spec::native::Sync s;

@@ -52,6 +52,7 @@ class Generator {
   void fill_native();
   spec::native::Requantize requantize();
   void gemm_native();
+  void gemm_own();
   void requantize_native();
   void body_native();
 

@@ -147,7 +147,7 @@ class Machine {
   bool unit_ready(Unit unit) const;
   void try_class(size_t c);
   void begin(size_t i, Unit unit);
-  static uint64_t steps_without_read(const spec::Instruction& instruction);
+  uint64_t steps_without_read(const spec::Instruction& instruction) const;
   void finish_at(uint64_t time, size_t i);
   void contend(Victim& v, Unit first);
   void contend(Victim& v);

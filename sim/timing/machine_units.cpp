@@ -86,8 +86,10 @@ void Machine::begin(size_t i, Unit unit) {
 }
 
 // The number of steps at the start of a GEMM that do not read acc.
-uint64_t Machine::steps_without_read(const spec::Instruction& instruction) {
+uint64_t Machine::steps_without_read(const spec::Instruction& instruction) const {
   if (const auto* g = std::get_if<spec::native::Gemm>(&instruction)) {
+    // Of two lanes that share their input, the second one's step continues the sum of the first one's.
+    if (g->own != 0) return g->first != 0 && !config_.packed_products ? steps(config_, instruction) : 0;
     return g->first != 0 ? static_cast<uint64_t>(g->y * g->x) : 0;
   }
   const auto* g = std::get_if<spec::base::Gemm>(&instruction);

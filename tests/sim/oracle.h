@@ -152,7 +152,26 @@ class Oracle {
         }
   }
 
+  void run_own(const spec::native::Gemm& g) {
+    for (int64_t y = 0; y < g.y; ++y)
+      for (int64_t x = 0; x < g.x; ++x)
+        for (int64_t lane = 0; lane < config.block_out; ++lane) {
+          const int64_t dst = g.dst_base + y * g.dst_y + x * g.dst_x;
+          int64_t sum = g.first != 0 ? 0 : get<int32_t>(M::kAcc, dst, lane);
+          for (int64_t i = 0; i < g.r1; ++i)
+            for (int64_t j = 0; j < g.r2; ++j)
+              sum += int64_t{get<int8_t>(M::kInp, g.src_base + i * g.src_r1 + j * g.src_r2 + y * g.src_y + x * g.src_x,
+                                         lane)} *
+                     get<int8_t>(M::kWgt, g.wgt_base, lane * config.block_in + i + 3 * (g.r2 - 1 - j));
+          put<int32_t>(M::kAcc, dst, lane, static_cast<int32_t>(static_cast<uint64_t>(sum)));
+        }
+  }
+
   void run(const spec::native::Gemm& g) {
+    if (g.own != 0) {
+      if (g.r0 * g.r1 * g.r2 != 0) run_own(g);
+      return;
+    }
     for (int64_t r0 = 0; r0 < g.r0; ++r0)
       for (int64_t r1 = 0; r1 < g.r1; ++r1)
         for (int64_t r2 = 0; r2 < g.r2; ++r2)

@@ -79,7 +79,9 @@ std::vector<Access> accesses(const spec::Config& config, const spec::Instruction
                  {{g->r0, g->src_r0}, {g->r1, g->src_r1}, {g->r2, g->src_r2}, {g->y, g->src_y}, {g->x, g->src_x}}),
          false});
     list.push_back({Memory::kWgt, 0, at(g->wgt_base),
-                    last_of(g->wgt_base, {{g->r0, g->wgt_r0}, {g->r1, g->wgt_r1}, {g->r2, g->wgt_r2}}), false});
+                    g->own != 0 ? last_of(g->wgt_base, {})
+                                : last_of(g->wgt_base, {{g->r0, g->wgt_r0}, {g->r1, g->wgt_r1}, {g->r2, g->wgt_r2}}),
+                    false});
     list.push_back(
         {Memory::kAcc, 0, at(g->dst_base), last_of(g->dst_base, {{g->y, g->dst_y}, {g->x, g->dst_x}}), true});
   } else if (const auto* r = std::get_if<native::Requantize>(&instruction)) {

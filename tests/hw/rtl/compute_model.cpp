@@ -64,6 +64,29 @@ bool Model::execute(const GemmCommand& c) {
         }
     return true;
   }
+  if (c.own) {
+    for (uint64_t y = 0; y < c.y && c.r0 * c.r1 * c.r2 != 0; ++y)
+      for (uint64_t x = 0; x < c.x; ++x) {
+        const uint64_t dst = c.dst_base + y * c.dst_y + x * c.dst_x, src = c.src_base + y * c.src_y + x * c.src_x;
+        if (!inside(dst, Memory::kAcc) || !inside(src + (c.r1 - 1) * c.src_r1 + (c.r2 - 1) * c.src_r2, Memory::kInp) ||
+            !inside(c.wgt_base, Memory::kWgt)) {
+          return false;
+        }
+        Write write{c.index, static_cast<uint32_t>(dst), {}};
+        for (int o = 0; o < config.block_out; ++o) {
+          uint32_t sum = c.first ? 0 : static_cast<uint32_t>(acc[dst * config.block_out + o]);
+          for (uint64_t i = 0; i < c.r1; ++i)
+            for (uint64_t j = 0; j < c.r2; ++j)
+              sum += static_cast<uint32_t>(
+                  inp[(src + i * c.src_r1 + j * c.src_r2) * config.block_in + o] *
+                  wgt[(c.wgt_base * config.block_out + o) * config.block_in + i + 3 * (c.r2 - 1 - j)]);
+          acc[dst * config.block_out + o] = static_cast<int32_t>(sum);
+          write.lanes.push_back(static_cast<int32_t>(sum));
+        }
+        acc_writes.push_back(write);
+      }
+    return true;
+  }
   for (uint64_t r0 = 0; r0 < c.r0; ++r0)
     for (uint64_t r1 = 0; r1 < c.r1; ++r1)
       for (uint64_t r2 = 0; r2 < c.r2; ++r2)

@@ -21,7 +21,7 @@ struct Write {
 // The commands of compute_pkg.sv.
 struct GemmCommand {
   uint32_t index = 0;
-  bool is_base = false, reset = false, first = false;
+  bool is_base = false, reset = false, first = false, own = false;
   uint32_t r0 = 1, r1 = 1, r2 = 1, y = 1, x = 1, uop_begin = 0, uop_end = 0;
   uint32_t dst_base = 0, src_base = 0, wgt_base = 0, dst_y = 0, dst_x = 0;
   uint32_t src_r0 = 0, src_r1 = 0, src_r2 = 0, src_y = 0, src_x = 0;

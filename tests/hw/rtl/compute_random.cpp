@@ -75,6 +75,7 @@ uint32_t Random::spread(Window window, std::initializer_list<Level> levels) {
 }
 
 GemmCommand Random::native_gemm(const Windows& w, uint32_t index) {
+  if (config_.own_lanes && chance(50)) return own_gemm(w, index);
   GemmCommand c;
   c.index = index;
   c.first = chance(50);
@@ -86,6 +87,31 @@ GemmCommand Random::native_gemm(const Windows& w, uint32_t index) {
       below(spread(src, {{c.r0, &c.src_r0}, {c.y, &c.src_y}, {c.r1, &c.src_r1}, {c.x, &c.src_x}, {c.r2, &c.src_r2}}) +
             1);
   c.wgt_base = wgt.begin + below(spread(wgt, {{c.r0, &c.wgt_r0}, {c.r1, &c.wgt_r1}, {c.r2, &c.wgt_r2}}) + 1);
+  return c;
+}
+
+// A window that moves on by no column, one, two or three, or by any distance.
+GemmCommand Random::own_gemm(const Windows& w, uint32_t index) {
+  GemmCommand c;
+  c.index = index;
+  c.own = true;
+  c.first = chance(50);
+  c.r0 = chance(3) ? 0 : 1;
+  c.r1 = chance(3) ? 0 : 1 + below(3);
+  c.r2 = chance(3) ? 0 : 1 + below((static_cast<uint32_t>(config_.block_in) - std::max(c.r1, 1u)) / 3 + 1);
+  c.y = extent(5), c.x = extent(9);
+  const Window dst = part(w.acc), src = part(w.inp);
+  c.dst_base = dst.begin + below(spread(dst, {{c.y, &c.dst_y}, {c.x, &c.dst_x}}) + 1);
+  const uint32_t step = below(4), columns = 1 + below(3);
+  const uint32_t row = c.r2 > 0 && c.x > 0 ? (c.r2 - 1) * step + (c.x - 1) * step * columns : 0;
+  if (row < src.size && chance(80)) {
+    c.src_r2 = step, c.src_x = step * columns;
+    c.src_base = src.begin + below(spread({src.begin, src.size - row}, {{c.r1, &c.src_r1}, {c.y, &c.src_y}}) + 1);
+  } else {
+    c.src_base =
+        src.begin + below(spread(src, {{c.r1, &c.src_r1}, {c.y, &c.src_y}, {c.r2, &c.src_r2}, {c.x, &c.src_x}}) + 1);
+  }
+  c.wgt_base = w.wgt.begin + below(w.wgt.size);
   return c;
 }
 

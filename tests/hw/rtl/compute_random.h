@@ -32,6 +32,7 @@ class Random {
   // Loads for every unit of the windows; `kinds` are the scratchpads. Values of acc are small, large and special ones.
   std::vector<LoadItem> fill(const Windows& windows, std::initializer_list<spec::Memory> kinds);
   // Micro-ops for windows of dst, src and wgt that leave room for offsets below `headroom` of each.
+  GemmCommand own_gemm(const Windows& windows, uint32_t index);
   GemmCommand native_gemm(const Windows& windows, uint32_t index);
   RqCommand rq(const Windows& windows, uint32_t index);
   // Base commands come with the micro-ops that they need, as loads.

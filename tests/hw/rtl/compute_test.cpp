@@ -306,6 +306,37 @@ TEST_F(ComputeTest, RatesAreOneStepACycle) {
   ASSERT_NO_FATAL_FAILURE(check());
 }
 
+// A window of own lanes takes a cycle a vector where it moves by a column, two where it moves by two, and more where
+// its rows are in the same bank of inp.
+TEST_F(ComputeTest, AColumnOfAWindowEntersACycle) {
+  if (!config().own_lanes) GTEST_SKIP() << "the lanes of this configuration have no windows";
+  load_everything();
+  const auto cycles = [&](const GemmCommand& gemm) {
+    bench.gemm.push_back(gemm);
+    EXPECT_TRUE(model.execute(gemm));
+    const uint64_t start = bench.cycle;
+    EXPECT_TRUE(bench.run());
+    return bench.gemm_done.back().cycle - start - 8;
+  };
+  GemmCommand gemm;
+  gemm.own = gemm.first = true;
+  gemm.r1 = 3, gemm.r2 = 2, gemm.y = 4, gemm.x = 8, gemm.dst_y = 8, gemm.dst_x = 1;
+  gemm.src_r1 = gemm.src_y = 21, gemm.src_r2 = gemm.src_x = 1;
+  EXPECT_EQ(cycles(gemm), 4 * (8u + 1));
+  EXPECT_EQ(bench.active_cycles, 4 * 8u);
+  gemm.src_r1 = 22;  // the third row is in the first one's bank
+  EXPECT_EQ(cycles(gemm), 4 * (8u + 1) * 2);
+  gemm.src_r1 = 24;
+  EXPECT_EQ(cycles(gemm), 4 * (8u + 1) * 3);
+  gemm.src_r1 = 21, gemm.src_x = 2;  // no column in common
+  EXPECT_EQ(cycles(gemm), 4 * 8u * 2);
+  gemm.r1 = 2, gemm.r2 = 3;
+  EXPECT_EQ(cycles(gemm), 4 * (7 * 2u + 3));
+  gemm.src_x = 3;
+  EXPECT_EQ(cycles(gemm), 4 * 8u * 3);
+  ASSERT_NO_FATAL_FAILURE(check());
+}
+
 TEST_F(ComputeTest, NoReaderStarvesAtThePortOfAcc) {
   load_everything();
   GemmCommand gemm;

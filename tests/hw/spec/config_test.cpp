@@ -153,6 +153,9 @@ TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
                             "\"queue_depth\": 1, \"profiles\": [\"base\"], "
                             "\"extensions\": {\"in_order\": true, \"overlapping_stores\": true}"),
                  "overlapping_stores is true: no instruction begins before the last ends");
+  expect_message(parse_extended("{\"own_lanes\": true}", base), "only the native profile has the instruction");
+  expect_message(parse_with("\"block_out\": 16", "\"block_out\": 8, \"extensions\": {\"own_lanes\": true}"),
+                 "own_lanes is true, and block_in is 16, block_out 8");
   expect_message(parse_extended("{\"read_beats\": 2048}"), "extensions.read_beats is 2048, must be 0 .. 1024");
   expect_message(parse_extended("{\"read_beats\": 32}"),
                  "extensions.read_beats is 32, must be 0 or a power of two in 64 .. 1024");

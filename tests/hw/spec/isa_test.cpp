@@ -1,5 +1,6 @@
 #include "hw/spec/isa.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -52,6 +53,10 @@ Instruction random_instruction(const Isa& isa, size_t alternative, std::mt19937_
     if (format.mnemonic == "store" && field.name.find("pad") != std::string_view::npos) value = 0;
     set_field(instruction, i, value);
   }
+  if (auto* g = std::get_if<native::Gemm>(&instruction); g != nullptr && g->own != 0) {
+    if (!isa.config().own_lanes) g->own = 0;
+    else g->r0 %= 2, g->r1 %= 3, g->r2 %= isa.config().block_in / 3 + 1;
+  }
   return instruction;
 }
 
@@ -83,6 +88,7 @@ TEST(Isa, NativeLayoutIsFrozen) {
                  {"move", "offset", 63, 32},
                  {"move", "source_rows", 227, 212},
                  {"mac", "first", 21, 21},
+                 {"mac", "own", 22, 22},
                  {"mac", "r0", 41, 32},
                  {"mac", "dst_base", 95, 82},
                  {"mac", "wgt_r2", 243, 232},
@@ -115,6 +121,39 @@ TEST(Isa, AMultiplicationIsRefusedWithoutMultipliers) {
   const auto status = Isa(config).encode(multiply, stream);
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().str().find("the ALU of configuration default cannot multiply"), std::string::npos);
+}
+
+// The encoder, the assembler and decode refuse the same windows, with one message.
+TEST(Isa, WindowsThatOwnLanesCannotHoldAreRefused) {
+  Config config = *load_config("default");
+  config.own_lanes = true;
+  const auto refused = [](const Config& of, std::string_view fields, std::string_view message) {
+    const Isa isa(of);
+    const std::string line = fmt::format("mac own=1 {}", fields);
+    const auto assembled = isa.assemble(line, "line 1");
+    ASSERT_FALSE(assembled) << line;
+    EXPECT_NE(assembled.error().str().find(message), std::string::npos) << assembled.error().str();
+    EXPECT_NE(assembled.error().str().find("line 1"), std::string::npos) << assembled.error().str();
+    auto gemm = std::get<native::Gemm>(*isa.assemble(fmt::format("mac {}", fields), "line 1"));
+    std::vector<Slot> stream;
+    ASSERT_TRUE(isa.encode(gemm, stream));
+    stream[0][0] |= 1u << 22;
+    const auto decoded = isa.decode(stream, 0, Profile::kNative);
+    ASSERT_FALSE(decoded);
+    EXPECT_EQ(decoded.error().code, StopCode::kBadField);
+    EXPECT_NE(decoded.error().message.find(message), std::string::npos) << decoded.error().message;
+    gemm.own = 1;
+    const auto encoded = isa.encode(gemm, stream);
+    ASSERT_FALSE(encoded);
+    EXPECT_NE(encoded.error().str().find(message), std::string::npos) << encoded.error().str();
+  };
+  refused(config, "r0=2 r1=3 r2=3", "r0 is 2, must be at most 1");
+  refused(config, "r0=1 r1=4 r2=1", "at most 3 rows, and r1 is 4");
+  refused(config, "r0=1 r1=3 r2=6", "a window of own lanes of 3 x 6 taps needs 18 bytes of weights, and a lane has 16");
+  refused(*load_config("wide-8x16"), "r0=1 r1=1 r2=1",
+          "configuration wide-8x16 has no own lanes, which require equal blocks");
+  config.own_lanes = false;
+  refused(config, "r0=1 r1=1 r2=1", "configuration default has no own lanes");
 }
 
 TEST(Isa, EncodeAndDecodeRoundTrip) {

@@ -1,0 +1,77 @@
+// The scratchpad inp. With own lanes it is four banks by the low bits of an address, so that up to three rows of a
+// window are read in a cycle, from banks that differ; which rows these are is the reader's concern. A row's vector stays
+// until its bank is read again.
+module input_banks (
+  input  logic                               clk_i,
+  input  logic                               we_i,
+  input  logic [tenon_pkg::INP_AW-1:0]       waddr_i,
+  input  logic [tenon_pkg::BLOCK_IN*8-1:0]   wdata_i,
+  input  logic [2:0]                         re_i,     // by row; only row 0 without own lanes
+  input  logic [3*tenon_pkg::INP_AW-1:0]     raddr_i,
+  output logic [3*tenon_pkg::BLOCK_IN*8-1:0] rdata_o   // in the next cycle
+);
+
+  localparam int Width = tenon_pkg::BLOCK_IN * 8;
+  localparam int Addr  = tenon_pkg::INP_AW;
+
+  if (tenon_pkg::OWN_LANES != 0) begin : g_banks
+    localparam int Banks    = tenon_pkg::INPUT_BANKS;
+    localparam int BankBits = $clog2(Banks);
+    localparam int BankAddr = Addr > BankBits ? Addr - BankBits : 1;
+
+    logic [Banks*Width-1:0] bank_data;
+    logic [3*BankBits-1:0]  row_bank_q;
+
+    for (genvar b = 0; b < Banks; b++) begin : g_bank
+      logic [2:0]          reads;  // the row that reads this bank, one hot
+      logic [BankAddr-1:0] address;
+      for (genvar r = 0; r < 3; r++) begin : g_row
+        assign reads[r] = re_i[r] & raddr_i[r*Addr+:BankBits] == BankBits'(b);
+      end
+      always_comb begin
+        address = BankAddr'(raddr_i[0+:Addr] >> BankBits);
+        if (reads[1]) address = BankAddr'(raddr_i[Addr+:Addr] >> BankBits);
+        if (reads[2]) address = BankAddr'(raddr_i[2*Addr+:Addr] >> BankBits);
+      end
+
+      prim_ram_1r1w #(
+        .Width    (Width),
+        .Depth    (tenon_pkg::INP_DEPTH / Banks),
+        .AddrWidth(BankAddr)
+      ) u_ram (
+        .clk_i,
+        .we_i   (we_i & waddr_i[BankBits-1:0] == BankBits'(b)),
+        .waddr_i(BankAddr'(waddr_i >> BankBits)),
+        .wdata_i,
+        .re_i   (|reads),
+        .raddr_i(address),
+        .rdata_o(bank_data[b*Width+:Width])
+      );
+    end
+
+    for (genvar r = 0; r < 3; r++) begin : g_output
+      always_ff @(posedge clk_i) begin
+        if (re_i[r]) row_bank_q[r*BankBits+:BankBits] <= raddr_i[r*Addr+:BankBits];
+      end
+      assign rdata_o[r*Width+:Width] = bank_data[row_bank_q[r*BankBits+:BankBits]*Width+:Width];
+    end
+  end else begin : g_whole
+    prim_ram_1r1w #(
+      .Width    (Width),
+      .Depth    (tenon_pkg::INP_DEPTH),
+      .AddrWidth(Addr)
+    ) u_ram (
+      .clk_i,
+      .we_i,
+      .waddr_i,
+      .wdata_i,
+      .re_i   (re_i[0]),
+      .raddr_i(raddr_i[Addr-1:0]),
+      .rdata_o(rdata_o[Width-1:0])
+    );
+    assign rdata_o[3*Width-1:Width] = '0;
+    logic unused_rows;
+    assign unused_rows = ^{re_i[2:1], raddr_i[3*Addr-1:Addr]};
+  end
+
+endmodule
