@@ -4,6 +4,8 @@
 #include <functional>
 #include <string_view>
 
+#include "hw/spec/isa.h"
+
 namespace tenon::compiler::accel {
 
 int64_t ConstantPool::add(const std::vector<std::byte>& bytes) {
@@ -38,7 +40,26 @@ std::vector<std::byte> pack_weights(const Contraction& c, const Operands& operan
       }
     }
   };
-  if (c.shared && c.block_in > c.block_out) {
+  if (c.own && c.shared) {
+    bytes.assign(static_cast<size_t>(c.block_in * c.block_out), std::byte{1});
+  } else if (c.own) {
+    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+      for (const OwnWindow& w : own_windows(c, chunk.kernel_h.size(), chunk.kernel_w.size())) {
+        const size_t element = bytes.size();
+        bytes.resize(element + static_cast<size_t>(c.block_in * c.block_out));
+        for (int64_t lane = 0; lane < c.block_out; ++lane) {
+          for (int64_t i = 0; i < w.rows; ++i) {
+            for (int64_t j = 0; j < w.cols; ++j) {
+              bytes[element + static_cast<size_t>(lane * c.block_in + i + spec::native::kOwnRows * (w.cols - 1 - j))] =
+                  static_cast<std::byte>(weight_at(c, operands.layer, operands.input, operands.output, block, 0,
+                                                   chunk.kernel_h.begin + w.row + i, chunk.kernel_w.begin + w.col + j,
+                                                   lane, lane));
+            }
+          }
+        }
+      }
+    }
+  } else if (c.shared && c.block_in > c.block_out) {
     const int64_t count = blocks.size() == 1 ? 1 : c.out_per_in();
     for (int64_t i = 0; i < count; ++i) append(blocks.size() == 1 ? blocks.begin : i, 0, 0, 0);
   } else if (c.shared) {

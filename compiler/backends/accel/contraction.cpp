@@ -1,8 +1,17 @@
 #include "compiler/backends/accel/contraction.h"
 
+#include <algorithm>
 #include <cassert>
 
+#include "hw/spec/isa.h"
+
 namespace tenon::compiler::accel {
+namespace {
+
+// A pool of more windows than this takes one command of another kind for each of its blocks, which is fetched sooner.
+constexpr size_t kMostWindows = 8;
+
+}  // namespace
 
 Contraction contraction(const spec::Config& config, const Layer& layer, const RegionTensor& input,
                         const RegionTensor& output, bool rows) {
@@ -45,6 +54,9 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       break;
   }
   if (c.diagonal) c.steps = c.in_per_out();
+  c.own = config.own_lanes && c.diagonal && layer.kind != LayerKind::kAdd &&
+          (!c.shared || own_windows(c, c.kernel_h, c.kernel_w).size() <= kMostWindows);
+  c.own_passes = config.packed_products ? 2 : 1;
   if (rows) {
     assert(gains_by_unfolding(layer, input, config));
     c.unfolded = true;
@@ -56,6 +68,35 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
     c.image_bytes = input.h * input.w * input.c;
   }
   return c;
+}
+
+int64_t Contraction::gemm_cycles() const {
+  if (own) return n * out_blocks * own_steps(*this, out_h, out_w, kernel_h, kernel_w);
+  return n * out_h * out_w * out_blocks * steps * kernel_h * kernel_w;
+}
+
+std::vector<OwnWindow> own_windows(const Contraction& c, int64_t kernel_h, int64_t kernel_w) {
+  constexpr int64_t kRows = spec::native::kOwnRows;
+  std::vector<OwnWindow> windows;
+  const int64_t most = std::min(kRows, c.block_in);
+  for (int64_t row = 0; row < kernel_h; row += most) {
+    const int64_t rows = std::min(most, kernel_h - row), widest = (c.block_in - rows) / kRows + 1;
+    for (int64_t col = 0; col < kernel_w; col += widest) {
+      windows.push_back({row, col, rows, std::min(widest, kernel_w - col)});
+    }
+  }
+  return windows;
+}
+
+int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w) {
+  const int64_t stride = kernel_w > 1 ? c.stride_x : 1;
+  int64_t columns = 0;
+  for (const OwnWindow& w : own_windows(c, kernel_h, kernel_w)) {
+    // The columns that a window has in common with the one before enter once, where it moves by one of them or two.
+    const int64_t moves = stride == c.dilation_x ? 1 : stride == 2 * c.dilation_x ? 2 : w.cols;
+    columns += moves < w.cols ? (cols - 1) * moves + w.cols : cols * w.cols;
+  }
+  return rows * columns * c.own_passes;
 }
 
 int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& input, const RegionTensor& output,
@@ -85,9 +126,12 @@ int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& i
 Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w) {
   // One kernel row needs only every stride-th row of the map; the same holds for columns.
   const bool dense_y = kernel_h > 1, dense_x = kernel_w > 1;
-  return {dense_y ? (rows - 1) * c.stride_y + (kernel_h - 1) * c.dilation_y + 1 : rows,
-          dense_x ? (cols - 1) * c.stride_x + (kernel_w - 1) * c.dilation_x + 1 : cols, dense_y ? 1 : c.stride_y,
-          dense_x ? 1 : c.stride_x};
+  Window w{dense_y ? (rows - 1) * c.stride_y + (kernel_h - 1) * c.dilation_y + 1 : rows,
+           dense_x ? (cols - 1) * c.stride_x + (kernel_w - 1) * c.dilation_x + 1 : cols, dense_y ? 1 : c.stride_y,
+           dense_x ? 1 : c.stride_x};
+  // Own lanes read the rows of a window at a time, from banks of the scratchpad that an odd distance separates.
+  if (c.own && dense_y && w.cols % 2 == 0) ++w.cols;
+  return w;
 }
 
 int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t steps) {
@@ -97,6 +141,7 @@ int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t ste
 }
 
 int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, int64_t kernel_h, int64_t kernel_w) {
+  if (c.own) return c.shared ? 1 : out_blocks * static_cast<int64_t>(own_windows(c, kernel_h, kernel_w).size());
   if (!c.shared) return out_blocks * steps * kernel_h * kernel_w;
   return c.block_in > c.block_out && out_blocks > 1 ? c.out_per_in() : steps;
 }

@@ -25,6 +25,9 @@ struct Contraction {
   // Diagonal: output lane o depends only on input lane o (depthwise, add, pool), so each block has separate input
   // blocks. Shared: all kernel positions and output blocks use the same weights (identity matrices).
   bool diagonal = false, shared = false;
+  // Lanes multiply windows of the kernel of their own channel (`own` of mac), in `own_passes` steps each.
+  bool own = false;
+  int64_t own_passes = 1;
   bool residual = false;
 
   // The input in DRAM. Block b of position (y, x) has its first byte at
@@ -51,8 +54,18 @@ struct Contraction {
   int64_t in_per_out() const { return std::max<int64_t>(1, block_out / block_in); }
   int64_t out_per_in() const { return std::max<int64_t>(1, block_in / block_out); }
 
-  int64_t gemm_cycles() const { return n * out_h * out_w * out_blocks * steps * kernel_h * kernel_w; }
+  // Steps of the tensor core, with own lanes for rows that are not divided.
+  int64_t gemm_cycles() const;
 };
+
+// A part of a kernel whose taps are the window of own lanes in one command: positions in the kernel's chunk.
+struct OwnWindow {
+  int64_t row = 0, col = 0, rows = 1, cols = 1;
+};
+std::vector<OwnWindow> own_windows(const Contraction& c, int64_t kernel_h, int64_t kernel_w);
+
+// The steps of own lanes for `rows` x `cols` outputs of one block and a chunk of the kernel of this size.
+int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w);
 
 // `rows`: the input is rows, not blocked (layer.h).
 Contraction contraction(const spec::Config& config, const Layer& layer, const RegionTensor& input,

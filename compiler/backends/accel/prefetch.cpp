@@ -7,6 +7,7 @@
 
 #include "compiler/backends/accel/estimate.h"
 #include "compiler/backends/accel/tokens.h"
+#include "sim/timing/model.h"
 
 namespace tenon::compiler::accel {
 namespace {
@@ -41,8 +42,9 @@ bool conflict(const std::vector<Access>& a, const std::vector<Access>& b) {
   return false;
 }
 
-int64_t products(const spec::Instruction& instruction) {
+int64_t products(const spec::Config& config, const spec::Instruction& instruction) {
   const auto* g = std::get_if<native::Gemm>(&instruction);
+  if (g != nullptr && g->own != 0) return static_cast<int64_t>(sim::timing::steps(config, instruction));
   return g ? g->r0 * g->r1 * g->r2 * g->y * g->x : 0;
 }
 
@@ -60,7 +62,7 @@ std::vector<TileOp> prefetched(const spec::Config& config, const std::vector<Til
       const auto engine = spec::engine_of(ops[i].instruction);
       for (size_t distance = 0; at > 0 && distance < kMaxDistance; ++distance, --at) {
         const spec::Instruction& before = ops[order[at - 1]].instruction;
-        passed += products(before);
+        passed += products(config, before);
         if (passed > lead || spec::engine_of(before) == engine || conflict(touched[order[at - 1]], touched[i])) break;
       }
     }

@@ -86,6 +86,7 @@ class TileProgram::LayerEmitter {
     const int64_t inp = load_input(tile, chunk, w, blocks);
     const int64_t wgt = load_weights(tile.blocks, chunk);
     const int64_t kernel = chunk.kernel_h.size() * chunk.kernel_w.size();
+    if (c_.own) return emit_own(tile, chunk, w, acc, inp, wgt, first);
     for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
       const int64_t nth = block - tile.blocks.begin;
       native::Gemm g;
@@ -111,6 +112,42 @@ class TileProgram::LayerEmitter {
       g.wgt_r1 = factor(g.r1, c_.shared ? 0 : chunk.kernel_w.size());
       g.wgt_r2 = factor(g.r2, c_.shared ? 0 : 1);
       push(g, [&] { return fmt::format("gemm out {} {}", block, text(tile, chunk)); });
+    }
+  }
+
+  // The products of a chunk by own lanes: a command for each window of its kernel.
+  void emit_own(const OutputTile& tile, const Chunk& chunk, const Window& w, int64_t acc, int64_t inp, int64_t wgt,
+                bool first) {
+    const std::vector<OwnWindow> windows = own_windows(c_, chunk.kernel_h.size(), chunk.kernel_w.size());
+    const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
+    const int64_t row = (chunk.kernel_h.size() > 1 ? c_.dilation_y : 1) * w.cols;
+    const int64_t col = chunk.kernel_w.size() > 1 ? c_.dilation_x : 1;
+    for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
+      const int64_t nth = block - tile.blocks.begin;
+      for (size_t i = 0; i < windows.size(); ++i) {
+        const OwnWindow& window = windows[i];
+        native::Gemm g;
+        g.own = 1;
+        g.first = first && i == 0 ? 1 : 0;
+        g.r0 = 1;
+        g.r1 = window.rows;
+        g.r2 = window.cols;
+        g.y = tile.rows.size();
+        g.x = tile.cols.size();
+        g.dst_base = acc + nth * g.y * g.x;
+        g.src_base = inp + nth * w.rows * w.cols + window.row * row + window.col * col;
+        g.wgt_base = wgt + (c_.shared ? 0 : nth * static_cast<int64_t>(windows.size()) + static_cast<int64_t>(i));
+        g.dst_y = factor(g.y, g.x);
+        g.dst_x = factor(g.x, 1);
+        g.src_r1 = factor(g.r1, row);
+        g.src_r2 = factor(g.r2, col);
+        g.src_y = factor(g.y, (chunk.kernel_h.size() > 1 ? c_.stride_y : 1) * w.cols);
+        g.src_x = factor(g.x, chunk.kernel_w.size() > 1 ? c_.stride_x : 1);
+        push(g, [&] {
+          return fmt::format("gemm out {} own {}x{} from {},{} {}", block, window.rows, window.cols, window.row,
+                             window.col, text(tile, chunk));
+        });
+      }
     }
   }
 

@@ -123,8 +123,12 @@ class Search {
     const auto chunks = static_cast<double>(ceil_div(c_.steps, t.steps) * ceil_div(c_.kernel_h, t.kernel_h) *
                                             ceil_div(c_.kernel_w, t.kernel_w));
     const double tiles = tiles_o * tiles_s;
-    const double gemm = static_cast<double>(c_.gemm_cycles()) +
-                        kInstructionCycles * tiles_s * static_cast<double>(c_.out_blocks) * chunks;
+    const auto commands = c_.own ? static_cast<double>(own_windows(c_, t.kernel_h, t.kernel_w).size()) : 1;
+    const double gemm =
+        (c_.own ? tiles_s * static_cast<double>(c_.out_blocks * own_steps(c_, t.rows, t.cols, t.kernel_h, t.kernel_w)) *
+                      chunks
+                : static_cast<double>(c_.gemm_cycles())) +
+        kInstructionCycles * tiles_s * static_cast<double>(c_.out_blocks) * chunks * commands;
 
     const int64_t weights = chunk_weights(c_, t.out_blocks, t.steps, t.kernel_h, t.kernel_w);
     const double input_load =
@@ -145,8 +149,8 @@ class Search {
                                                         ceil_div(t.cols, t.subtile_cols));
     const double store = outputs * static_cast<double>(c_.block_out) / bus + kInstructionCycles * pieces;
     const double requantize = outputs + kInstructionCycles * pieces;
-    t.instructions = tiles * chunks * static_cast<double>(t.out_blocks) + static_cast<double>(in_blocks) * input_loads +
-                     weight_loads + (c_.residual ? 3 : 2) * pieces;
+    t.instructions = tiles * chunks * static_cast<double>(t.out_blocks) * commands +
+                     static_cast<double>(in_blocks) * input_loads + weight_loads + (c_.residual ? 3 : 2) * pieces;
     const double read = input_load * input_loads + weight_load * weight_loads + (c_.residual ? store : 0);
 
     double total = std::max({gemm, read, store, requantize});

@@ -78,7 +78,7 @@ Case random_case(Random& random, const spec::Config& config, int64_t macs) {
         case 3: c.c = pick(random, 1, 4); break;  // a first layer
         default: break;
       }
-      if (pick(random, 0, 9) == 0) {
+      if (pick(random, 0, 9) == 0 || (config.own_lanes && pick(random, 0, 1) == 0)) {
         c.depthwise = 1;
         c.o = c.c;
       }
@@ -94,12 +94,16 @@ spec::Config random_config(Random& random) {
     spec::Config config;
     config.name = "random";
     config.block_in = 1 << pick(random, 1, 5);
-    config.block_out = 1 << pick(random, 1, 5);
+    config.block_out = pick(random, 0, 2) == 0 ? config.block_in : 1 << pick(random, 1, 5);
     config.axi_data_bits = 32 << pick(random, 0, 3);
     config.queue_depth = 1 << pick(random, 1, 5);
     config.base = false;
     for (int i = 0; i < spec::kScratchpads; ++i) {
       config.bytes[i] = int64_t{config.element_bytes(static_cast<spec::Memory>(i))} << pick(random, 1, 10);
+    }
+    if (config.block_in == config.block_out) {
+      config.own_lanes = pick(random, 0, 3) != 0;
+      config.packed_products = pick(random, 0, 1) == 0;
     }
     if (validate(config, "random")) return config;
   }
