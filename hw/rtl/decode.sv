@@ -148,7 +148,7 @@ module decode (
   assign mem_type      = load.memory_type;
   assign tokens_absent = |((move.wait_mask | move.signal_mask) & ~tenon_pkg::ENGINES_PRESENT);
   assign own_fits      = tenon_pkg::OWN_LANES != 0 & mac.r0 <= 10'd1 & mac.r1 <= 10'(tenon_pkg::OWN_ROWS) &
-                         12'(mac.r1) + 12'(mac.r2) * 12'(tenon_pkg::OWN_ROWS) <=
+                         12'(mac.r1) + 12'(mac.r2) + {1'b0, mac.r2, 1'b0} <=
                          12'(tenon_pkg::BLOCK_IN + tenon_pkg::OWN_ROWS);
   assign native_finish = insn[2:0] == tenon_pkg::OP_FINISH;
   assign pads          = |{store.y_pad_top, store.y_pad_bottom, store.x_pad_left, store.x_pad_right};

@@ -22,12 +22,12 @@ module decode_compute (
   assign mac  = insn_i;
 
   // A window of own lanes. Rows in different banks of inp are read in one cycle: their distance is odd, or they are two.
-  logic        own, slides, by_two;
+  logic        own, overlaps, by_two;
   logic [1:0]  reads;
   logic [11:0] entering;
   assign own    = tenon_pkg::OWN_LANES != 0 & native_i & mac.own;
   assign by_two = mac.src_x == {mac.src_r2[10:0], 1'b0} & ~mac.src_r2[11] & mac.src_x != mac.src_r2;
-  assign slides = (mac.src_x == mac.src_r2 & mac.r2 > 10'd1) | (by_two & mac.r2 > 10'd2);
+  assign overlaps = (mac.src_x == mac.src_r2 & mac.r2 > 10'd1) | (by_two & mac.r2 > 10'd2);
   assign entering = 12'(mac.r2) + (by_two ? {1'b0, mac.x, 1'b0} - 12'd2 : 12'(mac.x) - 12'd1);
   always_comb begin
     reads = 2'd1;
@@ -45,7 +45,7 @@ module decode_compute (
       gemm_o.reset     = gemm.reset;
       gemm_o.first     = mac.first;
       gemm_o.own         = own;
-      gemm_o.own_slides  = own & slides;
+      gemm_o.own_overlaps  = own & overlaps;
       gemm_o.own_by_two  = own & by_two;
       gemm_o.own_reads   = own ? reads : 2'd0;
       gemm_o.own_steps   = ~own | mac.r1 == 10'd0 ? 3'd0 : 3'(reads) + 3'(tenon_pkg::PACKED_PRODUCTS != 0);

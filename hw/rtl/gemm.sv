@@ -95,7 +95,7 @@ module gemm (
   );
 
   // The loops. Base: y, x, micro-ops on levels 2 to 4; native: r0, r1, r2, y, x, or with own lanes r0, y, x, the columns
-  // of a window, the steps of a column, where those of a window that slides are all columns of a row. Indices: dst, src,
+  // of a window, the steps of a column, where those of a window that overlaps are all columns of a row. Indices: dst, src,
   // wgt.
   logic is_base, is_own;
   assign is_own  = HasOwn & ~is_base & cmd_i.own;
@@ -104,12 +104,12 @@ module gemm (
   always_comb begin
     stages_loops_o = 'x;
     if (valid_i & is_own) begin
-      stages_loops_o.extent = {{12'd0, cmd_i.own_steps}, cmd_i.own_slides ? {3'd0, cmd_i.own_columns} : {5'd0, cmd_i.r2},
-                               cmd_i.own_slides ? 15'd1 : {1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r0}};
+      stages_loops_o.extent = {{12'd0, cmd_i.own_steps}, cmd_i.own_overlaps ? {3'd0, cmd_i.own_columns} : {5'd0, cmd_i.r2},
+                               cmd_i.own_overlaps ? 15'd1 : {1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r0}};
       stages_loops_o.base   = {cmd_i.wgt_base, cmd_i.src_base, cmd_i.dst_base};
       stages_loops_o.stride = {70'd0,
                                14'd0, cmd_i.src_r2, cmd_i.src_x, cmd_i.src_y, 14'd0,
-                               14'd0, cmd_i.own_slides ? cmd_i.dst_x : 14'd0, cmd_i.dst_x, cmd_i.dst_y, 14'd0};
+                               14'd0, cmd_i.own_overlaps ? cmd_i.dst_x : 14'd0, cmd_i.dst_x, cmd_i.dst_y, 14'd0};
     end else if (valid_i & ~is_base) begin
       stages_loops_o.extent = {{1'b0, cmd_i.x}, {1'b0, cmd_i.y}, {5'd0, cmd_i.r2}, {5'd0, cmd_i.r1}, {5'd0, cmd_i.r0}};
       stages_loops_o.base   = {cmd_i.wgt_base, cmd_i.src_base, cmd_i.dst_base};

@@ -25,7 +25,7 @@ module own_steps (
   localparam int ColumnsWidth = compute_pkg::OWN_COLUMNS_WIDTH;
 
   // The command in stage a, and the position in it.
-  logic                          own_q, slides_q, steps_of_two_q;
+  logic                          own_q, overlaps_q, steps_of_two_q;
   logic [1:0]                    reads_q, step_q, rows_q, held_q;
   logic [ColumnsWidth-1:0]       columns_q;
   logic [ColumnsWidth-1:0]       missing_q;  // columns that the window lacks after this one
@@ -37,7 +37,7 @@ module own_steps (
   always_ff @(posedge clk_i) begin
     if (load_i) begin
       own_q           <= cmd_i.own;
-      slides_q        <= cmd_i.own_slides;
+      overlaps_q        <= cmd_i.own_overlaps;
       steps_of_two_q  <= cmd_i.own_by_two;
       rows_q          <= cmd_i.r1[1:0];
       columns_q       <= cmd_i.r2[ColumnsWidth-1:0];
@@ -51,7 +51,7 @@ module own_steps (
     end else if (|a_step_i[3:0]) begin
       step_q <= 2'd0;
       if (~complete) missing_q <= missing_q - 1'b1;
-      else if (slides_q & a_step_i[3]) missing_q <= ColumnsWidth'(steps_of_two_q);
+      else if (overlaps_q & a_step_i[3]) missing_q <= ColumnsWidth'(steps_of_two_q);
       else missing_q <= columns_q - 1'b1;
     end
     if (en_i) b_pitch_q <= a_pitch_q;

@@ -81,7 +81,7 @@ module tensor_core (
           assign entering[r*8+:8] = even;
         end
       end
-      for (genvar t = 0; t < tenon_pkg::BLOCK_IN; t++) begin : g_tap
+      for (genvar t = 0; t < tenon_pkg::BLOCK_IN; t++) begin : g_byte
         localparam int Column = t / tenon_pkg::OWN_ROWS;
         if (Column == 0) begin : g_first
           assign window[t*8+:8] = entering[t*8+:8];
@@ -93,7 +93,7 @@ module tensor_core (
       assign operand = d_own_i ? window : d_inp_i;
 
       if (Paired | Serial) begin : g_windows
-        // Of two lanes that share their operands the windows change places with each column that enters.
+        // Of two lanes that share their operands the windows are exchanged by each column that enters.
         logic [VectorBits-1:0] window_q;
         always_ff @(posedge clk_i) begin
           if (d_enters_i[Lane]) window_q <= Serial ? operand : inputs[c*VectorBits+:VectorBits];

@@ -49,7 +49,7 @@ struct Config {
   int alu_passes = 1;               // of an element through the ALU, which has block_out / passes lanes
   int requantizer_passes = 1;       // cycles of a vector in the requantizer, which has block_out / passes lanes
   bool overlapping_stores = false;  // a store begins while the memory has not answered the one before
-  bool own_lanes = false;           // a lane of the tensor core multiplies taps of its own channel: `own` in mac
+  bool own_lanes = false;           // lanes multiply windows of their own channel: `own` in mac
   int read_beats = 0;               // beats of each load engine's FIFO; 0: two bursts, at least 32
   // Scratchpad sizes in bytes, by Memory.
   std::array<int64_t, kScratchpads> bytes{};

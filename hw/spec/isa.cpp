@@ -73,8 +73,8 @@ std::string illegal_combination(const Config& config, const Instruction& instruc
       return fmt::format("a window of own lanes has at most {} rows, and r1 is {}", native::kOwnRows, g.r1);
     }
     if (g.r1 + native::kOwnRows * g.r2 > config.block_in + native::kOwnRows) {
-      return fmt::format("a window of own lanes of {} x {} taps needs {} bytes of weights, and a lane has {}", g.r1,
-                         g.r2, native::kOwnRows * (g.r2 - 1) + g.r1, config.block_in);
+      return fmt::format("a window of own lanes of {} x {} positions needs {} bytes of weights, and a lane has {}",
+                         g.r1, g.r2, native::kOwnRows * (g.r2 - 1) + g.r1, config.block_in);
     }
     return {};
   };

@@ -46,7 +46,7 @@
 //          extents acc[dst] lane l = (first ? 0 : acc[dst] lane l) + the sum over i < r1, j < r2 of
 //          inp[src_base + i * src_r1 + j * src_r2 + y * src_y + x * src_x] lane l * byte i + 3 (r2 - 1 - j) of
 //          wgt[wgt_base] lane l: bytes of a column together, the last column first. r0 is at most 1, r1 at most 3, and
-//          the taps fit a lane: 3 (r2 - 1) + r1 <= block_in. src_r0 and the factors of wgt are not used. A
+//          a lane has the weights: 3 (r2 - 1) + r1 <= block_in. src_r0 and the factors of wgt are not used. A
 //          configuration without the extension `own_lanes` refuses it.
 //   RQ     for y < rows, x < cols: out[out_base + y * out_pitch + x] = requantize (requantize.h) of lane c of
 //          acc[acc_base + y * acc_pitch + x * acc_step] with parameters par[par_base] lane c and, if `residual` is
@@ -188,7 +188,7 @@ struct Gemm : Tokens {
   int64_t wgt_r0 = 0, wgt_r1 = 0, wgt_r2 = 0;
   bool operator==(const Gemm&) const = default;
 };
-// The rows of a window of own lanes at most: a column's taps have so many bytes of a lane's weights.
+// The rows of a window of own lanes at most: a column has so many bytes of the weights of a lane.
 inline constexpr int kOwnRows = 3;
 struct Requantize : Tokens {
   int64_t residual = 0;

@@ -101,7 +101,7 @@ std::vector<Row<T>> rows_of(const Widths& w) {
   } else if constexpr (std::is_same_v<T, native::Gemm>) {
     append_native_tokens(rows);
     rows.push_back({&T::first, "first", 1, false, "acc reads as 0 while r0 = r1 = r2 = 0"});
-    rows.push_back({&T::own, "own", 1, false, "lanes multiply r1 x r2 taps of their own channel"});
+    rows.push_back({&T::own, "own", 1, false, "lanes multiply windows of r1 x r2 of their own channel"});
     rows.push_back({&T::r0, "r0", 10, false, "extent of the outermost reduction loop", 32});
     rows.push_back({&T::r1, "r1", 10, false, "extent of the middle reduction loop"});
     rows.push_back({&T::r2, "r2", 10, false, "extent of the inner reduction loop"});

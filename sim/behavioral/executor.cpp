@@ -256,19 +256,19 @@ void Executor::run_own(const spec::native::Gemm& g) {
   const auto* inp = reinterpret_cast<const int8_t*>(pad(Memory::kInp).data());
   const auto* wgt = reinterpret_cast<const int8_t*>(pad(Memory::kWgt).data()) +
                     static_cast<size_t>(g.wgt_base) * lanes * static_cast<size_t>(shape_.block_in);
-  // The taps of all lanes beside each other.
-  struct Tap {
+  // The kernel positions of a window, each with the weights of all lanes.
+  struct Position {
     const int8_t* inp;
     std::array<int8_t, 64> weights;
   };
-  std::vector<Tap> taps;
+  std::vector<Position> positions;
   for (int64_t i = 0; i < g.r1; ++i) {
     for (int64_t j = 0; j < g.r2; ++j) {
-      Tap& tap = taps.emplace_back();
-      tap.inp = inp + static_cast<size_t>(g.src_base + i * g.src_r1 + j * g.src_r2) * lanes;
+      Position& position = positions.emplace_back();
+      position.inp = inp + static_cast<size_t>(g.src_base + i * g.src_r1 + j * g.src_r2) * lanes;
       const auto byte = static_cast<size_t>(i + spec::native::kOwnRows * (g.r2 - 1 - j));
       for (size_t lane = 0; lane < lanes; ++lane) {
-        tap.weights[lane] = wgt[lane * static_cast<size_t>(shape_.block_in) + byte];
+        position.weights[lane] = wgt[lane * static_cast<size_t>(shape_.block_in) + byte];
       }
     }
   }
@@ -278,9 +278,9 @@ void Executor::run_own(const spec::native::Gemm& g) {
       int32_t* dst = acc(g.dst_base + y * g.dst_y + x * g.dst_x);
       const size_t offset = static_cast<size_t>(y * g.src_y + x * g.src_x) * lanes;
       for (size_t lane = 0; lane < lanes; ++lane) sum[lane] = g.first != 0 ? 0 : static_cast<uint32_t>(dst[lane]);
-      for (const Tap& tap : taps) {
+      for (const Position& position : positions) {
         for (size_t lane = 0; lane < lanes; ++lane) {
-          sum[lane] += static_cast<uint32_t>(tap.inp[offset + lane] * tap.weights[lane]);
+          sum[lane] += static_cast<uint32_t>(position.inp[offset + lane] * position.weights[lane]);
         }
       }
       for (size_t lane = 0; lane < lanes; ++lane) dst[lane] = static_cast<int32_t>(sum[lane]);

@@ -77,6 +77,13 @@ Status check_streams() {
   // Engines that meet an index outside acc, and have another command waiting.
   const std::string mac = fmt::format("mac first=1 r0=1 r1=1 r2=1 y=1 x=4 dst_base={} dst_x=1", last);
   TENON_TRY(check_stream(mac + "\n" + mac, StopCode::kScratchpadRange, 0));
+  for (const auto& [rows, distance] :
+       {std::pair{2, 3}, {3, 1}}) {  // a window of own lanes whose last row is outside inp
+    const int64_t base = spec::load_config("tiny")->depth(spec::Memory::kInp) - (rows - 1) * distance;
+    const std::string own =
+        fmt::format("mac own=1 first=1 r0=1 r1={} r2=1 y=1 x=1 src_base={} src_r1={}", rows, base, distance);
+    TENON_TRY(check_stream(own, StopCode::kScratchpadRange, 0));
+  }
   const std::string rq = fmt::format("rq rows=1 cols=4 acc_base={} acc_step=1", last);
   TENON_TRY(check_stream(rq + "\n" + rq, StopCode::kScratchpadRange, 0));
   std::string pushes, pops;

@@ -147,6 +147,31 @@ TEST_P(Stops, ReservedBitsAndExcludedFieldsAreRefused) {
   expect_usable();
 }
 
+// A window of own lanes that does not fit, or on lanes that have none, stops; the assembler refuses it as well.
+TEST_P(Stops, WindowsThatOwnLanesCannotHoldAreRefused) {
+  const spec::Config& config = accelerator_->info().config;
+  const auto with_own = [&](const std::string& fields) {
+    auto slots = assemble("sync engine=0\nmac " + fields);
+    slots[2][0] |= uint64_t{1} << 22;
+    return run(slots, true);
+  };
+  const std::string fits = config.own_lanes ? "ok" : stop(StopCode::kBadField, 2);
+  EXPECT_EQ(with_own("r0=1 r1=1 r2=1 y=0"), fits);
+  EXPECT_EQ(with_own(fmt::format("r0=0 r1=1 r2={}", (config.block_in - 1) / 3 + 1)), fits);
+  EXPECT_EQ(with_own("r0=2 r1=1 r2=1 y=0"), stop(StopCode::kBadField, 2));
+  EXPECT_EQ(with_own("r0=1 r1=4 r2=1 y=0"), stop(StopCode::kBadField, 2));
+  EXPECT_EQ(with_own(fmt::format("r0=1 r1=1 r2={} y=0", (config.block_in - 1) / 3 + 2)), stop(StopCode::kBadField, 2));
+  EXPECT_EQ(with_own("r0=1 r1=1 r2=1023 y=0"), stop(StopCode::kBadField, 2));
+  if (!config.own_lanes) return expect_usable();
+  // The last row of a window is outside inp.
+  const int64_t last = config.depth(spec::Memory::kInp) - 1;
+  const auto window = [&](int64_t base) {
+    return run(fmt::format("sync engine=0\nmac own=1 first=1 r0=1 r1=2 r2=1 y=1 x=1 src_base={} src_r1=3", base));
+  };
+  EXPECT_EQ(window(last - 2), stop(StopCode::kScratchpadRange, 2));
+  expect_usable();
+}
+
 TEST_P(Stops, AnInstructionAfterFinishIsAnError) {
   EXPECT_EQ(run("sync engine=0\nend\nsync engine=0"), stop(StopCode::kAfterFinish, 4));
   EXPECT_EQ(run("finish\nfinish", false), stop(StopCode::kAfterFinish, 1));
@@ -329,7 +354,7 @@ TEST_P(Stops, ArgumentsAndIdentityReadBack) {
   EXPECT_EQ(read(reg::kConfigHash + 4), static_cast<uint32_t>(hash >> 32));
   EXPECT_EQ(read(reg::kVersion),
             static_cast<uint32_t>(spec::kIsaVersion) << 16 | static_cast<uint32_t>(spec::kRegisterMapVersion));
-  EXPECT_EQ(read(reg::kCapabilities), 0x01406f1fU);
+  EXPECT_EQ(read(reg::kCapabilities), 0x01406f5fU);
 }
 
 INSTANTIATE_TEST_SUITE_P(Device, Stops, testing::ValuesIn(columns()), [](const auto& info) { return info.param.name; });

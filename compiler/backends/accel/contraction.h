@@ -58,7 +58,8 @@ struct Contraction {
   int64_t gemm_cycles() const;
 };
 
-// A part of a kernel whose taps are the window of own lanes in one command: positions in the kernel's chunk.
+// A part of a kernel whose positions are the window of own lanes in one command; `row` and `col` are in the chunk of
+// the kernel.
 struct OwnWindow {
   int64_t row = 0, col = 0, rows = 1, cols = 1;
 };

@@ -46,14 +46,14 @@ class Packed {
 // What decode adds to a command with own lanes, whose products are not packed.
 struct OwnCommand {
   uint32_t columns = 0, steps = 0, reads = 0;
-  bool by_two = false, slides = false;
+  bool by_two = false, overlaps = false;
 };
 OwnCommand own_of(const GemmCommand& c) {
   OwnCommand own;
   if (!c.own) return own;
   const bool by_one = c.src_x == c.src_r2;
   own.by_two = !by_one && c.src_x == 2 * c.src_r2;
-  own.slides = (by_one && c.r2 > 1) || (own.by_two && c.r2 > 2);
+  own.overlaps = (by_one && c.r2 > 1) || (own.by_two && c.r2 > 2);
   if (c.x > 0) own.columns = (c.x - 1) * (own.by_two ? 2 : 1) + c.r2;
   for (uint32_t row = 0; row < c.r1; ++row) {  // rows of one bank
     uint32_t same = 0;
@@ -71,7 +71,7 @@ Packed pack(const GemmCommand& c) {
     p.add(v, 14);
   p.add(c.uop_end, 15).add(c.uop_begin, 14).add(c.x, 14).add(c.y, 14).add(c.r2, 10).add(c.r1, 10).add(c.r0, 10);
   const OwnCommand own = own_of(c);
-  p.add(own.columns, 12).add(own.steps, 3).add(own.reads, 2).add(own.by_two, 1).add(own.slides, 1).add(c.own, 1);
+  p.add(own.columns, 12).add(own.steps, 3).add(own.reads, 2).add(own.by_two, 1).add(own.overlaps, 1).add(c.own, 1);
   return p.add(c.first, 1).add(c.reset, 1).add(c.is_base, 1).add(c.index, 32);
 }
 

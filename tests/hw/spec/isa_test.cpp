@@ -149,7 +149,8 @@ TEST(Isa, WindowsThatOwnLanesCannotHoldAreRefused) {
   };
   refused(config, "r0=2 r1=3 r2=3", "r0 is 2, must be at most 1");
   refused(config, "r0=1 r1=4 r2=1", "at most 3 rows, and r1 is 4");
-  refused(config, "r0=1 r1=3 r2=6", "a window of own lanes of 3 x 6 taps needs 18 bytes of weights, and a lane has 16");
+  refused(config, "r0=1 r1=3 r2=6",
+          "a window of own lanes of 3 x 6 positions needs 18 bytes of weights, and a lane has 16");
   refused(*load_config("wide-8x16"), "r0=1 r1=1 r2=1",
           "configuration wide-8x16 has no own lanes, which require equal blocks");
   config.own_lanes = false;
