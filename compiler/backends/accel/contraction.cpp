@@ -88,15 +88,25 @@ std::vector<OwnWindow> own_windows(const Contraction& c, int64_t kernel_h, int64
   return windows;
 }
 
+int64_t own_phases(const Contraction& c, const OwnWindow& window, int64_t cols, int64_t kernel_w) {
+  const int64_t stride = kernel_w > 1 ? c.stride_x : 1, dilation = kernel_w > 1 ? c.dilation_x : 1;
+  return window.cols > 1 && dilation % stride == 0 ? std::min(dilation / stride, cols) : 1;
+}
+
 int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w) {
-  const int64_t stride = kernel_w > 1 ? c.stride_x : 1;
+  const int64_t stride = kernel_w > 1 ? c.stride_x : 1, dilation = kernel_w > 1 ? c.dilation_x : 1;
   int64_t columns = 0;
   for (const OwnWindow& w : own_windows(c, kernel_h, kernel_w)) {
     // The columns that a window has in common with the one before enter once, where it moves by one of them or two.
-    const int64_t moves = stride == c.dilation_x ? 1 : stride == 2 * c.dilation_x ? 2 : w.cols;
-    columns += moves < w.cols ? (cols - 1) * moves + w.cols : cols * w.cols;
+    const int64_t phases = own_phases(c, w, cols, kernel_w);
+    const int64_t moves = stride * phases == dilation ? 1 : stride == 2 * dilation ? 2 : w.cols;
+    // An even dilation has rows in one bank of the scratchpad, which is read again.
+    const int64_t banks = kernel_h > 1 ? c.dilation_y % spec::kInputBanks : 1;
+    const int64_t reads = w.rows == 1 || banks % 2 != 0 ? 1 : banks == 0 ? w.rows : ceil_div(w.rows, 2);
+    columns +=
+        (moves < w.cols ? (cols - phases) * moves + phases * w.cols : cols * w.cols) * (reads - 1 + c.own_passes);
   }
-  return rows * columns * c.own_passes;
+  return rows * columns;
 }
 
 int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& input, const RegionTensor& output,

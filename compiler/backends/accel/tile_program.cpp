@@ -122,31 +122,35 @@ class TileProgram::LayerEmitter {
     const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
     const int64_t row = (chunk.kernel_h.size() > 1 ? c_.dilation_y : 1) * w.cols;
     const int64_t col = chunk.kernel_w.size() > 1 ? c_.dilation_x : 1;
+    const int64_t stride = chunk.kernel_w.size() > 1 ? c_.stride_x : 1;
     for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
       const int64_t nth = block - tile.blocks.begin;
       for (size_t i = 0; i < windows.size(); ++i) {
         const OwnWindow& window = windows[i];
-        native::Gemm g;
-        g.own = 1;
-        g.first = first && i == 0 ? 1 : 0;
-        g.r0 = 1;
-        g.r1 = window.rows;
-        g.r2 = window.cols;
-        g.y = tile.rows.size();
-        g.x = tile.cols.size();
-        g.dst_base = acc + nth * g.y * g.x;
-        g.src_base = inp + nth * w.rows * w.cols + window.row * row + window.col * col;
-        g.wgt_base = wgt + (c_.shared ? 0 : nth * static_cast<int64_t>(windows.size()) + static_cast<int64_t>(i));
-        g.dst_y = factor(g.y, g.x);
-        g.dst_x = factor(g.x, 1);
-        g.src_r1 = factor(g.r1, row);
-        g.src_r2 = factor(g.r2, col);
-        g.src_y = factor(g.y, (chunk.kernel_h.size() > 1 ? c_.stride_y : 1) * w.cols);
-        g.src_x = factor(g.x, chunk.kernel_w.size() > 1 ? c_.stride_x : 1);
-        push(g, [&] {
-          return fmt::format("gemm out {} own {}x{} from {},{} {}", block, window.rows, window.cols, window.row,
-                             window.col, text(tile, chunk));
-        });
+        const int64_t phases = own_phases(c_, window, tile.cols.size(), chunk.kernel_w.size());
+        for (int64_t phase = 0; phase < phases; ++phase) {
+          native::Gemm g;
+          g.own = 1;
+          g.first = first && i == 0 ? 1 : 0;
+          g.r0 = 1;
+          g.r1 = window.rows;
+          g.r2 = window.cols;
+          g.y = tile.rows.size();
+          g.x = ceil_div(tile.cols.size() - phase, phases);
+          g.dst_base = acc + nth * g.y * tile.cols.size() + phase;
+          g.src_base = inp + nth * w.rows * w.cols + window.row * row + window.col * col + phase * stride;
+          g.wgt_base = wgt + (c_.shared ? 0 : nth * static_cast<int64_t>(windows.size()) + static_cast<int64_t>(i));
+          g.dst_y = factor(g.y, tile.cols.size());
+          g.dst_x = factor(g.x, phases);
+          g.src_r1 = factor(g.r1, row);
+          g.src_r2 = factor(g.r2, col);
+          g.src_y = factor(g.y, (chunk.kernel_h.size() > 1 ? c_.stride_y : 1) * w.cols);
+          g.src_x = factor(g.x, phases * stride);
+          push(g, [&] {
+            return fmt::format("gemm out {} own {}x{} from {},{} {}", block, window.rows, window.cols, window.row,
+                               window.col, text(tile, chunk));
+          });
+        }
       }
     }
   }
