@@ -5,6 +5,8 @@
 
 #include "compiler/backends/accel/compile.h"
 #include "compiler/backends/accel/contraction.h"
+#include "hw/spec/isa.h"
+#include "sim/timing/model.h"
 #include "tests/compiler/backends/accel/random_region.h"
 
 namespace tenon::compiler::accel {
@@ -74,6 +76,56 @@ TEST(AccelLayer, AFirstConvolutionReadsRowsWhereThatTakesFewerProducts) {
   EXPECT_EQ(boundary_shape(deep.tensors[0], Layout::kBlocked, config()), (runtime::Shape{1, 2, 9, 9, 16}));
   const Region pointwise = region_of({.c = 3, .h = 9, .w = 9, .o = 4, .data = 1});
   EXPECT_EQ(boundary_layout(pointwise, 0, config()), Layout::kBlocked);
+}
+
+// Steps of the tensor core for an output vector of a depthwise convolution, whose results are the reference's.
+double steps_of_depthwise(const Case& c, const spec::Config& of = config()) {
+  const Problem problem = problem_of(c);
+  const auto program = compile(of, problem.region).value();
+  const spec::Isa isa(of);
+  uint64_t steps = 0;
+  const auto decoded = isa.decode_all(program.instructions, spec::Profile::kNative).value();
+  for (const auto& [instruction, index] : decoded) {
+    if (std::holds_alternative<spec::native::Gemm>(instruction)) steps += sim::timing::steps(of, instruction);
+  }
+  const auto found = run_on_simulator(of, problem.region, problem.inputs);
+  EXPECT_EQ(found.value()[0], reference(problem.region, problem.inputs)[problem.region.outputs[0]]);
+  const int64_t blocks = ceil_div(c.o, lane_block(of)) * (lane_block(of) / of.block_out);
+  return static_cast<double>(steps) / static_cast<double>(c.out_h() * c.out_w() * blocks);
+}
+
+TEST(AccelLayer, OwnLanesTakeAStepForAColumnOfAWindow) {
+  const auto depthwise = [](int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+    return Case{.c = 37,
+                .h = 56,
+                .w = 56,
+                .o = 37,
+                .kernel_h = kernel,
+                .kernel_w = kernel,
+                .stride_y = stride,
+                .stride_x = stride,
+                .dilation_y = dilation,
+                .dilation_x = dilation,
+                .top = pad,
+                .left = pad,
+                .bottom = pad,
+                .right = pad,
+                .depthwise = 1,
+                .data = 3};
+  };
+  EXPECT_LT(steps_of_depthwise(depthwise(3, 1, 1, 1)), 1.15);
+  EXPECT_LT(steps_of_depthwise(depthwise(5, 1, 1, 2)), 2.4);
+  EXPECT_LT(steps_of_depthwise(depthwise(7, 1, 1, 3)), 6.6);
+  EXPECT_LT(steps_of_depthwise(depthwise(3, 2, 1, 1)), 2.2);
+  EXPECT_LT(steps_of_depthwise(depthwise(5, 2, 1, 2)), 4.6);
+  EXPECT_LT(steps_of_depthwise(depthwise(3, 1, 2, 2)), 2.3);  // the third row is in the first one's bank
+  EXPECT_LT(steps_of_depthwise(depthwise(3, 1, 3, 3)), 1.4);
+  Case uneven = depthwise(5, 2, 1, 0);
+  uneven.kernel_w = 2, uneven.left = 1, uneven.bottom = 2;
+  EXPECT_LT(steps_of_depthwise(uneven), 4.6);
+  spec::Config diagonal = config();
+  diagonal.own_lanes = false;
+  EXPECT_EQ(steps_of_depthwise(depthwise(3, 1, 1, 1), diagonal), 9);
 }
 
 TEST(AccelLayer, CompilationIsDeterministic) {
