@@ -115,43 +115,61 @@ class TileProgram::LayerEmitter {
     }
   }
 
-  // The products of a chunk by own lanes: a command for each window of its kernel.
+  // The elements at which a block's operands of a chunk begin.
+  struct Bases {
+    int64_t dst, src, wgt;
+  };
+
+  // The products of a window of the kernel for these rows of a tile, by own lanes.
+  void emit_window(const OutputTile& tile, const Chunk& chunk, const Window& w, const OwnWindow& window, Range rows,
+                   const Bases& bases, bool first, int64_t block) {
+    const bool dense_y = chunk.kernel_h.size() > 1, dense_x = chunk.kernel_w.size() > 1;
+    const int64_t row = (dense_y ? c_.dilation_y : 1) * w.cols, col = dense_x ? c_.dilation_x : 1;
+    const int64_t next_row = (dense_y ? c_.stride_y : 1) * w.cols, next_col = dense_x ? c_.stride_x : 1;
+    const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
+    const int64_t phases = own_phases(c_, window, tile.cols.size(), chunk.kernel_w.size());
+    for (int64_t phase = 0; phase < phases; ++phase) {
+      native::Gemm g;
+      g.own = 1;
+      g.first = first ? 1 : 0;
+      g.r0 = 1;
+      g.r1 = window.rows;
+      g.r2 = window.cols;
+      g.y = rows.size();
+      g.x = ceil_div(tile.cols.size() - phase, phases);
+      g.dst_base = bases.dst + rows.begin * tile.cols.size() + phase;
+      g.src_base = bases.src + rows.begin * next_row + window.row * row + window.col * col + phase * next_col;
+      g.wgt_base = bases.wgt;
+      g.dst_y = factor(g.y, tile.cols.size());
+      g.dst_x = factor(g.x, phases);
+      g.src_r1 = factor(g.r1, row);
+      g.src_r2 = factor(g.r2, col);
+      g.src_y = factor(g.y, next_row);
+      g.src_x = factor(g.x, phases * next_col);
+      push(g, [&] {
+        return fmt::format("gemm out {} own {}x{} from {},{} {}", block, window.rows, window.cols, window.row,
+                           window.col, text(tile, chunk));
+      });
+    }
+  }
+
+  // The products of a chunk by own lanes: a command for each window of its kernel. All windows of a sub-tile follow
+  // each other: the requantizer gets few reads of acc while products are added to what is there, which all windows but
+  // the first do, and so it gets some of them for each sub-tile.
   void emit_own(const OutputTile& tile, const Chunk& chunk, const Window& w, int64_t acc, int64_t inp, int64_t wgt,
                 bool first) {
     const std::vector<OwnWindow> windows = own_windows(c_, chunk.kernel_h.size(), chunk.kernel_w.size());
-    const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
-    const int64_t row = (chunk.kernel_h.size() > 1 ? c_.dilation_y : 1) * w.cols;
-    const int64_t col = chunk.kernel_w.size() > 1 ? c_.dilation_x : 1;
-    const int64_t stride = chunk.kernel_w.size() > 1 ? c_.stride_x : 1;
+    const auto count = static_cast<int64_t>(windows.size());
     for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
-      const int64_t nth = block - tile.blocks.begin;
-      for (size_t i = 0; i < windows.size(); ++i) {
-        const OwnWindow& window = windows[i];
-        const int64_t phases = own_phases(c_, window, tile.cols.size(), chunk.kernel_w.size());
-        for (int64_t phase = 0; phase < phases; ++phase) {
-          native::Gemm g;
-          g.own = 1;
-          g.first = first && i == 0 ? 1 : 0;
-          g.r0 = 1;
-          g.r1 = window.rows;
-          g.r2 = window.cols;
-          g.y = tile.rows.size();
-          g.x = ceil_div(tile.cols.size() - phase, phases);
-          g.dst_base = acc + nth * g.y * tile.cols.size() + phase;
-          g.src_base = inp + nth * w.rows * w.cols + window.row * row + window.col * col + phase * stride;
-          g.wgt_base = wgt + (c_.shared ? 0 : nth * static_cast<int64_t>(windows.size()) + static_cast<int64_t>(i));
-          g.dst_y = factor(g.y, tile.cols.size());
-          g.dst_x = factor(g.x, phases);
-          g.src_r1 = factor(g.r1, row);
-          g.src_r2 = factor(g.r2, col);
-          g.src_y = factor(g.y, (chunk.kernel_h.size() > 1 ? c_.stride_y : 1) * w.cols);
-          g.src_x = factor(g.x, phases * stride);
-          push(g, [&] {
-            return fmt::format("gemm out {} own {}x{} from {},{} {}", block, window.rows, window.cols, window.row,
-                               window.col, text(tile, chunk));
-          });
+      for_ranges(tile.rows.size(), windows.size() > 1 ? t_.subtile_rows : tile.rows.size(), [&](Range rows) {
+        for (size_t i = 0; i < windows.size(); ++i) {
+          emit_window(tile, chunk, w, windows[i], rows,
+                      {.dst = acc + (block - tile.blocks.begin) * tile.rows.size() * tile.cols.size(),
+                       .src = inp + (block - tile.blocks.begin) * w.rows * w.cols,
+                       .wgt = wgt + (c_.shared ? 0 : (block - tile.blocks.begin) * count + static_cast<int64_t>(i))},
+                      first && i == 0, block);
         }
-      }
+      });
     }
   }
 
