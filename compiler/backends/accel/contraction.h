@@ -65,8 +65,8 @@ struct OwnWindow {
 };
 std::vector<OwnWindow> own_windows(const Contraction& c, int64_t kernel_h, int64_t kernel_w);
 
-// The commands for a window and a row of outputs: with a dilation of several strides, windows have columns in common
-// where they are dilation / stride outputs apart, and these are computed by one command.
+// The commands for a window and a row of outputs. With a dilation of several strides, windows share columns at a
+// distance of dilation / stride outputs, and each command computes outputs at that distance.
 int64_t own_phases(const Contraction& c, const OwnWindow& window, int64_t cols, int64_t kernel_w);
 
 // The steps of own lanes for `rows` x `cols` outputs of one block and a chunk of the kernel of this size.
