@@ -40,9 +40,7 @@ std::vector<std::byte> pack_weights(const Contraction& c, const Operands& operan
       }
     }
   };
-  if (c.own && c.shared) {
-    bytes.assign(static_cast<size_t>(c.block_in * c.block_out), std::byte{1});
-  } else if (c.own) {
+  if (c.own) {
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
       for (const OwnWindow& w : own_windows(c, chunk.kernel_h.size(), chunk.kernel_w.size())) {
         const size_t element = bytes.size();

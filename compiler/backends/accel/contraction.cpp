@@ -6,12 +6,6 @@
 #include "hw/spec/isa.h"
 
 namespace tenon::compiler::accel {
-namespace {
-
-// A pool of more windows than this takes one command of another kind for each of its blocks, which is fetched sooner.
-constexpr size_t kMostWindows = 8;
-
-}  // namespace
 
 Contraction contraction(const spec::Config& config, const Layer& layer, const RegionTensor& input,
                         const RegionTensor& output, bool rows) {
@@ -54,8 +48,8 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       break;
   }
   if (c.diagonal) c.steps = c.in_per_out();
-  c.own = config.own_lanes && c.diagonal && layer.kind != LayerKind::kAdd &&
-          (!c.shared || own_windows(c, c.kernel_h, c.kernel_w).size() <= kMostWindows);
+  // A pool reads a vector for each step, and waits for them.
+  c.own = config.own_lanes && c.diagonal && !c.shared;
   c.own_passes = config.packed_products ? 2 : 1;
   if (rows) {
     assert(gains_by_unfolding(layer, input, config));
@@ -151,7 +145,7 @@ int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t ste
 }
 
 int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, int64_t kernel_h, int64_t kernel_w) {
-  if (c.own) return c.shared ? 1 : out_blocks * static_cast<int64_t>(own_windows(c, kernel_h, kernel_w).size());
+  if (c.own) return out_blocks * static_cast<int64_t>(own_windows(c, kernel_h, kernel_w).size());
   if (!c.shared) return out_blocks * steps * kernel_h * kernel_w;
   return c.block_in > c.block_out && out_blocks > 1 ? c.out_per_in() : steps;
 }

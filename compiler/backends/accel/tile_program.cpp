@@ -166,7 +166,7 @@ class TileProgram::LayerEmitter {
           emit_window(tile, chunk, w, windows[i], rows,
                       {.dst = acc + (block - tile.blocks.begin) * tile.rows.size() * tile.cols.size(),
                        .src = inp + (block - tile.blocks.begin) * w.rows * w.cols,
-                       .wgt = wgt + (c_.shared ? 0 : (block - tile.blocks.begin) * count + static_cast<int64_t>(i))},
+                       .wgt = wgt + (block - tile.blocks.begin) * count + static_cast<int64_t>(i)},
                       first && i == 0, block);
         }
       });
