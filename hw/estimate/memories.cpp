@@ -99,7 +99,8 @@ Blocks blocks(Family family, const MemoryShape& memory) {
 
 std::vector<MemoryShape> memories(const spec::Config& config) {
   const int64_t in = config.block_in, out = config.block_out;
-  std::vector<MemoryShape> list = {{in * 8, config.depth(Memory::kInp), 1},
+  const int64_t banks = config.own_lanes ? spec::kInputBanks : 1;
+  std::vector<MemoryShape> list = {{in * 8, config.depth(Memory::kInp) / banks, banks},
                                    {in * 8, config.depth(Memory::kWgt), out},
                                    {out * 8, config.depth(Memory::kAcc), 4}};
   if (config.base) list.push_back({32, config.depth(Memory::kUop), 1, uop_bits(config), 32});
