@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "compiler/ir/adjoint.h"
 #include "compiler/ir/infer.h"
 #include "compiler/ir/solver.h"
 #include "compiler/loop/verify.h"
@@ -139,13 +140,6 @@ class Checker {
 
  private:
   Status whole() {
-    if (function_.batched) {
-      const Function* batched = module_.function(*function_.batched);
-      if (!batched || batched->params.size() != function_.params.size()) {
-        return error(fmt::format("its batched function @{} must be a function of the module with {} parameters",
-                                 context_.name(*function_.batched), function_.params.size()));
-      }
-    }
     TENON_TRY(bounded(context_, function_.dims, function_.bounds));
     TENON_TRY(well_formed(context_, module_, scope_, function_.result));
     for (VarId param : function_.params) TENON_TRY(define(param));
@@ -289,6 +283,39 @@ std::optional<Finding> check(Context& context, const Module& module, const Funct
   return Checker(context, module, function).run();
 }
 
+std::optional<Finding> check_annotations(Context& context, const Module& module, const Function& function) {
+  if (function.batched) {
+    const Function* batched = module.function(*function.batched);
+    if (!batched || batched->params.size() != function.params.size()) {
+      return Finding{{},
+                     fmt::format("its batched function @{} must be a function of the module with {} parameters",
+                                 context.name(*function.batched), function.params.size()),
+                     ""};
+    }
+  }
+  if (!function.gradient) return std::nullopt;
+  // f(A...) -> R has the gradient g(A..., R, D(R)) -> (D(A)...), with sizes that g may leave unknown.
+  const std::string which = fmt::format("its gradient @{}", context.name(*function.gradient));
+  const Function* gradient = module.function(*function.gradient);
+  if (!gradient) return Finding{{}, which + " is no function of the module", ""};
+  if (!function.types.empty() || !gradient->types.empty())
+    return Finding{{}, "a function with a gradient of its own has no type variables", "write one for each type"};
+  std::vector<Type> params, adjoints, given;
+  for (const VarId param : function.params) params.push_back(function.type(param));
+  for (const Type type : params) adjoints.push_back(adjoint_type(context, module, type));
+  params.push_back(function.result);
+  params.push_back(adjoint_type(context, module, function.result));
+  for (const VarId param : gradient->params) given.push_back(gradient->type(param));
+  const Type wanted = context.function(params, context.tuple(adjoints));
+  const Type found = context.function(given, gradient->result);
+  const auto open = [&](Type type) { return context.map_sizes(type, [&](Dim) { return context.erased(); }); };
+  if (open(wanted) == open(found)) return std::nullopt;
+  return Finding{{},
+                 fmt::format("{} is {}, must be {}", which, context.str(found), context.str(wanted)),
+                 "it takes the arguments, the result and the adjoint of the result, and returns a tuple with the "
+                 "adjoint of each argument"};
+}
+
 std::optional<Finding> check(Context& context, const Module& module, Symbol name, const Adt& adt) {
   Scope scope{{}, adt.params};
   for (size_t i = 0; i < adt.constructors.size(); ++i) {
@@ -367,7 +394,10 @@ Status verify(Context& context, const Module& module) {
       Context& context;
       const Module& module;
       Symbol name;
-      std::optional<Finding> operator()(const Function& x) const { return check(context, module, x); }
+      std::optional<Finding> operator()(const Function& x) const {
+        auto finding = check_annotations(context, module, x);
+        return finding ? finding : check(context, module, x);
+      }
       std::optional<Finding> operator()(const loop::Function& x) const { return check(context, module, name, x); }
       std::optional<Finding> operator()(const Library& x) const { return check(context, module, x); }
     };
