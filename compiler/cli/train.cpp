@@ -8,10 +8,12 @@
 #include <numbers>
 
 #include "compiler/cli/command.h"
+#include "compiler/cli/model_options.h"
 #include "compiler/cli/progress.h"
 #include "compiler/cli/training_step.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
+#include "compiler/passes/passes.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/limits.h"
 #include "runtime/run/results.h"
@@ -62,6 +64,7 @@ struct TrainCommand {
   std::string model, labels, eval_labels, output, state, metrics, step_file, init = "model", schedule = "constant";
   std::vector<std::string> data, eval_data;
   TrainingStepOptions training;
+  QuantizationOptions quantization;
   runtime::BudgetOptions budget;
   int64_t epochs = 1, warmup = 0, threads = 0, save_every = 0;
   uint64_t seed = 1;
@@ -90,6 +93,12 @@ struct TrainCommand {
       return error("the trained model is written as .tn or .tnb", output, {}, Fault::kUsage);
     if (eval_data.empty() != eval_labels.empty())
       return error("--eval-data and --eval-labels belong together", {}, {}, Fault::kUsage);
+    compiler::CompileOptions applied;
+    TENON_TRY(quantization.apply(applied, quantizes()));
+    if (quantizes() && init == "random") {
+      return error("--calibrate needs the ranges of a trained model, and --init random has none", {},
+                   "train in float first, then train the result with --calibrate", Fault::kUsage);
+    }
     if (save_every > 0 && state.empty())
       return error("--save-every needs --state", {}, "name the file of the state", Fault::kUsage);
     return {};
@@ -100,15 +109,25 @@ struct TrainCommand {
     TENON_TRY_ASSIGN(open, compiler::read_model(model, {}));
     TENON_TRY(compiler::check_entry(*open, model));
     TENON_TRY_ASSIGN(sizes, sizes_of_batch(*open, training.shapes, training.batch));
-    TENON_TRY_ASSIGN(bound, compiler::read_model(model, *sizes));
-    model_ = std::move(*bound);
+    if (quantizes()) {
+      TENON_TRY(quantize(*open));
+      original_ = clone(open->module);
+      TENON_TRY_ASSIGN(bound, compiler::bind_shapes(*open->context, std::move(open->module), open->entry, *sizes));
+      model_ = std::move(*open);
+      model_.module = std::move(*bound);
+    } else {
+      TENON_TRY_ASSIGN(bound, compiler::read_model(model, *sizes));
+      model_ = std::move(*bound);
+      original_ = std::move(open->module);
+      original_context_ = std::move(open->context);
+    }
     TENON_TRY_ASSIGN(parameters,
                      compiler::lift_parameters(*model_.context, model_.module, model_.entry, training.frozen));
     parameters_ = std::move(*parameters);
     // The model is written as it was read, where the same constants are the weights.
-    original_ = std::move(*open);
-    compiler::Module copy = clone(original_.module);
-    TENON_TRY_ASSIGN(same, compiler::lift_parameters(*original_.context, copy, original_.entry, training.frozen));
+    compiler::Context& context = original_context();
+    compiler::Module copy = clone(original_);
+    TENON_TRY_ASSIGN(same, compiler::lift_parameters(context, copy, context.symbol("main"), training.frozen));
     for (const compiler::LiftedParameter& parameter : *same)
       original_weights_.emplace(parameter.name, parameter.constant);
     for (const compiler::LiftedParameter& parameter : parameters_) {
@@ -123,6 +142,29 @@ struct TrainCommand {
     }
     return {};
   }
+
+  bool quantizes() const { return !quantization.calibration_data.empty(); }
+
+  // Makes the layers of the model integers that can be trained.
+  Status quantize(compiler::Model& open) const {
+    StageLine stage(quiet);
+    stage.show("calibrating");
+    TENON_TRY_ASSIGN(simplified,
+                     compiler::run_passes(*open.context, std::move(open.module), compiler::standard_passes()));
+    open.module = std::move(*simplified);
+    TENON_TRY_ASSIGN(ports, input_ports(open, Sizes::kAny));
+    TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, quantization.calibration_data, divide, open.name));
+    compiler::CompileOptions options;
+    options.calibration = &*samples;
+    TENON_TRY(quantization.apply(options, !samples->empty()));
+    std::string notes;
+    TENON_TRY_ASSIGN(layers, compiler::quantized_for_training(open, options, notes));
+    open.module = std::move(*layers);
+    if (!quiet) print_stderr("{}", notes);
+    return {};
+  }
+
+  compiler::Context& original_context() { return original_context_ ? *original_context_ : *model_.context; }
 
   // The inputs that samples are given to, as ports with any number of samples.
   Expected<std::vector<runtime::Port>> ports() const {
@@ -366,16 +408,23 @@ struct TrainCommand {
     return accuracy.percent();
   }
 
-  // The model as it was read, with its new weights.
+  // The model as it was read, with its new weights; or its integers, which the passes make of the weights.
   Status write() {
     for (const auto& [name, weight] : trainer_->weights())
-      original_.module.constants[static_cast<size_t>(original_weights_.at(name))] = weight;
-    TENON_TRY(compiler::save(*original_.context, original_.module, output));
+      original_.constants[static_cast<size_t>(original_weights_.at(name))] = weight;
+    compiler::Context& context = original_context();
+    if (quantizes()) {
+      TENON_TRY_ASSIGN(integers, compiler::with_integer_weights(context, std::move(original_)));
+      original_ = std::move(*integers);
+    }
+    TENON_TRY(compiler::save(context, original_, output));
     if (!json) print_stdout("wrote {}\n", output);
     return {};
   }
 
-  compiler::Model model_, original_;
+  compiler::Model model_;
+  compiler::Module original_;                            // which is written
+  std::unique_ptr<compiler::Context> original_context_;  // empty: that of model_
   std::vector<compiler::LiftedParameter> parameters_;
   std::map<std::string, compiler::ConstId, std::less<>> original_weights_;
   NamedTensors weights_;
@@ -399,6 +448,7 @@ Action train_model(Options& options) {
   options.required(command->labels, "--labels", "FILE", "classes of the samples, or for mse the wanted results");
   options.required(command->output, "-o,--output", "FILE", "the trained model: .tn or .tnb");
   command->training.declare(options);
+  command->quantization.declare(options);
   options.option(command->rate, "--rate", "R", "learning rate", {.least = 0});
   options.choice(command->schedule, "--schedule", {"constant", "cosine", "linear", "steps"},
                  "how the rate falls over all steps; steps: to a tenth after a half and after three quarters");

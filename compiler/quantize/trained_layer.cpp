@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "compiler/ir/operator.h"
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/term.h"
 #include "support/try.h"
 
@@ -205,6 +207,16 @@ class LayerFunctions {
 
 Expected<Atom> call_trained_layer(Builder& caller, const TrainedLayer& layer, std::string_view name) {
   return LayerFunctions(caller, layer).call(name);
+}
+
+Expected<Module> round_weights(Context& context, Module module) {
+  return rewrite(context, std::move(module), [](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    const auto* weights = apply && apply->op->is(ops::kQuantize) ? std::get_if<ConstId>(&apply->args[0]) : nullptr;
+    if (!weights) return std::nullopt;
+    TENON_TRY_ASSIGN(rounded, apply->op->reference(apply->attrs, std::vector{builder.module().constant(*weights)}));
+    return builder.constant(std::move(rounded->front()));
+  });
 }
 
 }  // namespace tenon::compiler

@@ -39,7 +39,9 @@ struct Made {
 };
 
 Made make(const std::string& text, const StepOptions& options) {
-  Made made{.model = {.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = "m"}};
+  Made made{.model = {.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = "m"},
+            .weights = {},
+            .executable = {}};
   Context& context = *made.model.context;
   auto module = parse(context, text);
   EXPECT_TRUE(module) << module.error().str();
@@ -59,7 +61,7 @@ Made make(const std::string& text, const StepOptions& options) {
   return made;
 }
 
-NamedTensors first_weights(const Made& made) {
+NamedTensors first_weights() {
   return {{"y.w", tensor<float>({2, 3}, {0.5, -0.25, 1, 0.125, 0.75, -0.5})},
           {"z.b", tensor<float>({2}, {0.25, -0.125})}};
 }
@@ -151,7 +153,7 @@ TEST_P(Optimizers, StepAsTheirFormulas) {
   options.numbers.decay = 0.02;
   options.clip = 1.5;
   const Made made = make(kLinear, options);
-  auto trainer = Trainer::create(made.executable, first_weights(made), {});
+  auto trainer = Trainer::create(made.executable, first_weights(), {});
   ASSERT_TRUE(trainer) << trainer.error().str();
   const std::vector<int64_t> order{0, 1, 2, 3};
   Linear expected;
@@ -221,8 +223,8 @@ TEST(Trainer, TrainsThroughALoopOfErasedSizes) {
       "}\n",
       {.loss = "mse", .optimizer = "adam"});
   const Made plain = make(kLinear, {.loss = "mse", .optimizer = "adam"});
-  auto through = Trainer::create(loop.executable, first_weights(loop), {});
-  auto expected = Trainer::create(plain.executable, first_weights(plain), {});
+  auto through = Trainer::create(loop.executable, first_weights(), {});
+  auto expected = Trainer::create(plain.executable, first_weights(), {});
   ASSERT_TRUE(through && expected);
   const std::vector<int64_t> order{3, 1, 0, 2};
   for (int i = 0; i < 6; ++i) {
@@ -236,13 +238,13 @@ TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
   const Made made = make(kLinear, {.loss = "mse", .optimizer = "adam"});
   const std::string path = testing::TempDir() + "trainer_test.npz";
   const std::vector<int64_t> order{3, 1, 0, 2};
-  auto whole = Trainer::create(made.executable, first_weights(made), {});
-  auto part = Trainer::create(made.executable, first_weights(made), {});
+  auto whole = Trainer::create(made.executable, first_weights(), {});
+  auto part = Trainer::create(made.executable, first_weights(), {});
   ASSERT_TRUE(whole && part);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(whole->step(samples(), order, 0.05));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(part->step(samples(), order, 0.05));
   ASSERT_TRUE(part->save(path, {{"note", tensor<float>({1}, {7})}}));
-  auto continued = Trainer::create(made.executable, first_weights(made), {});
+  auto continued = Trainer::create(made.executable, first_weights(), {});
   ASSERT_TRUE(continued);
   const auto extra = continued->load(path);
   ASSERT_TRUE(extra) << extra.error().str();
@@ -252,7 +254,7 @@ TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
   for (const auto& [name, weight] : whole->weights()) EXPECT_EQ(weight, continued->weights().at(name)) << name;
 
   const Made other = make(kLinear, {.loss = "mse", .optimizer = "momentum"});
-  auto wrong = Trainer::create(other.executable, first_weights(other), {});
+  auto wrong = Trainer::create(other.executable, first_weights(), {});
   ASSERT_TRUE(wrong);
   const auto refused = wrong->load(path);
   ASSERT_FALSE(refused);
@@ -263,7 +265,7 @@ TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
 
 TEST(Trainer, KeepsTheLastWeightsWhereTheLossIsNotFinite) {
   const Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
-  auto trainer = Trainer::create(made.executable, first_weights(made), {});
+  auto trainer = Trainer::create(made.executable, first_weights(), {});
   ASSERT_TRUE(trainer);
   const std::vector<int64_t> order{0, 1, 2, 3};
   Expected<double> loss = 0;
@@ -279,7 +281,7 @@ TEST(Trainer, KeepsTheLastWeightsWhereTheLossIsNotFinite) {
 
 TEST(Trainer, NamesTheSampleThatDoesNotFit) {
   const Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
-  auto trainer = Trainer::create(made.executable, first_weights(made), {});
+  auto trainer = Trainer::create(made.executable, first_weights(), {});
   ASSERT_TRUE(trainer);
   TrainingData data = samples();
   EXPECT_TRUE(trainer->check(data, 0));
@@ -293,7 +295,7 @@ TEST(Trainer, NamesTheSampleThatDoesNotFit) {
               HasSubstr("the data of 'x' is f32 (3, 2), the model takes x: f32"));
   data.inputs.clear();
   EXPECT_THAT(trainer->check(data, 0).error().str(), HasSubstr("the model has 1 inputs, the data 0"));
-  NamedTensors weights = first_weights(made);
+  NamedTensors weights = first_weights();
   weights.erase("z.b");
   EXPECT_THAT(Trainer::create(made.executable, weights, {}).error().str(),
               HasSubstr("the weight 'weight.z.b' is missing"));
