@@ -116,6 +116,15 @@ std::string executable_json(const Executable& e) {
     }
     json.end();
   }
+  if (!e.states.empty()) {
+    json.key("states").begin_array();
+    for (const runtime::StateTensor& state : e.states) {
+      json.begin_object().field("param", e.main().params[state.param].name).field("result", state.result);
+      if (state.first) json.field("first", *state.first);
+      json.end();
+    }
+    json.end();
+  }
   add_programs(json, e);
   return json.end().str();
 }

@@ -93,7 +93,10 @@ void print_native_code(const runtime::NativeCode& native) {
 void print_signature(const Executable& e) {
   print_stdout("{}\n", e.name);
   for (const auto& [key, value] : e.facts) print_stdout("  {}: {}\n", key, value);
-  for (const runtime::Port& port : e.main().params) print_stdout("  input   {}\n", to_string(port));
+  for (uint32_t i = 0; i < e.main().params.size(); ++i) {
+    const bool is_state = std::ranges::find(e.states, i, &runtime::StateTensor::param) != e.states.end();
+    print_stdout("  {}   {}\n", is_state ? "state" : "input", to_string(e.main().params[i]));
+  }
   for (const runtime::Port& port : e.main().results) print_stdout("  output  {}\n", to_string(port));
   for (const runtime::DataType& type : e.types) {
     print_stdout("  type    {}:", type.name);

@@ -74,6 +74,7 @@ struct TrainCommand {
   Status run() {
     TENON_TRY(check_options());
     TENON_TRY(load());
+    if (data.empty()) return write_step();
     TENON_TRY(read_data());
     TENON_TRY(compile());
     TENON_TRY(resume());
@@ -89,7 +90,13 @@ struct TrainCommand {
     for (const auto& [path, option] :
          {std::pair{output, "--output"}, {state, "--state"}, {metrics, "--metrics"}, {step_file, "--step"}})
       TENON_TRY(runtime::check_output(path, option, inputs));
-    if (!output.ends_with(".tn") && !output.ends_with(".tnb"))
+    if (data.empty() && (step_file.empty() || !labels.empty() || !output.empty())) {
+      return error("--data is required", {}, "without --data, --labels and --output, --step alone writes the step",
+                   Fault::kUsage);
+    }
+    if (!data.empty() && labels.empty()) return error("--labels is required", {}, {}, Fault::kUsage);
+    if (!data.empty() && output.empty()) return error("--output is required", {}, {}, Fault::kUsage);
+    if (!data.empty() && !output.ends_with(".tn") && !output.ends_with(".tnb"))
       return error("the trained model is written as .tn or .tnb", output, {}, Fault::kUsage);
     if (eval_data.empty() != eval_labels.empty())
       return error("--eval-data and --eval-labels belong together", {}, {}, Fault::kUsage);
@@ -240,6 +247,33 @@ struct TrainCommand {
     return {};
   }
 
+  // The step as an executable, with the weights as the first values of its states.
+  Status write_step() {
+    TENON_TRY(ports());
+    TENON_TRY(make_step());
+    if (!json) print_stdout("wrote {}\n", step_file);
+    return {};
+  }
+  Status make_step() {
+    TENON_TRY(compiler::make_training_step(*model_.context, model_.module, parameters_, training.step));
+    compiler::CompileOptions options;
+    options.budget_required = false;
+    if (!budget.budget.empty()) {
+      TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget.budget));
+      options.budget = static_cast<int64_t>(*bytes);
+    }
+    TENON_TRY_ASSIGN(made, compile_for_this_machine(model_, options));
+    step_ = std::move(made->executable);
+    TENON_TRY(runtime::add_states(step_, weights_));
+    if (!step_file.empty()) TENON_TRY(runtime::save(step_, step_file));
+    // Where the code itself stays within the budget, the machine need not see to it.
+    if (made->memory && made->memory->bound && *made->memory->bound <= options.budget.value_or(0)) {
+      planned_ = made->memory->repeated(made->memory->plan());
+      bound_ = made->memory->bound;
+    }
+    return {};
+  }
+
   Status compile() {
     const StageLine stage(quiet);
     stage.show("compile the step");
@@ -254,28 +288,13 @@ struct TrainCommand {
       TENON_TRY(made);
       forward_ = std::move(made->executable);
     }
-    TENON_TRY(compiler::make_training_step(*model_.context, model_.module, parameters_, training.step));
-    compiler::CompileOptions options;
-    options.budget_required = false;
-    if (!budget.budget.empty()) {
-      TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget.budget));
-      options.budget = static_cast<int64_t>(*bytes);
-    }
-    TENON_TRY_ASSIGN(made, compile_for_this_machine(model_, options));
-    step_ = std::move(made->executable);
-    if (!step_file.empty()) TENON_TRY(runtime::save(step_, step_file));
+    TENON_TRY(make_step());
     runtime::SessionOptions session;
     session.threads = static_cast<unsigned>(threads);
     session.profile = false;
-    // Where the code itself stays within the budget, the machine need not see to it.
-    const bool is_kept = made->memory && made->memory->bound && *made->memory->bound <= options.budget.value_or(0);
     TENON_TRY(budget.apply(session));
-    if (is_kept) {
-      session.budget = 0;
-      planned_ = made->memory->repeated(made->memory->plan());
-      bound_ = made->memory->bound;
-    }
-    TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, weights_, session));
+    if (bound_) session.budget = 0;
+    TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, session));
     trainer_.emplace(std::move(*trainer));
     TENON_TRY(trainer_->check(training_, classes_));
     if (eval_data.empty()) return {};
@@ -445,8 +464,8 @@ Action train_model(Options& options) {
   options.argument(command->model, "MODEL", "the model: .onnx, .tn or .tnb; its constants of floats are the weights");
   options.repeated(command->data, "--data", "[NAME=]FILE",
                    "samples for an input: FILE.npy, FILE.npz:MEMBER, or FILE.npz with members of the inputs' names");
-  options.required(command->labels, "--labels", "FILE", "classes of the samples, or for mse the wanted results");
-  options.required(command->output, "-o,--output", "FILE", "the trained model: .tn or .tnb");
+  options.option(command->labels, "--labels", "FILE", "classes of the samples, or for mse the wanted results");
+  options.option(command->output, "-o,--output", "FILE", "the trained model: .tn or .tnb");
   command->training.declare(options);
   command->quantization.declare(options);
   options.option(command->rate, "--rate", "R", "learning rate", {.least = 0});
@@ -465,7 +484,8 @@ Action train_model(Options& options) {
   options.option(command->save_every, "--save-every", "STEPS", "write the state also after so many steps; 0: no",
                  {.least = 0});
   options.option(command->step_file, "--step", "FILE.tnx",
-                 "write the step as an executable, which takes weights, states, rate, step, inputs and labels");
+                 "write the step, with the first weights, as an executable that other programs train with (tenon.h); "
+                 "alone, without --data");
   options.option(command->metrics, "--metrics", "FILE.jsonl", "append a line of JSON for each epoch");
   command->budget.declare(options);
   options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",

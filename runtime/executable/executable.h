@@ -116,6 +116,14 @@ struct Unit {
   bool operator==(const Unit&) const = default;
 };
 
+// A parameter of the entry, a tensor of one shape, whose value in the next run is a result of this one: a weight or a
+// tensor of the optimizer in a step of training.
+struct StateTensor {
+  uint32_t param = 0, result = 0;  // of the entry
+  std::optional<uint32_t> first;   // the constant that is its value in the first run; none: zeros
+  bool operator==(const StateTensor&) const = default;
+};
+
 // All functions of an executable, compiled ahead of time to a shared object (compiled_code.h). Their instructions stay
 // in the executable: the machine executes them where it does not use the code.
 struct CompiledCode {
@@ -135,6 +143,7 @@ struct Executable {
   std::vector<NativeCode> natives;
   std::optional<CompiledCode> compiled = {};
   std::vector<Unit> units = {};  // none: instances run one after another
+  std::vector<StateTensor> states = {};
   Graph graph;
   bool operator==(const Executable&) const = default;
 

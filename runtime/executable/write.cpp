@@ -177,6 +177,12 @@ class Writer {
                                 builder_.CreateVector(u.own_results));
       });
     }
+    fb::Offset<fb::Vector<fb::Offset<file::StateTensor>>> states;
+    if (!e.states.empty()) {
+      states = list(e.states, [&](const StateTensor& s) {
+        return file::CreateStateTensor(builder_, s.param, s.result, s.first.value_or(UINT32_MAX));
+      });
+    }
     auto nodes = list(e.graph.nodes, [&](const GraphNode& n) {
       return file::CreateGraphNode(builder_, text(n.name), text(n.op), text(n.device), text(n.detail));
     });
@@ -191,7 +197,7 @@ class Writer {
     auto edges = builder_.CreateVectorOfStructs(edge_list);
     auto sections = builder_.CreateVectorOfStructs(sections_);
     builder_.Finish(file::CreateHeader(builder_, text(e.name), facts, functions, e.entry, constants, programs, nodes,
-                                       edges, sections, natives, types, compiled, units));
+                                       edges, sections, natives, types, compiled, units, states));
     return {builder_.GetBufferPointer(), builder_.GetSize()};
   }
 

@@ -82,6 +82,14 @@ expect 2 "--calibrate needs the ranges of a trained model" "${integers[@]}" --in
 expect 2 "no operator has the name 'nonsense'" "${integers[@]}" --keep nonsense -o "$scratch/x.tn"
 expect 2 "--keep requires --calibrate" "${train[@]}" --keep nonsense -o "$scratch/x.tn"
 
+# The step alone, with its first weights, for programs that train by it.
+expect 0 "wrote $scratch/alone.tnx" "$tenon" train "$model" --batch 100 --step "$scratch/alone.tnx"
+expect 0 "state   weight." "$tenon" inspect "$scratch/alone.tnx"
+expect 0 '"states"' "$tenon" inspect "$scratch/alone.tnx" --json
+expect 2 "without --data, --labels and --output, --step alone writes the step" "$tenon" train "$model" -o "$scratch/x.tn"
+expect 2 "--labels is required" "$tenon" train "$model" --data "$digits:x" -o "$scratch/x.tn"
+expect 2 "--output is required" "$tenon" train "$model" --data "$digits:x" --labels "$digits:y"
+
 # Bad input.
 expect 1 "bad.npz" "$tenon" train $model --data "$digits:x" --labels "$scratch/bad.npz:y" -o "$scratch/x.tn" --quiet
 expect 2 "no weight has the name 'nonsense'" "${train[@]}" --freeze nonsense -o "$scratch/x.tn"

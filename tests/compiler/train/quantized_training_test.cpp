@@ -60,6 +60,7 @@ struct Quantized {
     model.context = std::move(step.context);
     EXPECT_TRUE(compiled) << compiled.error().str();
     executable = std::move(compiled->executable);
+    EXPECT_TRUE(runtime::add_states(executable, first));
   }
 
   // The module with these weights.
@@ -73,6 +74,12 @@ struct Quantized {
     const auto results = interpret(context, module, model.entry, std::vector{input});
     EXPECT_TRUE(results) << results.error().str();
     return results->front();
+  }
+
+  Expected<Trainer> trainer(const NamedTensors& values) const {
+    auto made = Trainer::create(executable, {});
+    EXPECT_TRUE(made && made->set_weights(values));
+    return made;
   }
 
   Model model{.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = "m"};
@@ -99,7 +106,7 @@ TEST(QuantizedTraining, StepsByTheRealLayerAtTheRoundedValues) {
   EXPECT_THAT(made.weights[1].name, testing::EndsWith(".b"));
   const Tensor x = random_tensor(random, {4, 3}, 0.5), labels = random_tensor(random, {4, 2}, 1);
   const Tensor y = made.run(made.trained, x);
-  auto trainer = Trainer::create(made.executable, made.first, {});
+  auto trainer = made.trainer(made.first);
   ASSERT_TRUE(trainer) << trainer.error().str();
   constexpr double kRate = 0.125;
   const auto loss = trainer->step({{x}, labels}, std::vector<int64_t>{0, 1, 2, 3}, kRate);
@@ -134,7 +141,7 @@ TEST(QuantizedTraining, PassesNothingWhereAResultOrAWeightIsAtItsEnd) {
   Random random(test_seed(2));
   const Tensor small = random_tensor(random, {4, 3}, 1);
   const Quantized made(kDense, {{small}}, 7, {.loss = "mse", .optimizer = "sgd"});
-  auto trainer = Trainer::create(made.executable, made.first, {});
+  auto trainer = made.trainer(made.first);
   ASSERT_TRUE(trainer) << trainer.error().str();
   // Far outside of the calibrated range, every result is at an end.
   Tensor large(DType::kF32, {4, 3});
@@ -148,7 +155,7 @@ TEST(QuantizedTraining, PassesNothingWhereAResultOrAWeightIsAtItsEnd) {
   Tensor w = grown.at(made.weights[0].name).clone();
   w.data<float>()[2] = 1.5;  // more than 7.5 steps of 1 / 7
   grown.insert_or_assign(made.weights[0].name, w);
-  auto second = Trainer::create(made.executable, grown, {});
+  auto second = made.trainer(grown);
   ASSERT_TRUE(second);
   Tensor x(DType::kF32, {4, 3});
   for (float& value : x.data<float>()) value = 0.03f;
@@ -187,7 +194,7 @@ TEST(QuantizedTraining, WritesTheIntegersThatWereTrained) {
   for (int i = 0; i < 3; ++i) samples.push_back({random_tensor(random, {4, 2, 8, 8}, 1)});
   const Quantized made(constants + kNetwork, samples, 7, {.loss = "mse", .optimizer = "adam"});
   EXPECT_EQ(made.weights.size(), 6u);
-  auto trainer = Trainer::create(made.executable, made.first, {});
+  auto trainer = made.trainer(made.first);
   ASSERT_TRUE(trainer) << trainer.error().str();
   const Tensor labels = random_tensor(random, {4, 3}, 0.5);
   const std::vector<int64_t> order{0, 1, 2, 3};

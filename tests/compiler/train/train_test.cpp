@@ -10,6 +10,7 @@
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/train/step.h"
 #include "runtime/train/trainer.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -64,6 +65,12 @@ Made make(const std::string& text, const StepOptions& options) {
 NamedTensors first_weights() {
   return {{"y.w", tensor<float>({2, 3}, {0.5, -0.25, 1, 0.125, 0.75, -0.5})},
           {"z.b", tensor<float>({2}, {0.25, -0.125})}};
+}
+
+// The executable becomes one with states, and outlives the trainer.
+Expected<Trainer> trainer_of(runtime::Executable& step, const NamedTensors& weights) {
+  TENON_TRY(runtime::add_states(step, weights));
+  return Trainer::create(step, {});
 }
 
 TrainingData samples() {
@@ -152,8 +159,8 @@ TEST_P(Optimizers, StepAsTheirFormulas) {
   StepOptions options{.loss = "mse", .optimizer = name};
   options.numbers.decay = 0.02;
   options.clip = 1.5;
-  const Made made = make(kLinear, options);
-  auto trainer = Trainer::create(made.executable, first_weights(), {});
+  Made made = make(kLinear, options);
+  auto trainer = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(trainer) << trainer.error().str();
   const std::vector<int64_t> order{0, 1, 2, 3};
   Linear expected;
@@ -211,7 +218,7 @@ TEST(OptimizersByName, ListThemselves) {
 
 // The sizes of a loop's result are those of the labels.
 TEST(Trainer, TrainsThroughALoopOfErasedSizes) {
-  const Made loop = make(
+  Made loop = make(
       "#[version = \"1\"]\n"
       "const $w: Tensor[(2, 3), f32] = [0.5, -0.25, 1, 0.125, 0.75, -0.5];\n"
       "const $b: Tensor[(2,), f32] = [0.25, -0.125];\n"
@@ -222,9 +229,9 @@ TEST(Trainer, TrainsThroughALoopOfErasedSizes) {
       "  let %y = dense(%x, $w); let %z = bias_add(%y, $b); @double(%z, 1i64)\n"
       "}\n",
       {.loss = "mse", .optimizer = "adam"});
-  const Made plain = make(kLinear, {.loss = "mse", .optimizer = "adam"});
-  auto through = Trainer::create(loop.executable, first_weights(), {});
-  auto expected = Trainer::create(plain.executable, first_weights(), {});
+  Made plain = make(kLinear, {.loss = "mse", .optimizer = "adam"});
+  auto through = trainer_of(loop.executable, first_weights());
+  auto expected = trainer_of(plain.executable, first_weights());
   ASSERT_TRUE(through && expected);
   const std::vector<int64_t> order{3, 1, 0, 2};
   for (int i = 0; i < 6; ++i) {
@@ -235,16 +242,16 @@ TEST(Trainer, TrainsThroughALoopOfErasedSizes) {
 }
 
 TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
-  const Made made = make(kLinear, {.loss = "mse", .optimizer = "adam"});
+  Made made = make(kLinear, {.loss = "mse", .optimizer = "adam"});
   const std::string path = testing::TempDir() + "trainer_test.npz";
   const std::vector<int64_t> order{3, 1, 0, 2};
-  auto whole = Trainer::create(made.executable, first_weights(), {});
-  auto part = Trainer::create(made.executable, first_weights(), {});
+  auto whole = trainer_of(made.executable, first_weights());
+  auto part = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(whole && part);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(whole->step(samples(), order, 0.05));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(part->step(samples(), order, 0.05));
   ASSERT_TRUE(part->save(path, {{"note", tensor<float>({1}, {7})}}));
-  auto continued = Trainer::create(made.executable, first_weights(), {});
+  auto continued = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(continued);
   const auto extra = continued->load(path);
   ASSERT_TRUE(extra) << extra.error().str();
@@ -253,8 +260,8 @@ TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(continued->step(samples(), order, 0.05));
   for (const auto& [name, weight] : whole->weights()) EXPECT_EQ(weight, continued->weights().at(name)) << name;
 
-  const Made other = make(kLinear, {.loss = "mse", .optimizer = "momentum"});
-  auto wrong = Trainer::create(other.executable, first_weights(), {});
+  Made other = make(kLinear, {.loss = "mse", .optimizer = "momentum"});
+  auto wrong = trainer_of(other.executable, first_weights());
   ASSERT_TRUE(wrong);
   const auto refused = wrong->load(path);
   ASSERT_FALSE(refused);
@@ -264,8 +271,8 @@ TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
 }
 
 TEST(Trainer, KeepsTheLastWeightsWhereTheLossIsNotFinite) {
-  const Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
-  auto trainer = Trainer::create(made.executable, first_weights(), {});
+  Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
+  auto trainer = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(trainer);
   const std::vector<int64_t> order{0, 1, 2, 3};
   Expected<double> loss = 0;
@@ -280,8 +287,8 @@ TEST(Trainer, KeepsTheLastWeightsWhereTheLossIsNotFinite) {
 }
 
 TEST(Trainer, NamesTheSampleThatDoesNotFit) {
-  const Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
-  auto trainer = Trainer::create(made.executable, first_weights(), {});
+  Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
+  auto trainer = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(trainer);
   TrainingData data = samples();
   EXPECT_TRUE(trainer->check(data, 0));
@@ -297,11 +304,9 @@ TEST(Trainer, NamesTheSampleThatDoesNotFit) {
   EXPECT_THAT(trainer->check(data, 0).error().str(), HasSubstr("the model has 1 inputs, the data 0"));
   NamedTensors weights = first_weights();
   weights.erase("z.b");
-  EXPECT_THAT(Trainer::create(made.executable, weights, {}).error().str(),
-              HasSubstr("the weight 'weight.z.b' is missing"));
+  EXPECT_THAT(trainer_of(made.executable, weights).error().str(), HasSubstr("the weight 'weight.z.b' is missing"));
   weights.emplace("z.b", tensor<float>({1}, {0}));
-  EXPECT_THAT(Trainer::create(made.executable, weights, {}).error().str(),
-              HasSubstr("the weight 'weight.z.b' is f32 (1,)"));
+  EXPECT_THAT(trainer_of(made.executable, weights).error().str(), HasSubstr("the weight 'weight.z.b' is f32 (1,)"));
 }
 
 TEST(Trainer, RefusesOtherExecutables) {
@@ -311,9 +316,11 @@ TEST(Trainer, RefusesOtherExecutables) {
   ASSERT_TRUE(module);
   model.module = std::move(*module);
   model.entry = model.context->symbol("main");
-  const auto compiled = compile(model, {});
+  auto compiled = compile(model, {});
   ASSERT_TRUE(compiled) << compiled.error().str();
-  EXPECT_THAT(Trainer::create(compiled->executable, {}, {}).error().str(),
+  EXPECT_THAT(Trainer::create(compiled->executable, {}).error().str(),
+              HasSubstr("the executable is no step of training: no run of it updates a tensor"));
+  EXPECT_THAT(trainer_of(compiled->executable, {}).error().str(),
               HasSubstr("the executable is no step of training: its first input is no weight"));
 }
 
