@@ -237,9 +237,10 @@ struct TrainCommand {
   Status read_data() {
     TENON_TRY_ASSIGN(samples, read(data, labels));
     training_ = std::move(*samples);
-    if (training_.samples() < training.batch) {
-      return error(fmt::format("there are {} samples, less than a batch of {}", training_.samples(), training.batch),
-                   {}, "give a smaller --batch", Fault::kUsage);
+    if (training_.samples() < training.samples()) {
+      return error(
+          fmt::format("there are {} samples, less than a batch of {}", training_.samples(), training.samples()), {},
+          "give a smaller --batch", Fault::kUsage);
     }
     if (eval_data.empty()) return {};
     TENON_TRY_ASSIGN(held, read(eval_data, eval_labels));
@@ -304,11 +305,11 @@ struct TrainCommand {
     return {};
   }
 
-  int64_t steps_of_epoch() const { return training_.samples() / training.batch; }
+  int64_t steps_of_epoch() const { return training_.samples() / training.samples(); }
 
   // What a state must agree with, so that the rest of the training is as if it had not been interrupted.
   NamedTensors settings() const {
-    return {{"samples", scalar(training_.samples())}, {"batch", scalar(training.batch)}, {"seed", scalar(seed)}};
+    return {{"samples", scalar(training_.samples())}, {"batch", scalar(training.samples())}, {"seed", scalar(seed)}};
   }
 
   Status resume() {
@@ -346,7 +347,7 @@ struct TrainCommand {
       {
         Progress progress(fmt::format("epoch {} of {}", epoch + 1, epochs), steps_of_epoch() - first, quiet);
         for (int64_t i = first; i < steps_of_epoch(); ++i) {
-          const auto samples = std::span(order).subspan(i * training.batch, training.batch);
+          const auto samples = std::span(order).subspan(i * training.samples(), training.samples());
           auto loss = trainer_->step(training_, samples, rate_at(trainer_->steps()));
           if (!loss) {
             if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));

@@ -82,6 +82,22 @@ expect 2 "--calibrate needs the ranges of a trained model" "${integers[@]}" --in
 expect 2 "no operator has the name 'nonsense'" "${integers[@]}" --keep nonsense -o "$scratch/x.tn"
 expect 2 "--keep requires --calibrate" "${train[@]}" --keep nonsense -o "$scratch/x.tn"
 
+# A batch in two parts takes less memory, and an optimizer may be a file.
+"${any_batch[@]}" --batch 100 --epochs 1 --json --optimizer sgd --rate 0.1 -o "$scratch/whole.tnb" >"$scratch/whole.json"
+"${any_batch[@]}" --batch 50 --accumulate 2 --epochs 1 --json --optimizer sgd --rate 0.1 -o "$scratch/parts.tnb" >"$scratch/parts.json"
+member() { sed -n "s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; }
+awk "BEGIN { d = $(member loss "$scratch/whole.json") - $(member loss "$scratch/parts.json"); exit !(d * d < 1e-8) }"
+awk "BEGIN { exit !($(member peak_bytes "$scratch/parts.json") < 0.8 * $(member peak_bytes "$scratch/whole.json")) }"
+cat >"$scratch/sign.tn" <<'TEXT'
+#[version = "1"]
+def @update[n](%w: Tensor[(n,), f32], %g: Tensor[(n,), f32], %rate: Tensor[(), f32], %step: Tensor[(), f32]) {
+  (%w - %rate * sign(%g),)
+}
+TEXT
+expect 0 "epoch 1: loss" "${train[@]}" --optimizer "$scratch/sign.tn" --rate 0.001 -o "$scratch/x.tnb"
+expect 1 "the module has no function @update" "${train[@]}" --optimizer tests/examples/char_rnn.tn -o "$scratch/x.tnb"
+expect 2 "there is no optimizer 'sgdm'" "${train[@]}" --optimizer sgdm -o "$scratch/x.tnb"
+
 # The step alone, with its first weights, for programs that train by it.
 expect 0 "wrote $scratch/alone.tnx" "$tenon" train "$model" --batch 100 --step "$scratch/alone.tnx"
 expect 0 "state   weight." "$tenon" inspect "$scratch/alone.tnx"

@@ -10,6 +10,7 @@
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/train/step.h"
 #include "runtime/train/trainer.h"
+#include "support/file.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -211,9 +212,81 @@ INSTANTIATE_TEST_SUITE_P(All, Optimizers, testing::ValuesIn([] {
                          [](const auto& info) { return info.param; });
 
 TEST(OptimizersByName, ListThemselves) {
-  const auto found = find_optimizer("sgdm");
+  Context context;
+  Module module;
+  const auto found = make_optimizer(context, module, "sgdm", {});
   ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().str(), HasSubstr("there are sgd, momentum, nesterov, adam, adamw, rmsprop"));
+  EXPECT_THAT(found.error().str(), HasSubstr("there are sgd, momentum, nesterov, adam, adamw, rmsprop, and your own"));
+}
+
+// A file that a test writes, with a module of the language.
+struct ModuleFile {
+  std::string path;
+  explicit ModuleFile(const std::string& text) : path(testing::TempDir() + "optimizer_test.tn") {
+    EXPECT_TRUE(write_file(path, "#[version = \"1\"]\n" + text));
+  }
+  ~ModuleFile() { std::filesystem::remove(path); }
+};
+
+TEST(OptimizersByName, MayBeTheUsersOwn) {
+  const ModuleFile file(
+      "const $m: Tensor[(1,), f32] = [0.9];\n"
+      "def @faster[n](%v: Tensor[(n,), f32], %g: Tensor[(n,), f32]) { %v * $m + %g }\n"
+      "def @update[n](%w: Tensor[(n,), f32], %g: Tensor[(n,), f32], %velocity: Tensor[(n,), f32],\n"
+      "               %rate: Tensor[(), f32], %step: Tensor[(), f32]) {\n"
+      "  let %v = @faster(%velocity, %g);\n  (%w - %rate * %v, %v)\n}\n");
+  Made own = make(kLinear, {.loss = "mse", .optimizer = file.path});
+  Made known = make(kLinear, {.loss = "mse", .optimizer = "momentum"});
+  auto by_own = trainer_of(own.executable, first_weights()), by_name = trainer_of(known.executable, first_weights());
+  ASSERT_TRUE(by_own && by_name);
+  EXPECT_EQ(own.executable.main().params[2].name, "state.y.w.velocity");
+  for (int i = 0; i < 4; ++i) {
+    const auto a = by_own->step(samples(), std::vector<int64_t>{0, 1, 2, 3}, 0.05);
+    const auto b = by_name->step(samples(), std::vector<int64_t>{0, 1, 2, 3}, 0.05);
+    ASSERT_TRUE(a && b);
+    EXPECT_NEAR(*a, *b, 1e-6) << i;
+  }
+}
+
+TEST(OptimizersByName, AreRefusedWithTheTypeThatIsRequired) {
+  const auto message = [](const std::string& text) {
+    const ModuleFile file(text);
+    Context context;
+    Module module;
+    const auto made = make_optimizer(context, module, file.path, {});
+    return made ? "" : made.error().str();
+  };
+  const std::string vector = "Tensor[(n,), f32]", scalar = "Tensor[(), f32]";
+  EXPECT_THAT(message("def @step(%w: Tensor[(), f32]) { %w }\n"), HasSubstr("the module has no function @update"));
+  EXPECT_THAT(message("def @update[n](%w: " + vector + ", %g: " + vector + ", %rate: " + scalar + ") { (%w,) }\n"),
+              HasSubstr("@update has 3 parameters and returns (Tensor[(n,), f32],)"));
+  EXPECT_THAT(message("def @update(%w: Tensor[(3,), f32], %g: Tensor[(3,), f32], %rate: " + scalar +
+                      ", %step: " + scalar + ") { (%w,) }\n"),
+              HasSubstr("@update takes Tensor[(3,), f32]"));
+  EXPECT_THAT(message("def @update[n](%w: " + vector + ", %g: " + vector + ", %rate: " + scalar +
+                      ", %step: Tensor[(), " + "i64]) { (%w,) }\n"),
+              HasSubstr("the parameter 'step' of @update is Tensor[(), i64], must be Tensor[(), f32]"));
+  EXPECT_THAT(message("def @update[n](%w: " + vector + ", %g: " + vector + ", %rate: " + scalar + ", %step: " + scalar +
+                      ") { (%rate,) }\n"),
+              HasSubstr("@update returns (Tensor[(), f32],)"));
+  EXPECT_THAT(message("def @update("), HasSubstr("optimizer_test.tn:2:"));
+}
+
+TEST(TrainingStep, ComputesItsSamplesInParts) {
+  std::string half = kLinear;
+  half.replace(half.find("(4, 3)"), 6, "(2, 3)");
+  Made whole = make(kLinear, {.loss = "mse", .optimizer = "adam", .clip = 0.5});
+  Made parts = make(half, {.loss = "mse", .optimizer = "adam", .clip = 0.5, .parts = 2});
+  auto at_once = trainer_of(whole.executable, first_weights()),
+       in_parts = trainer_of(parts.executable, first_weights());
+  ASSERT_TRUE(at_once && in_parts) << in_parts.error().str();
+  EXPECT_EQ(in_parts->batch(), 4);
+  for (int i = 0; i < 4; ++i) {
+    const auto a = at_once->step(samples(), std::vector<int64_t>{3, 1, 0, 2}, 0.05);
+    const auto b = in_parts->step(samples(), std::vector<int64_t>{3, 1, 0, 2}, 0.05);
+    ASSERT_TRUE(a && b);
+    EXPECT_NEAR(*a, *b, 1e-5) << i;
+  }
 }
 
 // The sizes of a loop's result are those of the labels.
