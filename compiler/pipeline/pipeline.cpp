@@ -106,11 +106,8 @@ Expected<Module> quantized_for_training(const Model& model, CompileOptions optio
 
 Expected<Module> with_integer_weights(Context& context, Module trained) {
   TENON_TRY_ASSIGN(inlined, run_passes(context, std::move(trained), standard_passes()));
-  TENON_TRY_ASSIGN(rounded, round_weights(context, std::move(*inlined)));
-  TENON_TRY_ASSIGN(folded, run_passes(context, std::move(*rounded), standard_passes()));
-  // Between layers, operators that keep the scale are still applied to floats.
-  TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(*folded)));
-  return run_passes(context, std::move(*layers), standard_passes());
+  TENON_TRY_ASSIGN(integers, integer_form(context, std::move(*inlined)));
+  return run_passes(context, std::move(*integers), standard_passes());
 }
 
 Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 
 #include "compiler/ir/operator.h"
@@ -209,14 +210,65 @@ Expected<Atom> call_trained_layer(Builder& caller, const TrainedLayer& layer, st
   return LayerFunctions(caller, layer).call(name);
 }
 
-Expected<Module> round_weights(Context& context, Module module) {
-  return rewrite(context, std::move(module), [](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
-    const auto* apply = std::get_if<Apply>(&binding.value);
-    const auto* weights = apply && apply->op->is(ops::kQuantize) ? std::get_if<ConstId>(&apply->args[0]) : nullptr;
+namespace {
+
+// Makes integers of the operators on floats that stand for integers.
+class IntegerForm {
+ public:
+  IntegerForm(Builder& builder, const Binding& binding) : builder_(builder), binding_(binding) {}
+
+  // The atom that replaces the binding, or nothing.
+  Expected<std::optional<Atom>> run() {
+    const auto* apply = std::get_if<Apply>(&binding_.value);
+    if (!apply || apply->args.empty()) return std::nullopt;
+    if (apply->op->is(ops::kQuantize)) return rounded(*apply);
+    const bool joins = apply->op->is(ops::kConcat), clips = apply->op->is(ops::kClip);
+    if (!joins && !clips && !keeps_scale(*apply)) return std::nullopt;
+    Attrs scale;
+    Atoms integers;
+    for (const Atom& arg : apply->args) {
+      const Apply* real = builder_.application(arg, ops::kDequantize);
+      const bool fits = real && floats_attr(real->attrs, "scale").size() == 1 &&
+                        (integers.empty() || real->attrs.at("scale") == scale.at("scale")) &&
+                        (integers.empty() || real->attrs.at("zero_point") == scale.at("zero_point"));
+      if (!fits) return std::nullopt;
+      const TensorType* type = builder_.tensor_type(real->args[0]);
+      if (!type || type->dtype != DType::kI8) return std::nullopt;
+      scale = real->attrs;
+      integers.push_back(real->args[0]);
+      if (!joins) break;  // others are not values of the scale
+    }
+    Attrs attrs = apply->attrs;
+    if (clips) {
+      for (const char* bound : {"min", "max"}) {
+        const double step = floats_attr(scale, "scale")[0];
+        attrs[bound] =
+            std::nearbyint(float_attr(attrs, bound) / step) + static_cast<double>(ints_attr(scale, "zero_point")[0]);
+      }
+    }
+    TENON_TRY_ASSIGN(integer, builder_.apply(*apply->op, std::move(integers), std::move(attrs), {}, apply->computed));
+    TENON_TRY_ASSIGN(real, builder_.apply(ops::kDequantize, {*integer}, std::move(scale)));
+    return *real;
+  }
+
+ private:
+  Expected<std::optional<Atom>> rounded(const Apply& quantize) {
+    const auto* weights = std::get_if<ConstId>(&quantize.args[0]);
     if (!weights) return std::nullopt;
-    TENON_TRY_ASSIGN(rounded, apply->op->reference(apply->attrs, std::vector{builder.module().constant(*weights)}));
-    return builder.constant(std::move(rounded->front()));
-  });
+    TENON_TRY_ASSIGN(integers,
+                     quantize.op->reference(quantize.attrs, std::vector{builder_.module().constant(*weights)}));
+    return builder_.constant(std::move(integers->front()));
+  }
+
+  Builder& builder_;
+  const Binding& binding_;
+};
+
+}  // namespace
+
+Expected<Module> integer_form(Context& context, Module module) {
+  return rewrite(context, std::move(module),
+                 [](Builder& builder, Binding& binding) { return IntegerForm(builder, binding).run(); });
 }
 
 }  // namespace tenon::compiler

@@ -55,7 +55,8 @@ struct TrainedLayer {
 // is on the grid of the layer's scale. `name` is that of the result.
 Expected<Atom> call_trained_layer(Builder& caller, const TrainedLayer& layer, std::string_view name);
 
-// Of a module whose layers are inlined: the rounded constants in place of the roundings of constant weights.
-Expected<Module> round_weights(Context& context, Module module);
+// Of a module whose layers are inlined: the rounded constants in place of the roundings of constant weights, and int8
+// operators in place of those that move, select or clip floats on one grid.
+Expected<Module> integer_form(Context& context, Module module);
 
 }  // namespace tenon::compiler
