@@ -174,7 +174,7 @@ class Writer {
     if (!e.units.empty()) {
       units = list(e.units, [&](const Unit& u) {
         return file::CreateUnit(builder_, u.function, u.batched.value_or(UINT32_MAX), builder_.CreateVector(u.own),
-                                builder_.CreateVector(u.own_results));
+                                builder_.CreateVector(u.own_results), u.joined_axes);
       });
     }
     auto nodes = list(e.graph.nodes, [&](const GraphNode& n) {

@@ -100,11 +100,12 @@ FunctionPrinter::FunctionPrinter(const Context& context, const Function& functio
 
 std::string FunctionPrinter::print(Symbol name) {
   std::string text;
-  if (!function_.target.empty() || !function_.composite.empty() || function_.batched) {
+  if (!function_.target.empty() || !function_.composite.empty() || function_.batched || function_.joined_axes > 0) {
     std::vector<std::string> annotations;
     if (!function_.target.empty()) annotations.push_back("target = " + quote(function_.target));
     if (!function_.composite.empty()) annotations.push_back("composite = " + quote(function_.composite));
     if (function_.batched) annotations.push_back("batched = " + quote(std::string(context_.name(*function_.batched))));
+    if (function_.joined_axes > 0) annotations.push_back(fmt::format("joined_axes = {}", function_.joined_axes));
     text += fmt::format("#[{}]\n", fmt::join(annotations, ", "));
   }
   // The inference finds a result type that is too large to be written, unless the function is recursive.

@@ -198,9 +198,15 @@ class Parser {
     Function& function = *module_.function(body.name);
     for (auto& [key, value] : std::exchange(annotations.list, {})) {
       auto* text = std::get_if<std::string>(&value);
+      if (const auto* axes = std::get_if<int64_t>(&value);
+          axes && key == "joined_axes" && *axes > 0 && *axes <= UINT32_MAX) {
+        function.joined_axes = static_cast<uint32_t>(*axes);
+        continue;
+      }
       if (!text || (key != "target" && key != "composite" && key != "batched")) {
-        return source_.error_at(annotations.at, fmt::format("a function has no annotation '{}' of this kind", key),
-                                "the annotations are target = \"...\", composite = \"...\" and batched = \"...\"");
+        return source_.error_at(
+            annotations.at, fmt::format("a function has no annotation '{}' of this kind", key),
+            "the annotations are target = \"...\", composite = \"...\", batched = \"...\" and joined_axes = 2");
       }
       if (key == "batched") function.batched = context_.symbol(*text);
       else (key == "target" ? function.target : function.composite) = *text;
