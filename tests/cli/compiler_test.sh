@@ -83,6 +83,16 @@ expect 0 "of one by one; an instance: " "$tenon" bench batching --hidden 8 --bat
 expect 0 '"ratio": ' "$tenon" bench batching --hidden 8 --batches 4 --rounds 1 --policy agenda --json
 expect 0 "482       359       248       241   lattice LSTM" "$tenon" bench batching --graphs
 expect 2 "--batches is 'x', must be an integer from 1 to" "$tenon" bench batching --hidden 8 --batches 1,x
+printf '3\n0\n17\n1\n' >"$scratch/lengths.txt"
+ragged=("$tenon" bench ragged --lengths "$scratch/lengths.txt" --width 32 --heads 4 --inner 64 --rounds 1)
+expect 0 "4 sentences of 21 tokens, the longest of 17" "${ragged[@]}"
+expect 0 '"padded_over_ideal": 3.' "${ragged[@]}" --json
+expect 0 "2 sentences of 3 tokens" "${ragged[@]}" --batch 2
+expect 2 "--width 32 is not a multiple of --heads 5" "$tenon" bench ragged --lengths "$scratch/lengths.txt" --width 32 --heads 5
+printf '3\n-1\n' >"$scratch/negative.txt"
+expect 2 "negative.txt:2 is '-1', must be an integer from 0 to 65536" "$tenon" bench ragged --lengths "$scratch/negative.txt"
+: >"$scratch/no_lengths.txt"
+expect 1 "the file has no lengths" "$tenon" bench ragged --lengths "$scratch/no_lengths.txt"
 expect 2 "a model requires instances" "$tenon" bench batching --model tests/examples/tree_lstm.tn
 expect 2 "--models is 'gru', must be calls, lstm, decoder, dense or all" "$tenon" bench vm --iterations 1000 --models gru
 expect 0 '"ns_per_instruction": ' "$tenon" bench vm -n 10 --json
