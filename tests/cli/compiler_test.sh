@@ -244,6 +244,19 @@ END
 printf 'kernel below\nremap(sum, i, descending)\n' >"$scratch/triangle.steps"
 for line in 1 2 3; do echo "[[1,2,3,4],[1,2,3,4],[1,2,3,4],[$line,2,3,4]]"; done >"$scratch/triangles.jsonl"
 expect 0 "[1, 3, 6, 10]" "$tenon" run "$scratch/triangle.tn" --cpu --instances "$scratch/triangles.jsonl" --schedule "$scratch/triangle.steps"
+# A product with a triangular matrix in tiles.
+cat >"$scratch/matrices.tn" <<'END'
+#[version = "1"]
+def @main() {
+  let %x = sin(reshape(arange(count=1048576, dtype="f32"), shape=[1024, 1024]));
+  (triangle(%x, upper=0), %x)
+}
+END
+"$tenon" run "$scratch/matrices.tn" --output "$scratch/matrices.npz"
+trmm=("$tenon" run tests/examples/trmm.tn --input "a=$scratch/matrices.npz:0" --input "b=$scratch/matrices.npz:1")
+"${trmm[@]}" --output "$scratch/trmm.npz"
+expect 0 "as expected: 1 result" "${trmm[@]}" --schedule tests/examples/trmm.steps --expect "$scratch/trmm.npz"
+expect 0 "for product_y_k0 in (i0) {" "$tenon" schedule tests/examples/trmm.tn --op trmm --steps tests/examples/trmm.steps
 printf 'kernel twice\nreorder(twice, s, b)\n' >"$scratch/ragged.steps"
 expect 1 "ragged.steps:2: reorder(twice, s, b): the size of 's' depends on 'b', which must stay outside it" \
   "$tenon" compile "$scratch/ragged.tn" --cpu --schedule "$scratch/ragged.steps" -o "$scratch/ragged.tnx"
