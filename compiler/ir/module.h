@@ -192,8 +192,8 @@ struct Function {
   // Of a unit (compiler/batch): the function that computes several of its calls at once. It is used where this one is.
   std::optional<Symbol> batched = {};
   // Of a unit: the first axes of its result, and of the parameters whose first dims are the same, along which rows are
-  // independent, so that it computes several of its calls at once: the last of these axes has the rows of all calls, one
-  // after the other, and the others have size 1. 0: there are none.
+  // independent, so that it computes several of its calls at once: the last of these axes has the rows of all calls,
+  // one after the other, and the others have size 1. 0: there are none.
   uint32_t joined_axes = 0;
 
   const VarInfo& info(VarId id) const { return vars[index(id)]; }

@@ -60,8 +60,8 @@ bool stays_inside(TypeContext& context, const Function& function, const Path& pa
          always_below(context, context.dim(-1), ends[2], all_loops(path));
 }
 
-// Whether stages write the buffer up to the end of the axis, as nothing does where align_storage made it larger, and one
-// of several parts of a split loop where it alone was padded.
+// Whether stages write the buffer up to the end of the axis, as nothing does where align_storage made it larger, and
+// one of several parts of a split loop where it alone was padded.
 bool is_written_to_end(TypeContext& context, const Function& function, BufferId id, size_t position) {
   const Buffer& buffer = function.buffer(id);
   bool to_end = true;
