@@ -108,6 +108,7 @@ std::string executable_json(const Executable& e) {
     for (const runtime::Unit& unit : e.units) {
       json.begin_object().field("function", e.functions[unit.function].name);
       if (unit.batched) json.field("batched", e.functions[*unit.batched].name);
+      if (unit.joined_axes > 0) json.field("joined_axes", unit.joined_axes);
       json.key("own").begin_array();
       for (const bool own : unit.own) json.value(own);
       json.end().key("own_results").begin_array();

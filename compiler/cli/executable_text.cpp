@@ -40,8 +40,10 @@ void print_code(const Executable& e, const runtime::Function& function) {
   if (unit != e.units.end()) {
     std::vector<std::string_view> params;
     for (const bool own : unit->own) params.push_back(own ? "own" : "shared");
+    std::string several = unit->batched ? "one of @" + e.functions[*unit->batched].name : "executed one by one";
+    if (unit->joined_axes > 0) several = fmt::format("one of the rows along {} axes", unit->joined_axes);
     print_stdout("  a unit of batches: its parameters are {}; several calls are {}\n", fmt::join(params, ", "),
-                 unit->batched ? "one of @" + e.functions[*unit->batched].name : "executed one by one");
+                 several);
   }
   for (size_t i = 0; i < function.code.size(); ++i) {
     const auto& [operation, layer] = function.code[i];

@@ -195,6 +195,10 @@ struct Function {
   // derivative of the body: from the arguments, the result and the adjoint of the result to a tuple with the adjoint of
   // each argument, (compiler/ir/adjoint.h). `differentiate` uses and removes it.
   std::optional<Symbol> gradient = {};
+  // Of a unit: the first axes of its result, and of the parameters whose first dims are the same, along which rows are
+  // independent, so that it computes several of its calls at once: the last of these axes has the rows of all calls,
+  // one after the other, and the others have size 1. 0: there are none.
+  uint32_t joined_axes = 0;
 
   const VarInfo& info(VarId id) const { return vars[index(id)]; }
   Type type(VarId id) const { return vars[index(id)].type; }

@@ -139,7 +139,29 @@ class Checker {
   }
 
  private:
+  // The rows of several calls are one call whose sizes along these axes are other ones.
+  Status joined_axes() const {
+    if (function_.joined_axes == 0) return {};
+    std::vector<Type> results{function_.result};
+    if (function_.result.tuple()) results = function_.result.tuple()->fields;
+    for (const Type result : results) {
+      if (result.tensor() && result.tensor()->rank() >= function_.joined_axes) continue;
+      return error(fmt::format("its calls are joined along {} axes, which its result {} does not have",
+                               function_.joined_axes, context_.str(function_.result)));
+    }
+    for (uint32_t i = 0; i < function_.joined_axes && !results.empty(); ++i) {
+      const Dim dim = results[0].tensor()->dims[i];
+      if (dim.constant() == 1 || (dim.variable() && !function_.bounds.contains(*dim.variable()))) continue;
+      return error(
+          fmt::format("its calls are joined along axis {} of size {}, which must be 1 or a variable without "
+                      "bounds",
+                      i, context_.str(dim)));
+    }
+    return {};
+  }
+
   Status whole() {
+    TENON_TRY(joined_axes());
     TENON_TRY(bounded(context_, function_.dims, function_.bounds));
     TENON_TRY(well_formed(context_, module_, scope_, function_.result));
     for (VarId param : function_.params) TENON_TRY(define(param));

@@ -113,6 +113,10 @@ struct Unit {
   std::optional<uint32_t> batched;
   std::vector<bool> own;          // by parameter; the calls of a batch share the others
   std::vector<bool> own_results;  // by tensor of the result
+  // Without `batched`: `function` itself computes several calls. The first axes of own parameters and of results are
+  // rows, which are independent of each other; a call of several has the rows of all of them along the last one of
+  // these axes, one call after the other, and size 1 along the others. 0: it does not.
+  uint32_t joined_axes = 0;
   bool operator==(const Unit&) const = default;
 };
 

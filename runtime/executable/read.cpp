@@ -105,7 +105,7 @@ class Reader {
   }
 
   Unit unit(const file::Unit& u) {
-    Unit made{.function = u.function(), .batched = {}, .own = {}, .own_results = {}};
+    Unit made{.function = u.function(), .batched = {}, .own = {}, .own_results = {}, .joined_axes = u.joined_axes()};
     if (u.batched() != UINT32_MAX) made.batched = u.batched();
     for (const auto& [from, to] : {std::pair(u.own(), &made.own), {u.own_results(), &made.own_results}}) {
       if (charge(from->size())) to->assign(from->begin(), from->end());

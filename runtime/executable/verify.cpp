@@ -93,7 +93,11 @@ class Verifier {
         }
       }
       if (unit.own_results.empty()) return fail_in("it has no result");
-      if (unit.batched && std::ranges::find(unit.own, true) == unit.own.end())
+      if (unit.batched && unit.joined_axes > 0)
+        return fail_in("its calls are joined by rows, and it has a function for several calls");
+      if (unit.joined_axes > 0 && std::ranges::find(unit.own_results, false) != unit.own_results.end())
+        return fail_in("its calls are joined by rows, and share a result");
+      if ((unit.batched || unit.joined_axes > 0) && std::ranges::find(unit.own, true) == unit.own.end())
         return fail_in("its calls share all parameters, and it has a function for several calls");
       if (!functions.insert(unit.function).second)
         return fail_in(fmt::format("function {} is a unit before", unit.function));

@@ -174,7 +174,7 @@ class Writer {
     if (!e.units.empty()) {
       units = list(e.units, [&](const Unit& u) {
         return file::CreateUnit(builder_, u.function, u.batched.value_or(UINT32_MAX), builder_.CreateVector(u.own),
-                                builder_.CreateVector(u.own_results));
+                                builder_.CreateVector(u.own_results), u.joined_axes);
       });
     }
     fb::Offset<fb::Vector<fb::Offset<file::StateTensor>>> states;

@@ -108,6 +108,7 @@ std::string FunctionPrinter::print(Symbol name) {
   if (!function_.composite.empty()) annotate("composite", function_.composite);
   if (function_.batched) annotate("batched", context_.name(*function_.batched));
   if (function_.gradient) annotate("gradient", context_.name(*function_.gradient));
+  if (function_.joined_axes > 0) annotations.push_back(fmt::format("joined_axes = {}", function_.joined_axes));
   if (!annotations.empty()) text += fmt::format("#[{}]\n", fmt::join(annotations, ", "));
   // The inference finds a result type that is too large to be written, unless the function is recursive.
   const bool written = function_.result.node->size <= TypeNode::kMaxWritten;

@@ -203,9 +203,15 @@ class Parser {
     if (!annotations.list.empty()) annotated_.emplace_back(body.name, annotations.at);
     for (auto& [key, value] : std::exchange(annotations.list, {})) {
       auto* text = std::get_if<std::string>(&value);
+      if (const auto* axes = std::get_if<int64_t>(&value);
+          axes && key == "joined_axes" && *axes > 0 && *axes <= UINT32_MAX) {
+        function.joined_axes = static_cast<uint32_t>(*axes);
+        continue;
+      }
       if (!text || (key != "target" && key != "composite" && key != "batched" && key != "gradient")) {
-        return source_.error_at(annotations.at, fmt::format("a function has no annotation '{}' of this kind", key),
-                                "the annotations are target, composite, batched and gradient, as gradient = \"...\"");
+        return source_.error_at(
+            annotations.at, fmt::format("a function has no annotation '{}' of this kind", key),
+            "the annotations are target, composite, batched, gradient, as gradient = \"...\", and joined_axes = 2");
       }
       if (key == "batched") function.batched = context_.symbol(*text);
       else if (key == "gradient") function.gradient = context_.symbol(*text);

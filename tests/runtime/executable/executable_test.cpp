@@ -216,6 +216,16 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
        }},
       {"unit 0: it has no result", [](E e) { e.units[0].own_results.clear(); }},
       {"unit 0: its calls share all parameters", [](E e) { e.units[0].own[0] = false; }},
+      {"unit 0: its calls are joined by rows, and it has a function for several calls",
+       [](E e) { e.units[0].joined_axes = 1; }},
+      {"unit 0: its calls are joined by rows, and share a result",
+       [](E e) {
+         e.units[0] = {.function = 1, .batched = {}, .own = {true}, .own_results = {false}, .joined_axes = 1};
+       }},
+      {"unit 0: its calls share all parameters",
+       [](E e) {
+         e.units[0] = {.function = 1, .batched = {}, .own = {false}, .own_results = {true}, .joined_axes = 1};
+       }},
       {"unit 1: function 1 is a unit before", [](E e) { e.units.push_back(e.units[0]); }},
       {"the graph has 3 nodes and an edge from 0 to 3", [](E e) { e.graph.edges[0].to = 3; }},
       {"block_in is 3, must be", [](E e) { e.programs[0].config.block_in = 3; }},
