@@ -63,7 +63,7 @@ TapeType declare_tape(Context& context, Module& module, std::string_view name, s
     if (alnum) base += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
     upper = !alnum;
   }
-  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) != 0) base.insert(0, "F");
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) != 0) base = fmt::format("F{}", base);
   for (size_t i = 0;; ++i) {
     const std::string type = fmt::format("{}Tape{}", base, i == 0 ? "" : std::to_string(i));
     const Symbol symbol = context.symbol(type);
