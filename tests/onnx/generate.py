@@ -13,6 +13,7 @@ together) is said by one function for each kind of operator below. Models that n
 Models are made in child processes: a judge that crashes costs the one model.
 """
 import argparse
+import copy
 import inspect
 import multiprocessing
 import os
@@ -33,8 +34,54 @@ FLOATS = ("float16", "float", "double", "bfloat16")
 # Neither a tensor of Tenon nor one of most devices: drawn rarely, and refused with a message.
 FOREIGN = ("string", "complex64", "complex128")
 
-# Where an evaluator is no judge, with the reason.
-NO_JUDGE = {}
+# Where an evaluator is no judge, with the reason: a condition on the drawn node, or all of them.
+NO_JUDGE = {
+    # Sums over the channels as if there were as many as images.
+    ("reference", "LRN"): None,
+    # Rounds after the zero point is added, where QuantizeLinear rounds before: ties to even differ.
+    ("reference", "QLinearConv"): None,
+    # Ignore sequence_lens, clip and input_forget.
+    ("reference", "LSTM"): None,
+    ("reference", "GRU"): None,
+    ("reference", "RNN"): None,
+    # Does not flatten the axes from `axis` on, as opsets before 13 do.
+    ("reference", "Hardmax"): lambda d: d.opset < 13,
+    ("reference", "Softmax"): lambda d: d.opset < 13,
+    ("reference", "LogSoftmax"): lambda d: d.opset < 13,
+    # Its weights and coordinates of integers are integers; its resized integers are rounded, ONNX Runtime's truncated.
+    ("reference", "GridSample"): lambda d: not is_float(d.values[0].dtype),
+    ("reference", "Resize"): lambda d: not is_float(d.values[0].dtype),
+    # Keeps NaN or drops it by its position in a vector.
+    ("ONNX Runtime", "GlobalMaxPool"): lambda d: d.special,
+    # Its padding of auto_pad is that of SAME_UPPER, and another one where windows are smaller than their stride.
+    ("reference", "MaxPool"): lambda d: d.attrs.get("auto_pad", "NOTSET").startswith("SAME"),
+    ("reference", "AveragePool"): lambda d: d.attrs.get("auto_pad", "NOTSET").startswith("SAME"),
+    ("reference", "LpPool"): lambda d: d.attrs.get("auto_pad", "NOTSET").startswith("SAME"),
+    # Its results are smaller than the size times the stride, which ONNX asks for, where kernels are smaller than the stride.
+    ("ONNX Runtime", "ConvTranspose"): lambda d: d.attrs.get("auto_pad", "NOTSET").startswith("SAME"),
+    # Its padding of auto_pad ignores the dilation.
+    ("ONNX Runtime", "MaxPool"): lambda d: d.attrs.get("auto_pad", "NOTSET").startswith("SAME") and "dilations" in d.attrs,
+    ("reference", "QLinearMatMul"): None,
+    # Subtracts the zero points of rows from columns.
+    ("reference", "MatMulInteger"): lambda d: any(v is not None and v.ndim == 1 for v in d.values[2:]),
+    # The transposed padding is negative where kernels are smaller than the stride: another element is the first one.
+    ("reference", "ConvTranspose"): lambda d: d.attrs.get("auto_pad", "NOTSET").startswith("SAME"),
+    # Sorts also where `sorted` is 0.
+    ("reference", "Unique"): lambda d: d.attrs.get("sorted") == 0,
+    # Computes integers as f32, in which erf(4) is 1.
+    ("reference", "Erf"): lambda d: not is_float(d.values[0].dtype),
+    # Truncates sums of f32 that are next to integers.
+    # Copies x where the regions of tf_crop_and_resize have its sizes.
+    ("ONNX Runtime", "Resize"): lambda d: d.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize" or
+    not is_float(d.values[0].dtype) and d.attrs.get("mode", "nearest") != "nearest",
+    ("ONNX Runtime", "Upsample"): lambda d: not is_float(d.values[0].dtype) and d.attrs.get("mode", "nearest") != "nearest",
+    # Its exponentials of integers are integers.
+    ("ONNX Runtime", "ReduceLogSumExp"): lambda d: not is_float(d.values[0].dtype),
+}
+# Where NaN and infinity are not defined by ONNX: a maximum over windows, which judges have by the position of NaN, the statistics of elements among which they are, and interpolation,
+# where an element of weight 0 is skipped or multiplied, as the zeros of padded convolutions are.
+NO_SPECIAL = ("Hardmax", "Col2Im", "MaxRoiPool", "Conv", "ConvTranspose", "DeformConv", "MaxPool", "LRN", "LayerNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization",
+              "LpNormalization", "Resize", "Upsample")
 
 
 class Skip(Exception):
@@ -53,10 +100,10 @@ def is_float(dtype):
 class Draw:
     """The random choices of one node; `values` are its inputs, None for one that is left out."""
 
-    def __init__(self, random, schema, opset):
+    def __init__(self, random, schema, opset, special=0.04):
         self.random, self.schema, self.opset = random, schema, opset
-        self.bound, self.attrs, self.values, self.constant, self.outputs = {}, {}, [], [], 1
-        self.special = random.random() < 0.04
+        self.bound, self.attrs, self.values, self.constant, self.data, self.outputs = {}, {}, [], [], [], 1
+        self.special = random.random() < special and schema.name not in NO_SPECIAL
         self.coarse = random.random() < 0.5
         self.open = random.random() < 0.25
 
@@ -135,12 +182,15 @@ class Draw:
 
     def x(self, shape, only=None, **bounds):
         """The next input, of its own type."""
-        return self.value(self.numbers(self.dtype(len(self.values), only), shape, **bounds), 0.15)
+        self.value(self.numbers(self.dtype(len(self.values), only), shape, **bounds), 0.15)
+        self.data[-1] = True
+        return self.values[-1]
 
     def value(self, array, constant=0.7):
         """The next input; a constant with this probability."""
         self.values.append(np.asarray(array))
         self.constant.append(self.chance(constant))
+        self.data.append(False)
         return self.values[-1]
 
     def ints(self, values, constant=0.7):
@@ -155,6 +205,7 @@ class Draw:
     def none(self):
         self.values.append(None)
         self.constant.append(False)
+        self.data.append(False)
 
     def attr(self, name, value, p=0.7):
         """An attribute with this probability, where the schema has it; what the node computes with then."""
@@ -803,7 +854,7 @@ def convolution(d):
     d.x([d.size(), group * per_in] + spatial)
     w = [group * per_in, per_out] if transposed else [group * per_out, per_in]
     d.x(w + kernel)
-    d.constant[-1] = d.chance(0.7)
+    d.constant[-1], d.data[-1] = d.chance(0.7), False
     if d.schema.name == "ConvInteger":
         if d.chance(0.6):
             d.value(d.numbers(d.dtype(0), []), 0.7)
@@ -1102,7 +1153,7 @@ def attention(d):
     else:
         shapes = [[batch, all_heads, q, size], [batch, heads, kv, size], [batch, heads, kv, v_size]]
     for shape in shapes:
-        d.x(shape, only=lambda t: is_float(t))
+        d.x(shape, only=lambda t: is_float(t) and (t.itemsize > 2 or t == d.bound.get("T1", t)))
     d.attr("is_causal", d.integer(0, 1), 0.4)
     d.attr("scale", 0.5, 0.3)
     d.attr("softcap", 2.0, 0.2)
@@ -1457,29 +1508,77 @@ def agree(a, b):
     return bool(np.array_equal(a, b))
 
 
+def in_floats(d):
+    """The node with f32 in place of all other floats, which a judge may lack or sum with large errors; else nothing."""
+    values = [v if v is None or not is_float(v.dtype) or v.dtype.itemsize == 1 else v.astype(np.float32) for v in d.values]
+    if all(v is None or v.dtype == w.dtype for v, w in zip(values, d.values)) or d.schema.name in ("Cast", "CastLike", "BitCast"):
+        return None
+    other = copy.copy(d)
+    other.values = values
+    return other
+
+
+def rounded(results, inferred):
+    """Results in f32 as the types of the node itself."""
+    out = []
+    for result, number in zip(results, inferred):
+        dtype = helper.tensor_dtype_to_np_dtype(number)
+        out.append(np.asarray(result).astype(dtype) if is_float(dtype) else np.asarray(result))
+    return out
+
+
+def computed(d, model, inferred, compute):
+    """The results of a judge. Its sums of floats of 2 bytes are those of f32, rounded."""
+    floats = in_floats(d)
+    narrow = any(v is not None and is_float(v.dtype) and v.dtype.itemsize == 2 for v in d.values)
+    if compute is by_reference and narrow and floats:
+        return rounded(compute(floats, build(floats), inferred_types(build(floats))[0]), inferred)
+    try:
+        return compute(d, model, inferred)
+    except Exception:
+        if not floats or compute is by_reference:
+            raise
+        return rounded(compute(floats, build(floats), inferred_types(build(floats))[0]), inferred)
+
+
 JUDGES = {"ONNX Runtime": by_runtime, "reference": by_reference}
+
+
+def inferred_types(model):
+    """The types and shapes of the outputs by ONNX's inference."""
+    checked = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    types = [o.type.tensor_type.elem_type for o in checked.graph.output]
+    shapes = [[d.dim_value if d.HasField("dim_value") else None for d in o.type.tensor_type.shape.dim]
+              if o.type.tensor_type.HasField("shape") else None for o in checked.graph.output]
+    return types, shapes
 
 
 def judge(d):
     """The model, and the results of the judges that differ from each other; None where no judge computes the model."""
     model = build(d)
     try:
-        checked = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        inferred, shapes = inferred_types(model)
     except Exception:
         return None
-    inferred = [o.type.tensor_type.elem_type for o in checked.graph.output]
     if 0 in inferred:
         return None
+
+    def fits(result, dtype, shape):
+        same = shape is None or len(shape) == result.ndim and all(a in (None, b) for a, b in zip(shape, result.shape))
+        return result.dtype == helper.tensor_dtype_to_np_dtype(dtype) and same
+
     found = []
     for name, compute in JUDGES.items():
         if (name, d.schema.name) in NO_JUDGE:
-            continue
+            condition = NO_JUDGE[name, d.schema.name]
+            if condition is None or condition(d):
+                continue
         try:
-            results = [np.asarray(r) for r in compute(d, model, inferred)]
-        except Exception as failure:
+            results = [np.asarray(r) for r in computed(d, model, inferred, compute)]
+        except Exception:
             continue
-        # A judge that has another type than the schema is none.
-        if len(results) != len(inferred) or any(r.dtype != helper.tensor_dtype_to_np_dtype(t) for r, t in zip(results, inferred)):
+        # A judge whose result has another type than ONNX infers is none.
+        if len(results) != len(inferred) or not all(map(fits, results, inferred, shapes)):
             continue
         if not any(all(agree(a, b) for a, b in zip(results, other)) for _, other in found):
             found.append((name, results))
@@ -1489,7 +1588,7 @@ def judge(d):
 # --- the command ---------------------------------------------------------------------------------------------------------
 
 
-def make(folder, seed, index, names):
+def make(folder, seed, index, names, special):
     random = np.random.default_rng([seed, index])
     for attempt in range(40):
         name = names[int(random.integers(len(names)))] if attempt == 0 or attempt % 8 == 0 else name
@@ -1498,12 +1597,15 @@ def make(folder, seed, index, names):
             schema = defs.get_schema(name, opset)
         except defs.SchemaError:
             continue
-        d = Draw(random, schema, opset)
+        d = Draw(random, schema, opset, special)
         try:
             if schema.deprecated:
                 continue
             RECIPES[name](d)
-            d.open_axes = {f"x{i}": random.random(8) < 0.6 for i in range(len(d.values))}
+            # The sizes of data may be left open; those of lists of integers, which decide ranks, are not. An open size is
+            # not 1: unknown sizes are taken to be equal where an operator broadcasts.
+            d.open_axes = {f"x{i}": [d.data[i] and n > 1 and d.chance(0.6) for n in np.shape(v)]
+                           for i, v in enumerate(d.values) if v is not None}
             decided = judge(d)
         except Skip:
             continue
@@ -1528,13 +1630,13 @@ def make(folder, seed, index, names):
     return False
 
 
-def child(folder, seed, indices, names, progress):
+def child(folder, seed, indices, names, special, progress):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     for index in indices:
         progress.value = index
-        make(folder, seed, index, names)
+        make(folder, seed, index, names, special)
 
 
 def main():
@@ -1544,6 +1646,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", help="models of this operator alone")
+    parser.add_argument("--special", type=float, default=0.04, help="the share of models with NaN and infinity")
     options = parser.parse_args()
     names = operators()
     if options.only:
@@ -1552,7 +1655,7 @@ def main():
     indices = list(range(options.first, options.first + options.models))
     while indices:
         progress = multiprocessing.Value("i", -1)
-        process = multiprocessing.Process(target=child, args=(options.folder, options.seed, indices, names, progress))
+        process = multiprocessing.Process(target=child, args=(options.folder, options.seed, indices, names, options.special, progress))
         process.start()
         process.join()
         done = progress.value
