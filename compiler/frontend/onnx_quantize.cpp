@@ -146,7 +146,11 @@ Expected<Atom> in_bytes(NodeImport& node, size_t i) {
   return node.constant(std::move(bytes));
 }
 
-// A quantized constant whose elements of scale 0 are the zero point instead, and their scale one of the others.
+// A scale with which all weights are 0, or too small for the operator, whose scales have reciprocals: 0, or of
+// subnormal values.
+bool is_none(double scale) { return scale >= 0 && scale < 1e-37; }
+
+// A quantized constant whose elements of such a scale are the zero point instead, and their scale one of the others.
 runtime::Tensor without_zero_scales(const runtime::Tensor& constant, Attrs& attrs) {
   auto& steps = std::get<std::vector<double>>(attrs.at("scale"));
   const auto& zeros = std::get<Ints>(attrs.at("zero_point"));
@@ -159,11 +163,11 @@ runtime::Tensor without_zero_scales(const runtime::Tensor& constant, Attrs& attr
     const auto data = result.data<T>();
     for (size_t i = 0; i < data.size(); ++i) {
       const size_t channel = static_cast<size_t>(static_cast<int64_t>(i) / inner) % steps.size();
-      if (steps[channel] == 0) data[i] = static_cast<T>(zeros[zeros.size() == 1 ? 0 : channel]);
+      if (is_none(steps[channel])) data[i] = static_cast<T>(zeros[zeros.size() == 1 ? 0 : channel]);
     }
   });
-  const double largest = std::ranges::max(steps), other = largest > 0 ? largest : 1;
-  std::ranges::replace(steps, 0.0, other);
+  const double largest = std::ranges::max(steps), other = is_none(largest) ? 1 : largest;
+  std::ranges::replace_if(steps, is_none, other);
   return result;
 }
 
@@ -177,9 +181,8 @@ Expected<Atom> onnx_dequantized(NodeImport& node, size_t i, size_t scale, size_t
   if (kIntegers.contains(type->dtype) && are_attributes(node, scale, zero, layout, *dtype, kIntegers)) {
     TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, layout.axis, *dtype));
     std::vector<double>& steps = std::get<std::vector<double>>(attrs->at("scale"));
-    if (std::ranges::find(steps, 0.0) == steps.end()) return node.apply(ops::kDequantize, {*bytes}, std::move(*attrs));
-    // Weights of a channel with scale 0 are 0: they are that with any scale, by the operator, whose scales are
-    // positive.
+    if (std::ranges::none_of(steps, is_none)) return node.apply(ops::kDequantize, {*bytes}, std::move(*attrs));
+    // Weights of a channel with such a scale are the zero point with any other scale.
     if (const runtime::Tensor* constant = node.constant_tensor(*bytes)) {
       const Atom zeros = node.builder().constant(without_zero_scales(*constant, *attrs));
       return node.apply(ops::kDequantize, {zeros}, std::move(*attrs));

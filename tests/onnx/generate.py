@@ -50,7 +50,9 @@ NO_JUDGE = {
     ("reference", "LogSoftmax"): lambda d: d.opset < 13,
     # Its weights and coordinates of integers are integers; its resized integers are rounded, ONNX Runtime's truncated.
     ("reference", "GridSample"): lambda d: not is_float(d.values[0].dtype),
-    ("reference", "Resize"): lambda d: not is_float(d.values[0].dtype),
+    # With tf_crop_and_resize, it takes the scaled size before it is rounded down.
+    ("reference", "Resize"): lambda d: not is_float(d.values[0].dtype) or
+    d.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize" and len(d.values) < 4,
     # Keeps NaN or drops it by its position in a vector.
     ("ONNX Runtime", "GlobalMaxPool"): lambda d: d.special,
     # Its padding of auto_pad is that of SAME_UPPER, and another one where windows are smaller than their stride.
