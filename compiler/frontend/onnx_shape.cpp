@@ -182,7 +182,7 @@ OnnxInts all_axes(NodeImport& node, size_t rank) {
   return OnnxInts::of(node.context(), axes);
 }
 
-// x without the elements that negative pads remove, which are 0 afterwards. Elements are removed first: a border that
+// x without the elements that negative pads remove, which are 0 afterwards. Elements are removed first: a boundary that
 // is reflected, repeated or wrapped is that of what is left, as in ONNX Runtime.
 Expected<Atom> cropped_by_negative_pads(NodeImport& node, Atom x, OnnxInts& before, OnnxInts& after) {
   Context& context = node.context();

@@ -42,7 +42,8 @@ LazyTensor reduce_taps(const OperatorCall& op, std::string_view name, const std:
     const Expr product = weights[0] * weights[1] * value;
     return select(logical_or(below(indices[0], 0), below(indices[1], 0)), like(product, 0), product);
   };
-  return emit.reduce(name, {.dims = op.dims(), .over = over, .op = combine, .term = term});
+  return emit.reduce(
+      name, {.dims = op.dims(), .over = over, .op = combine, .term = term, .ordered = combine == BinaryOp::kMax});
 }
 
 // --- grid_sample ---

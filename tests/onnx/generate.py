@@ -100,7 +100,7 @@ def is_float(dtype):
 
 
 class Draw:
-    """The random choices of one node; `values` are its inputs, None for one that is left out."""
+    """The random values of one node; `values` are its inputs, None for one that is left out."""
 
     def __init__(self, random, schema, opset, special=0.04):
         self.random, self.schema, self.opset = random, schema, opset
@@ -109,15 +109,15 @@ class Draw:
         self.coarse = random.random() < 0.5
         self.open = random.random() < 0.25
 
-    # --- choices
+    # --- draws
     def chance(self, p=0.5):
         return self.random.random() < p
 
     def integer(self, low, high):
         return int(self.random.integers(low, high + 1))
 
-    def one(self, *choices):
-        return choices[self.integer(0, len(choices) - 1)]
+    def one(self, *values):
+        return values[self.integer(0, len(values) - 1)]
 
     def size(self, low=0):
         p = self.random.random()
@@ -196,7 +196,7 @@ class Draw:
         return self.values[-1]
 
     def ints(self, values, constant=0.7):
-        """The next input, of integers: of i64 where its type leaves a choice."""
+        """The next input, of integers: of i64 where its type is open."""
         dtype = np.dtype(np.int64)
         try:
             dtype = self.dtype(len(self.values))
@@ -884,17 +884,17 @@ def deform_conv(d):
     windows(d, spatial, kernel)
     s, a, p = d.attrs.get("strides", [1, 1]), d.attrs.get("dilations", [1, 1]), d.attrs.get("pads", [0] * 4)
     out = [(n + p[i] + p[2 + i] - (kernel[i] - 1) * a[i] - 1) // s[i] + 1 for i, n in enumerate(spatial)]
-    batch, taps = d.size(1), kernel[0] * kernel[1]
+    batch, elements = d.size(1), kernel[0] * kernel[1]
     d.x([batch, group * per_in] + spatial)
     d.x([group * per_out, per_in] + kernel)
-    d.x([batch, offset_group * 2 * taps] + out, low=-1.5, high=1.5)
+    d.x([batch, offset_group * 2 * elements] + out, low=-1.5, high=1.5)
     bias = d.chance()
     if bias:
         d.x([group * per_out])
     if d.chance():
         if not bias:
             d.none()
-        d.x([batch, offset_group * taps] + out, low=0.0, high=1.0)
+        d.x([batch, offset_group * elements] + out, low=0.0, high=1.0)
 
 
 @recipe("MaxPool", "AveragePool", "LpPool")
@@ -1155,7 +1155,7 @@ def attention(d):
     else:
         shapes = [[batch, all_heads, q, size], [batch, heads, kv, size], [batch, heads, kv, v_size]]
     for shape in shapes:
-        d.x(shape, only=lambda t: is_float(t) and (t.itemsize > 2 or t == d.bound.get("T1", t)))
+        d.x(shape, only=lambda t: is_float(t) and (t.itemsize > 2 or t == d.bound.get("T1", t)), low=-1.0, high=1.0)
     d.attr("is_causal", d.integer(0, 1), 0.4)
     d.attr("scale", 0.5, 0.3)
     d.attr("softcap", 2.0, 0.2)
@@ -1328,7 +1328,7 @@ def non_max_suppression(d):
 
 @recipe("HannWindow", "HammingWindow", "BlackmanWindow")
 def window(d):
-    d.value(np.array(d.integer(1, 9), d.dtype(0)), 0.7)
+    d.value(np.array(d.integer(2, 9), d.dtype(0)), 0.7)
     d.attr("periodic", d.integer(0, 1))
     target = d.type_named("T2")
     d.attr("output_datatype", int(helper.np_dtype_to_tensor_dtype(target)), 0.7)
