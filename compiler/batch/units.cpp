@@ -10,6 +10,7 @@
 #include "compiler/batch/batched.h"
 #include "compiler/batch/control.h"
 #include "compiler/batch/sharing.h"
+#include "compiler/ir/batching.h"
 #include "compiler/ir/dependencies.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/groups.h"
@@ -132,24 +133,75 @@ class UnitMaker {
   void block(Block& block) {
     const Dependencies graph = dependencies([&](const Value& value) { return effects_.of(function_, value); }, block);
     ConvexGroups groups(graph.follows);
-    const std::vector<bool> member = merge(block, graph, groups);
+    const std::vector<Dims> rows = find_rows(block, graph);
+    const std::vector<bool> member = merge(block, graph, rows, groups);
     for (Binding& binding : block.bindings) for_each_block(binding.value, [&](Block& inner) { this->block(inner); });
     std::vector<std::vector<size_t>> members(block.bindings.size());
     for (uint32_t i = 0; i < block.bindings.size(); ++i) members[groups.find(i)].push_back(i);
     std::vector<Binding> bindings;
     for (const uint32_t root : groups.topological()) {
-      if (member[root] && unit(block, members[root], bindings)) continue;
+      if (member[root] && unit(block, members[root], rows, bindings)) continue;
       for (const size_t i : members[root]) bindings.push_back(std::move(block.bindings[i]));
     }
     block.bindings = std::move(bindings);
   }
 
+  // The first dims of the operator's operands and result along which its rows are independent, `most` at most.
+  Dims rows_of(const Binding& binding, int64_t most = INT64_MAX) const {
+    const auto& apply = std::get<Apply>(binding.value);
+    std::vector<Type> types;
+    std::vector<bool> own;
+    for (const Atom& arg : apply.args) {
+      const auto* var = std::get_if<VarId>(&arg);
+      const auto* constant = std::get_if<ConstId>(&arg);
+      if (!var && !constant) return {};
+      types.push_back(var ? function_.type(*var) : context_.type_of(module_.constant(*constant)));
+      own.push_back(var && is_own(*var));
+    }
+    const Type result = function_.type(binding.var);
+    const int64_t axes = independent_rows(apply, types, own, result, most);
+    if (axes == 0) return {};
+    const Dims& dims = (result.tuple() ? result.tuple()->fields[0] : result).tensor()->dims;
+    return {dims.begin(), dims.begin() + axes};
+  }
+
+  // By binding: the rows that calls of its unit are joined by, whatever their sizes are; none: it is joined with calls
+  // of equal sizes. Rows are worth a unit of their own where a product with a matrix that all instances share computes
+  // them: the matrix is read once for all of them, and tiles of rows are full.
+  std::vector<Dims> find_rows(const Block& block, const Dependencies& graph) const {
+    std::set<Dims> products;
+    for (const Binding& binding : block.bindings) {
+      const auto* apply = std::get_if<Apply>(&binding.value);
+      if (!apply || apply->op->pattern != OpPattern::kAnchor || !is_work(function_, binding)) continue;
+      const bool shares = std::ranges::any_of(apply->args, [&](const Atom& arg) {
+        const auto* var = std::get_if<VarId>(&arg);
+        return !var || !is_own(*var);
+      });
+      if (Dims rows = shares ? rows_of(binding) : Dims(); !rows.empty()) products.insert(std::move(rows));
+    }
+    std::vector<Dims> found(block.bindings.size());
+    for (uint32_t i = 0; i < block.bindings.size() && !products.empty(); ++i) {
+      const Binding& binding = block.bindings[i];
+      if (std::holds_alternative<Project>(binding.value) && !graph.reads[i].empty()) {
+        found[i] = found[graph.reads[i].front()];
+      } else if (std::holds_alternative<Apply>(binding.value) && is_work(function_, binding)) {
+        for (const Dims& rows : products) {
+          const Dims own = rows_of(binding, std::ssize(rows));
+          if (own == rows && own.size() > found[i].size()) found[i] = own;
+        }
+      }
+    }
+    return found;
+  }
+
   // Merges the operators that wait for the same bindings; returns which bindings are members of units.
-  std::vector<bool> merge(const Block& block, const Dependencies& graph, ConvexGroups& groups) {
+  std::vector<bool> merge(const Block& block, const Dependencies& graph, const std::vector<Dims>& rows,
+                          ConvexGroups& groups) {
     using Waits = std::vector<uint32_t>;
     struct Key {
       Waits waits;
       bool late;  // an operator that needs no result of any unit but this one is hoisted out of those that do
+      Dims rows;
       auto operator<=>(const Key&) const = default;
     };
     const auto count = static_cast<uint32_t>(block.bindings.size());
@@ -172,20 +224,20 @@ class UnitMaker {
       member[i] = field || is_work(function_, binding);
       if (member[i]) {
         late[i] = is_late_member(block, graph.reads[i], binding, member, late);
-        const auto [group, is_new] = first.try_emplace({waits[i], late[i]}, i);
+        const auto [group, is_new] = first.try_emplace({waits[i], late[i], rows[i]}, i);
         if (!is_new && !groups.merge(group->second, i)) group->second = i;
       } else if (stops(binding.value, pending[i])) {
         waits[i].insert(std::ranges::upper_bound(waits[i], i), i);
       }
     }
-    coarsen(block, graph, member, late, groups);
+    coarsen(block, graph, rows, member, late, groups);
     return member;
   }
 
   // Merges each late group into the one that alone reads its values, after a call that it need not wait for: one node
   // more would be none the earlier. Groups that are not late stay hoisted.
-  void coarsen(const Block& block, const Dependencies& graph, const std::vector<bool>& member,
-               const std::vector<bool>& late, ConvexGroups& groups) const {
+  void coarsen(const Block& block, const Dependencies& graph, const std::vector<Dims>& rows,
+               const std::vector<bool>& member, const std::vector<bool>& late, ConvexGroups& groups) const {
     const auto count = static_cast<uint32_t>(block.bindings.size());
     std::map<uint32_t, std::set<uint32_t>> readers;  // by group: the groups that read it
     std::set<uint32_t> final;                        // groups with the block's result
@@ -201,7 +253,7 @@ class UnitMaker {
       for (const uint32_t reader : readers[i]) roots.insert(groups.find(reader));
       if (roots.size() != 1) continue;
       const uint32_t reader = *readers[i].begin();
-      if (member[reader] && late[reader]) groups.merge(i, reader);
+      if (member[reader] && late[reader] && rows[reader] == rows[i]) groups.merge(i, reader);
     }
   }
   // Whether a member of a unit needs the result of another unit: of one before, or of a late one in this block.
@@ -225,7 +277,8 @@ class UnitMaker {
   }
 
   // Makes a unit of the members and appends a call of it; false, with nothing changed, where there is none.
-  bool unit(const Block& block, const std::vector<size_t>& members, std::vector<Binding>& out) {
+  bool unit(const Block& block, const std::vector<size_t>& members, const std::vector<Dims>& rows_of_all,
+            std::vector<Binding>& out) {
     const bool works =
         std::ranges::any_of(members, [&](size_t i) { return std::holds_alternative<Apply>(block.bindings[i].value); });
     std::vector<VarId> results = values_used_outside(block, members);
@@ -233,6 +286,8 @@ class UnitMaker {
     auto outlined = outline(context_, module_, function_, block, members, results);
     if (!outlined) return false;  // it computes with a size that no operand has
     outlined->function.composite = "unit";
+    const Dims& rows = rows_of_all[members[0]];
+    const bool joins = join_rows(outlined->function, outlined->args, rows);
     const Symbol name = fresh_global(context_, module_, fmt::format("{}.unit", context_.name(name_)));
     Unit unit{name, {}};
     for (const VarId arg : outlined->args) unit.own.push_back(is_own(arg));
@@ -245,7 +300,8 @@ class UnitMaker {
       module_.globals.erase(name);
       return false;
     }
-    make_batched(unit);
+    if (!joins) make_batched(unit);
+    unit.note = note(block, members, rows_of_all, joins);
     units_.push_back(std::move(unit));
     if (results.size() == 1) {
       out.push_back({results[0], std::move(call)});
@@ -256,6 +312,48 @@ class UnitMaker {
     out.push_back({tuple, std::move(call)});
     for (uint32_t i = 0; i < results.size(); ++i) out.push_back({results[i], Project{tuple, i}});
     return true;
+  }
+
+  // Lets several calls of the unit be one call that computes all of their rows. False where it has a parameter that
+  // is own, or a result, without rows. The sizes of one instance say nothing about all of them.
+  bool join_rows(Function& unit, std::span<const VarId> args, const Dims& rows) const {
+    if (rows.empty()) return false;
+    const TupleType* results = unit.result.tuple();
+    if (results && !std::ranges::all_of(results->fields, [](Type type) { return type.tensor() != nullptr; }))
+      return false;
+    for (const VarId arg : args) {
+      const TensorType* type = function_.type(arg).tensor();
+      if (!type) return false;
+      const Dims& dims = type->dims;
+      if (is_own(arg) && (dims.size() < rows.size() || !std::equal(rows.begin(), rows.end(), dims.begin())))
+        return false;
+    }
+    unit.joined_axes = static_cast<uint32_t>(rows.size());
+    for (const Dim dim : rows) {
+      if (const auto name = dim.variable()) unit.bounds.erase(*name);
+    }
+    return true;
+  }
+
+  // For people: by what calls of the unit are joined. Nothing where no unit of the block has rows, as all are joined by
+  // equal sizes.
+  std::string note(const Block& block, const std::vector<size_t>& members, const std::vector<Dims>& rows,
+                   bool joins) const {
+    if (joins) {
+      std::vector<std::string> sizes;
+      for (const Dim dim : rows[members[0]]) sizes.push_back(context_.str(dim));
+      return fmt::format("calls are joined by rows, of any {}", fmt::join(sizes, " x "));
+    }
+    if (std::ranges::all_of(rows, &Dims::empty)) return {};
+    for (const size_t i : members) {
+      const auto* apply = std::get_if<Apply>(&block.bindings[i].value);
+      if (!apply || !rows[i].empty()) continue;
+      return fmt::format(
+          "calls of equal sizes are joined, others are calls of their own: {} does not compute each row "
+          "alone ({})",
+          apply->op->name, module_.span(function_.info(block.bindings[i].var).span).str());
+    }
+    return "calls of equal sizes are joined, others are calls of their own";
   }
 
   void make_batched(Unit& unit) {
@@ -333,6 +431,7 @@ std::string explain(const Context& context, const Units& units) {
                                    variable.empty() ? "" : fmt::format("%{}: ", variable), context.str(info.type)));
     }
     lines += fmt::format("@{}({}): {}\n", context.name(unit.name), fmt::join(params, ", "), fmt::join(operators, ", "));
+    if (!unit.note.empty()) lines += fmt::format("  {}\n", unit.note);
     if (unit.why) lines += fmt::format("  not batched: {} ({})\n", unit.why->what, unit.why->where);
   }
   return lines;

@@ -3,8 +3,12 @@
 // Semantics: in each block, the operators that wait for the same calls become one function with composite "unit", which
 // is called where they stood. Work that depends on inputs and constants alone is so a unit of its own before the calls,
 // and its batch joins all steps of a recursion. (Grain-size coarsening and hoisting, ACRoBat sections 4.2 and 5.1.)
-// What the control slice has, what all instances share, and operators whose sizes elements determine stay outside. The
-// module computes the same, to the bit where the interpreter runs it.
+// Where instances have different sizes, the operators whose rows are independent of each other, as of dense layers, are
+// units apart from those that mix rows of an instance, as attention: calls of the former are one call on the rows of
+// all instances (Function::joined_axes), and calls of the latter are joined where their sizes are equal. (Fused ragged
+// loops over fused storage: Fegade et al., "The CoRa tensor compiler: compilation for ragged tensors with minimal
+// padding", section 4.) What the control slice has, what all instances share, and operators whose sizes elements
+// determine stay outside. The module computes the same, to the bit where the interpreter runs it.
 #pragma once
 
 #include <optional>
@@ -22,6 +26,7 @@ struct Unit {
   std::optional<Symbol> batched = {};  // of the function of several instances
   std::vector<bool> own_results = {};  // of it, as Batched::own
   std::optional<Diagnostic> why = {};  // why there is none
+  std::string note = {};               // for people: by what its calls are joined where sizes of instances differ
 };
 
 struct Units {

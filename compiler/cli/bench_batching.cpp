@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/cli/bench_instances.h"
 #include "compiler/cli/instances.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
@@ -17,7 +18,6 @@
 #include "runtime/native/native.h"
 #include "runtime/temporary.h"
 #include "runtime/vm/session.h"
-#include "support/clock.h"
 #include "support/file.h"
 #include "support/json.h"
 #include "support/number.h"
@@ -85,10 +85,7 @@ std::string with_hidden(std::string_view text, int64_t hidden) {
 Status write_tree_lstm(const std::filesystem::path& folder, int64_t hidden) {
   Random random(1);
   const auto weights = [&](runtime::Shape shape, double scale) {
-    Tensor tensor(runtime::DType::kF32, std::move(shape));
-    for (float& x : tensor.data<float>())
-      x = static_cast<float>(scale * static_cast<double>(random.between(-1'000'000, 1'000'000)) / 1'000'000);
-    return tensor;
+    return random_tensor(random, std::move(shape), scale);
   };
   const double scale = std::sqrt(3.0 / static_cast<double>(hidden));
   TENON_TRY(runtime::save_npz(folder / "tree_lstm.npz", {{"embedding", weights({kWords, hidden}, 0.2)},
@@ -111,12 +108,6 @@ Status write_tree_lstm(const std::filesystem::path& folder, int64_t hidden) {
   }
   return write_file(folder / "trees.txt", trees);
 }
-
-// A compiled model with a session of one thread that keeps no profile.
-struct Compiled {
-  std::optional<runtime::Executable> executable;
-  std::optional<runtime::Session> session;
-};
 
 struct BenchBatching {
   ModelOptions model;
@@ -180,13 +171,14 @@ struct BenchBatching {
     model.quiet = true;
     model.for_this_machine = true;
     TENON_TRY_ASSIGN(loaded, load(model));
-    Compiled alone, together;
-    TENON_TRY(compile(*loaded, alone));
+    const auto order = *runtime::parse_batch_policy(policy);
+    InstanceBench alone, together;
+    TENON_TRY(alone.compile(*loaded, model, order));
     model.batch = shared;
-    TENON_TRY(compile(*loaded, together));
+    TENON_TRY(together.compile(*loaded, model, order));
     TENON_TRY_ASSIGN(values, read(*loaded, *alone.executable));
-    TENON_TRY_ASSIGN(expected, results(*alone.session, *values, 1));
-    TENON_TRY_ASSIGN(single, time(*alone.session, *values, 1));
+    TENON_TRY_ASSIGN(expected, alone.results(*values, 1));
+    TENON_TRY_ASSIGN(single, alone.seconds(*values, 1, rounds));
     const std::string name = is_built_in ? fmt::format("TreeLSTM H{}", hidden) : model.model;
     const auto count = static_cast<double>(values->size());
     out.field("model", name).field("instances", values->size()).field("one_by_one_us", *single * 1e6);
@@ -197,13 +189,13 @@ struct BenchBatching {
       print_stdout("{:<14}{:>10.1f} us\n", "one by one", *single * 1e6);
     }
     for (const size_t size : sizes) {
-      TENON_TRY_ASSIGN(found, results(*together.session, *values, size));
+      TENON_TRY_ASSIGN(found, together.results(*values, size));
       if (*found != *expected)
         return error(fmt::format("batches of {} have other results than single runs", size), name, {},
                      Fault::kInternal);
-      TENON_TRY_ASSIGN(seconds, time(*together.session, *values, size));
+      TENON_TRY_ASSIGN(seconds, together.seconds(*values, size, rounds));
       together.session->clear_profile();
-      TENON_TRY(results(*together.session, *values, size));
+      TENON_TRY(together.results(*values, size));
       const runtime::BatchCounts counts = together.session->batches();
       out.begin_object().field("batch", size).field("us", *seconds * 1e6).field("ratio", *seconds / *single);
       out.field("nodes", counts.nodes).field("calls", counts.calls).field("flushes", counts.flushes);
@@ -217,17 +209,6 @@ struct BenchBatching {
           static_cast<double>(counts.bytes_in_place) / count, counts.flushes);
     }
     out.end();
-    return {};
-  }
-
-  Status compile(LoadedModel& loaded, Compiled& to) const {
-    TENON_TRY_ASSIGN(compiled, cli::compile(loaded, model, nullptr));
-    to.executable.emplace(std::move(compiled->executable));
-    TENON_TRY_ASSIGN(
-        session,
-        runtime::Session::create(
-            *to.executable, {.profile = false, .threads = 1, .batch_policy = *runtime::parse_batch_policy(policy)}));
-    to.session.emplace(std::move(*session));
     return {};
   }
 
@@ -250,30 +231,6 @@ struct BenchBatching {
     }
     if (all.empty()) return error("there are no instances", instances);
     return all;
-  }
-
-  // Runs the instances in groups of `size`; the tensors of their results.
-  static Expected<std::vector<Tensor>> results(runtime::Session& session, std::span<const std::vector<Value>> all,
-                                               size_t size) {
-    std::vector<Tensor> tensors;
-    for (size_t begin = 0; begin < all.size(); begin += size) {
-      for (const auto& result : session.run_many(all.subspan(begin, std::min(size, all.size() - begin)))) {
-        TENON_TRY(result);
-        for (const Value& value : *result) tensors.push_back(value.tensor());
-      }
-    }
-    return tensors;
-  }
-
-  // The least time of an instance of all rounds.
-  Expected<double> time(runtime::Session& session, std::span<const std::vector<Value>> all, size_t size) const {
-    double least = INFINITY;
-    for (int64_t round = 0; round < rounds; ++round) {
-      const double begin = thread_cpu_seconds();
-      TENON_TRY(results(session, all, size));
-      least = std::min(least, thread_cpu_seconds() - begin);
-    }
-    return least / static_cast<double>(all.size());
   }
 };
 

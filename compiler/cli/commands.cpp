@@ -47,6 +47,7 @@ Action decode(Options&);
 Action print_schedule(Options&);
 Action bench_accel(Options&);
 Action bench_batching(Options&);
+Action bench_ragged(Options&);
 Action bench_sim(Options&);
 Action bench_compile(Options&);
 Action bench_cpu(Options&);
@@ -106,6 +107,7 @@ constexpr Command kCommands[] = {
     {"doctor", "list tools and devices, and which tool is missing for which purpose", doctor},
     {"bench accel", "measure a model on accelerators, beside the cycle model and the roofline", bench_accel},
     {"bench batching", "measure instances of a dynamic model in batches, and policies of batching", bench_batching},
+    {"bench ragged", "measure a transformer's layer on sentences of different lengths", bench_ragged},
     {"bench sim", "measure how fast the simulators are", bench_sim},
     {"bench launch", "measure the cost of a launch on a device", bench_launch},
     {"bench transfer", "measure how fast a device's buffers are written and read", bench_transfer},

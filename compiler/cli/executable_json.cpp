@@ -108,11 +108,21 @@ std::string executable_json(const Executable& e) {
     for (const runtime::Unit& unit : e.units) {
       json.begin_object().field("function", e.functions[unit.function].name);
       if (unit.batched) json.field("batched", e.functions[*unit.batched].name);
+      if (unit.joined_axes > 0) json.field("joined_axes", unit.joined_axes);
       json.key("own").begin_array();
       for (const bool own : unit.own) json.value(own);
       json.end().key("own_results").begin_array();
       for (const bool own : unit.own_results) json.value(own);
       json.end().end();
+    }
+    json.end();
+  }
+  if (!e.states.empty()) {
+    json.key("states").begin_array();
+    for (const runtime::StateTensor& state : e.states) {
+      json.begin_object().field("param", e.main().params[state.param].name).field("result", state.result);
+      if (state.first) json.field("first", *state.first);
+      json.end();
     }
     json.end();
   }

@@ -40,8 +40,10 @@ void print_code(const Executable& e, const runtime::Function& function) {
   if (unit != e.units.end()) {
     std::vector<std::string_view> params;
     for (const bool own : unit->own) params.push_back(own ? "own" : "shared");
+    std::string several = unit->batched ? "one of @" + e.functions[*unit->batched].name : "executed one by one";
+    if (unit->joined_axes > 0) several = fmt::format("one of the rows along {} axes", unit->joined_axes);
     print_stdout("  a unit of batches: its parameters are {}; several calls are {}\n", fmt::join(params, ", "),
-                 unit->batched ? "one of @" + e.functions[*unit->batched].name : "executed one by one");
+                 several);
   }
   for (size_t i = 0; i < function.code.size(); ++i) {
     const auto& [operation, layer] = function.code[i];
@@ -93,7 +95,10 @@ void print_native_code(const runtime::NativeCode& native) {
 void print_signature(const Executable& e) {
   print_stdout("{}\n", e.name);
   for (const auto& [key, value] : e.facts) print_stdout("  {}: {}\n", key, value);
-  for (const runtime::Port& port : e.main().params) print_stdout("  input   {}\n", to_string(port));
+  for (uint32_t i = 0; i < e.main().params.size(); ++i) {
+    const bool is_state = std::ranges::find(e.states, i, &runtime::StateTensor::param) != e.states.end();
+    print_stdout("  {}   {}\n", is_state ? "state" : "input", to_string(e.main().params[i]));
+  }
   for (const runtime::Port& port : e.main().results) print_stdout("  output  {}\n", to_string(port));
   for (const runtime::DataType& type : e.types) {
     print_stdout("  type    {}:", type.name);

@@ -42,17 +42,13 @@ std::vector<std::string> described_targets() {
   return texts;
 }
 
+// The largest weight by the width of weights.
+constexpr std::pair<std::string_view, int> kWeightLimits[] = {{"8bit", 127}, {"7bit", 64}, {"6bit", 31}, {"5bit", 15},
+                                                              {"4bit", 7},   {"3bit", 3},  {"2bit", 1}};
+
 }  // namespace
 
-void ModelOptions::declare(Options& options, Records kind) {
-  constexpr std::string_view kModel = "the model: .onnx, .tn or .tnb";
-  if (kind == Records::kTuned) options.optional_argument(model, "MODEL", kModel);
-  else options.argument(model, "MODEL", kModel);
-  options.repeated(shapes, "--shapes", "NAME=SIZE,...",
-                   "values of the model's unknown sizes; given twice or more, these stay unknown, and the accelerator "
-                   "has a program for each of the given sizes, the CPU computes at all others");
-  options.flag(strict_shapes, "--strict-shapes",
-               "in a .tn model, sizes that are not proved to fit are an error instead of a check at run time");
+void QuantizationOptions::declare(Options& options) {
   options.repeated(
       calibration_data, "--calibrate", "[NAME=]FILE",
       "quantize to int8 with these samples: FILE.npy or FILE.npz:MEMBER; NAME=FILE for each of several inputs");
@@ -74,13 +70,28 @@ void ModelOptions::declare(Options& options, Records kind) {
   options.choice(
       agreement, "--agreement", {"cosine", "top1"},
       "what --accuracy requires: the mean cosine of the results, or the share of samples with the same class");
+  options.flag(symmetric, "--symmetric", "activations without zero points");
+  std::vector<std::string> widths;
+  for (const auto& [width, limit] : kWeightLimits) widths.emplace_back(width);
+  options.choice(weights, "--weights", widths,
+                 "width of weights: the largest is 127, 64 (exact sums of these take fewer instructions without dot "
+                 "products), 31, 15, 7, 3 or 1");
+}
+
+void ModelOptions::declare(Options& options, Records kind) {
+  constexpr std::string_view kModel = "the model: .onnx, .tn or .tnb";
+  if (kind == Records::kTuned) options.optional_argument(model, "MODEL", kModel);
+  else options.argument(model, "MODEL", kModel);
+  options.repeated(shapes, "--shapes", "NAME=SIZE,...",
+                   "values of the model's unknown sizes; given twice or more, these stay unknown, and the accelerator "
+                   "has a program for each of the given sizes, the CPU computes at all others");
+  options.flag(strict_shapes, "--strict-shapes",
+               "in a .tn model, sizes that are not proved to fit are an error instead of a check at run time");
+  QuantizationOptions::declare(options);
   options.option(
       memory, "--memory", "READ/WRITE",
       "latencies of the accelerator's memory in its cycles, which programs are scheduled for, as 200/200; "
       "or READ/WRITE/OUTSTANDING, with the bursts that it accepts at a time; default: the device's, or 60/40/16");
-  options.flag(symmetric, "--symmetric", "activations without zero points");
-  options.choice(weights, "--weights", {"8bit", "7bit"},
-                 "weights up to 127, or up to 64: exact sums of these take fewer instructions without dot products");
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes", {});
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
@@ -113,6 +124,26 @@ void ModelOptions::declare(Options& options, Records kind) {
                  "shared object whose functions the model calls by name (runtime/native/kernel.h); may be repeated");
   if (kind == Records::kTuned) options.option(records, "--records", "FILE", "file of the measurements");
   else options.option(records, "--records", "FILE", "use the kernels that tenon tune measured to be fastest");
+}
+
+Status QuantizationOptions::apply(compiler::CompileOptions& options, bool has_samples) const {
+  for (const auto& [option, given] : {std::pair("--keep", !keep.empty()), {"--accuracy", accuracy != 0}}) {
+    if (!given || has_samples) continue;
+    return error(fmt::format("{} requires --calibrate: without it, no layer is quantized", option), {},
+                 fmt::format("give samples, or omit {}", option), Fault::kUsage);
+  }
+  TENON_TRY_ASSIGN(parsed, compiler::parse_calibration(method));
+  options.calibrate.method = *parsed;
+  options.calibrate.percentile = percentile;
+  options.calibrate.correct_biases = correct_biases;
+  options.calibrate.equalize = equalize;
+  options.quantize.symmetric = symmetric;
+  options.quantize.weight_limit =
+      std::ranges::find(kWeightLimits, weights, &std::pair<std::string_view, int>::first)->second;
+  options.keep = keep;
+  TENON_TRY_ASSIGN(required, compiler::parse_agreement(agreement));
+  options.accuracy = {.least = accuracy, .agreement = *required};
+  return {};
 }
 
 Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model, Sizes sizes) {
@@ -316,7 +347,6 @@ Expected<spec::MemoryTiming> accelerator_memory(const ModelOptions& options, boo
 
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes) {
-  TENON_TRY_ASSIGN(method, compiler::parse_calibration(options.method));
   TENON_TRY_ASSIGN(targets, parse_targets(options, accelerator != nullptr));
   TENON_TRY_ASSIGN(inexact, parse_inexact(options));
   std::vector<std::string> levels = split(options.levels);
@@ -336,13 +366,6 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
       level_knobs.emplace(level, std::move(*knobs_of_level));
     }
   }
-  for (const auto& [option, given] :
-       {std::pair("--keep", !options.keep.empty()), {"--accuracy", options.accuracy != 0}}) {
-    if (!given || !loaded.calibration.empty()) continue;
-    return error(fmt::format("{} requires --calibrate: without it, no layer is quantized", option), {},
-                 fmt::format("give samples, or omit {}", option), Fault::kUsage);
-  }
-  TENON_TRY_ASSIGN(agreement, compiler::parse_agreement(options.agreement));
   TENON_TRY_ASSIGN(schedules, read_schedules(options));
   TENON_TRY_ASSIGN(buckets, bucket_shapes(options));
   if (!buckets->empty() && !accelerator && targets->empty()) {
@@ -352,32 +375,25 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   TENON_TRY_ASSIGN(costs, placement_costs(options));
   TENON_TRY_ASSIGN(pins, parse_pins(options));
   TENON_TRY_ASSIGN(memory, accelerator_memory(options, accelerator != nullptr));
-  compiler::CompileOptions compile_options{
-      .accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
-      .memory = *memory,
-      .targets = std::move(*targets),
-      .costs = std::move(*costs),
-      .pins = std::move(*pins),
-      .inexact = *inexact,
-      .buckets = std::move(*buckets),
-      .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
-      .calibrate = {.method = *method,
-                    .percentile = options.percentile,
-                    .correct_biases = options.correct_biases,
-                    .equalize = options.equalize},
-      .quantize = {.symmetric = options.symmetric, .weight_limit = options.weights == "7bit" ? 64.0 : 127.0},
-      .keep = options.keep,
-      .accuracy = {.least = options.accuracy, .agreement = *agreement},
-      .batch = options.batch,
-      .cpu = {.native = options.kernels == "native",
-              .triple = options.target,
-              .levels = levels,
-              .knobs = std::move(knobs),
-              .level_knobs = std::move(level_knobs),
-              .schedules = std::move(*schedules),
-              .ahead_of_time = options.ahead_of_time},
-      .passes = passes,
-      .progress = {}};
+  compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
+                                           .memory = *memory,
+                                           .targets = std::move(*targets),
+                                           .costs = std::move(*costs),
+                                           .pins = std::move(*pins),
+                                           .inexact = *inexact,
+                                           .buckets = std::move(*buckets),
+                                           .calibration = loaded.calibration.empty() ? nullptr : &loaded.calibration,
+                                           .batch = options.batch,
+                                           .cpu = {.native = options.kernels == "native",
+                                                   .triple = options.target,
+                                                   .levels = levels,
+                                                   .knobs = std::move(knobs),
+                                                   .level_knobs = std::move(level_knobs),
+                                                   .schedules = std::move(*schedules),
+                                                   .ahead_of_time = options.ahead_of_time},
+                                           .passes = passes,
+                                           .progress = {}};
+  TENON_TRY(options.apply(compile_options, !loaded.calibration.empty()));
   std::optional<StageLine> line(std::in_place, options.quiet);
   std::optional<Progress> bar;
   compile_options.kernels_only = options.kernels_only;

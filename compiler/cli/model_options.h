@@ -11,11 +11,8 @@
 
 namespace tenon::cli {
 
-struct ModelOptions {
-  std::string model;
-  std::string entry = "main";       // the function that is compiled
-  std::vector<std::string> shapes;  // one binds sizes; several are the buckets of an accelerator
-  bool strict_shapes = false;
+// How a model is quantized.
+struct QuantizationOptions {
   std::vector<std::string> calibration_data;  // "[NAME=]FILE" of each input
   std::string method = "minmax";
   double percentile = 0.9999;
@@ -25,6 +22,17 @@ struct ModelOptions {
   double accuracy = 0;            // required of the quantized model; 0: none
   std::string agreement = "cosine";
   std::string weights = "8bit";  // of quantized models
+
+  void declare(Options& options);
+  // Sets the options of quantization, but for the samples of the calibration, which are there or not.
+  Status apply(compiler::CompileOptions& options, bool has_samples) const;
+};
+
+struct ModelOptions : QuantizationOptions {
+  std::string model;
+  std::string entry = "main";       // the function that is compiled
+  std::vector<std::string> shapes;  // one binds sizes; several are the buckets of an accelerator
+  bool strict_shapes = false;
   double divide = 1;
   std::string kernels = "native";        // what computes on the CPU
   bool ahead_of_time = false;            // functions of the virtual machine become native code

@@ -20,16 +20,20 @@ struct RunCommand {
 
   Status run() {
     const std::string& model = samples.model.model;
-    if (is_module(model) && samples.data.empty()) {
+    if ((is_module(model) || !instances.empty()) && samples.data.empty()) {
       samples.model.entry = entry.starts_with('@') ? entry.substr(1) : entry;
       samples.model.quiet = true;
       samples.model.for_this_machine = true;
       return run_module({samples.model, samples.limits, static_cast<unsigned>(samples.threads), inputs, output, expect,
                          tolerance, json, interpret, instances, static_cast<size_t>(batch), shared});
     }
-    if (!inputs.empty() || !expect.empty() || !instances.empty()) {
-      return error("--input, --instances and --expect are for modules in the text form or the binary form, .tn or .tnb",
-                   model, "give a model's samples with --data", Fault::kUsage);
+    if (!instances.empty()) {
+      return error("--instances and --data both give inputs", model, "give one of them", Fault::kUsage);
+    }
+    if (!inputs.empty() || !expect.empty()) {
+      return error("--input and --expect are for modules in the text form or the binary form, .tn or .tnb", model,
+                   "give a model's samples with --data, or instances of other sizes each with --instances",
+                   Fault::kUsage);
     }
     samples.output = output;
     samples.json = json;
@@ -53,7 +57,7 @@ Action run_model(Options& options) {
                  "an input of a .tn module, which runs once on the CPU: FILE.npy, FILE.npz:MEMBER, or a scalar");
   options.option(
       command->instances, "--instances", "FILE",
-      "the inputs of many runs of a .tn module: a line of text for each (3i64, Cons(1i64, Nil)), or of JSON in "
+      "the inputs of many runs of a module or model: a line of text for each (3i64, Cons(1i64, Nil)), or of JSON in "
       "a .jsonl, or tensors in an .npz; prints a line for each");
   options.option(command->batch, "--batch", "N",
                  "--instances: run so many together, in batches of their operators; 1: one after another",
@@ -94,8 +98,8 @@ Action run_model(Options& options) {
   options.flag(command->samples.verbose, "--verbose", "a row for each operator: where it runs, and why");
   options.footer(
       "A model over samples is compiled and runs on the device; a .tn module with --input, or without inputs, is\n"
-      "compiled for the CPU and runs once, with every feature of the language, or once for each line of "
-      "--instances.\n\n"
+      "compiled for the CPU and runs once, with every feature of the language. Either runs once for each instance of\n"
+      "--instances, whose sizes may differ, many of them together.\n\n"
       "tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check\n"
       "tenon run model.tn --input x=x.npy --input steps=20 --expect y.npy\n"
       "tenon run tests/examples/tree_lstm.tn --entry @classify --instances tests/examples/trees.txt");

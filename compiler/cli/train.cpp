@@ -8,10 +8,12 @@
 #include <numbers>
 
 #include "compiler/cli/command.h"
+#include "compiler/cli/model_options.h"
 #include "compiler/cli/progress.h"
 #include "compiler/cli/training_step.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
+#include "compiler/passes/passes.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/limits.h"
 #include "runtime/run/results.h"
@@ -62,6 +64,7 @@ struct TrainCommand {
   std::string model, labels, eval_labels, output, state, metrics, step_file, init = "model", schedule = "constant";
   std::vector<std::string> data, eval_data;
   TrainingStepOptions training;
+  QuantizationOptions quantization;
   runtime::BudgetOptions budget;
   int64_t epochs = 1, warmup = 0, threads = 0, save_every = 0;
   uint64_t seed = 1;
@@ -71,6 +74,7 @@ struct TrainCommand {
   Status run() {
     TENON_TRY(check_options());
     TENON_TRY(load());
+    if (data.empty()) return write_step();
     TENON_TRY(read_data());
     TENON_TRY(compile());
     TENON_TRY(resume());
@@ -86,10 +90,22 @@ struct TrainCommand {
     for (const auto& [path, option] :
          {std::pair{output, "--output"}, {state, "--state"}, {metrics, "--metrics"}, {step_file, "--step"}})
       TENON_TRY(runtime::check_output(path, option, inputs));
-    if (!output.ends_with(".tn") && !output.ends_with(".tnb"))
+    if (data.empty() && (step_file.empty() || !labels.empty() || !output.empty())) {
+      return error("--data is required", {}, "without --data, --labels and --output, --step alone writes the step",
+                   Fault::kUsage);
+    }
+    if (!data.empty() && labels.empty()) return error("--labels is required", {}, {}, Fault::kUsage);
+    if (!data.empty() && output.empty()) return error("--output is required", {}, {}, Fault::kUsage);
+    if (!data.empty() && !output.ends_with(".tn") && !output.ends_with(".tnb"))
       return error("the trained model is written as .tn or .tnb", output, {}, Fault::kUsage);
     if (eval_data.empty() != eval_labels.empty())
       return error("--eval-data and --eval-labels belong together", {}, {}, Fault::kUsage);
+    compiler::CompileOptions applied;
+    TENON_TRY(quantization.apply(applied, quantizes()));
+    if (quantizes() && init == "random") {
+      return error("--calibrate needs the ranges of a trained model, and --init random has none", {},
+                   "train in float first, then train the result with --calibrate", Fault::kUsage);
+    }
     if (save_every > 0 && state.empty())
       return error("--save-every needs --state", {}, "name the file of the state", Fault::kUsage);
     return {};
@@ -100,15 +116,25 @@ struct TrainCommand {
     TENON_TRY_ASSIGN(open, compiler::read_model(model, {}));
     TENON_TRY(compiler::check_entry(*open, model));
     TENON_TRY_ASSIGN(sizes, sizes_of_batch(*open, training.shapes, training.batch));
-    TENON_TRY_ASSIGN(bound, compiler::read_model(model, *sizes));
-    model_ = std::move(*bound);
+    if (quantizes()) {
+      TENON_TRY(quantize(*open));
+      original_ = clone(open->module);
+      TENON_TRY_ASSIGN(bound, compiler::bind_shapes(*open->context, std::move(open->module), open->entry, *sizes));
+      model_ = std::move(*open);
+      model_.module = std::move(*bound);
+    } else {
+      TENON_TRY_ASSIGN(bound, compiler::read_model(model, *sizes));
+      model_ = std::move(*bound);
+      original_ = std::move(open->module);
+      original_context_ = std::move(open->context);
+    }
     TENON_TRY_ASSIGN(parameters,
                      compiler::lift_parameters(*model_.context, model_.module, model_.entry, training.frozen));
     parameters_ = std::move(*parameters);
     // The model is written as it was read, where the same constants are the weights.
-    original_ = std::move(*open);
-    compiler::Module copy = clone(original_.module);
-    TENON_TRY_ASSIGN(same, compiler::lift_parameters(*original_.context, copy, original_.entry, training.frozen));
+    compiler::Context& context = original_context();
+    compiler::Module copy = clone(original_);
+    TENON_TRY_ASSIGN(same, compiler::lift_parameters(context, copy, context.symbol("main"), training.frozen));
     for (const compiler::LiftedParameter& parameter : *same)
       original_weights_.emplace(parameter.name, parameter.constant);
     for (const compiler::LiftedParameter& parameter : parameters_) {
@@ -123,6 +149,29 @@ struct TrainCommand {
     }
     return {};
   }
+
+  bool quantizes() const { return !quantization.calibration_data.empty(); }
+
+  // Makes the layers of the model integers that can be trained.
+  Status quantize(compiler::Model& open) const {
+    StageLine stage(quiet);
+    stage.show("calibrating");
+    TENON_TRY_ASSIGN(simplified,
+                     compiler::run_passes(*open.context, std::move(open.module), compiler::standard_passes()));
+    open.module = std::move(*simplified);
+    TENON_TRY_ASSIGN(ports, input_ports(open, Sizes::kAny));
+    TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, quantization.calibration_data, divide, open.name));
+    compiler::CompileOptions options;
+    options.calibration = &*samples;
+    TENON_TRY(quantization.apply(options, !samples->empty()));
+    std::string notes;
+    TENON_TRY_ASSIGN(layers, compiler::quantized_for_training(open, options, notes));
+    open.module = std::move(*layers);
+    if (!quiet) print_stderr("{}", notes);
+    return {};
+  }
+
+  compiler::Context& original_context() { return original_context_ ? *original_context_ : *model_.context; }
 
   // The inputs that samples are given to, as ports with any number of samples.
   Expected<std::vector<runtime::Port>> ports() const {
@@ -188,13 +237,41 @@ struct TrainCommand {
   Status read_data() {
     TENON_TRY_ASSIGN(samples, read(data, labels));
     training_ = std::move(*samples);
-    if (training_.samples() < training.batch) {
-      return error(fmt::format("there are {} samples, less than a batch of {}", training_.samples(), training.batch),
-                   {}, "give a smaller --batch", Fault::kUsage);
+    if (training_.samples() < training.samples()) {
+      return error(
+          fmt::format("there are {} samples, less than a batch of {}", training_.samples(), training.samples()), {},
+          "give a smaller --batch", Fault::kUsage);
     }
     if (eval_data.empty()) return {};
     TENON_TRY_ASSIGN(held, read(eval_data, eval_labels));
     held_ = std::move(*held);
+    return {};
+  }
+
+  // The step as an executable, with the weights as the first values of its states.
+  Status write_step() {
+    TENON_TRY(ports());
+    TENON_TRY(make_step());
+    if (!json) print_stdout("wrote {}\n", step_file);
+    return {};
+  }
+  Status make_step() {
+    TENON_TRY(compiler::make_training_step(*model_.context, model_.module, parameters_, training.step));
+    compiler::CompileOptions options;
+    options.budget_required = false;
+    if (!budget.budget.empty()) {
+      TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget.budget));
+      options.budget = static_cast<int64_t>(*bytes);
+    }
+    TENON_TRY_ASSIGN(made, compile_for_this_machine(model_, options));
+    step_ = std::move(made->executable);
+    TENON_TRY(runtime::add_states(step_, weights_));
+    if (!step_file.empty()) TENON_TRY(runtime::save(step_, step_file));
+    // Where the code itself stays within the budget, the machine need not see to it.
+    if (made->memory && made->memory->bound && *made->memory->bound <= options.budget.value_or(0)) {
+      planned_ = made->memory->repeated(made->memory->plan());
+      bound_ = made->memory->bound;
+    }
     return {};
   }
 
@@ -212,28 +289,13 @@ struct TrainCommand {
       TENON_TRY(made);
       forward_ = std::move(made->executable);
     }
-    TENON_TRY(compiler::make_training_step(*model_.context, model_.module, parameters_, training.step));
-    compiler::CompileOptions options;
-    options.budget_required = false;
-    if (!budget.budget.empty()) {
-      TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget.budget));
-      options.budget = static_cast<int64_t>(*bytes);
-    }
-    TENON_TRY_ASSIGN(made, compile_for_this_machine(model_, options));
-    step_ = std::move(made->executable);
-    if (!step_file.empty()) TENON_TRY(runtime::save(step_, step_file));
+    TENON_TRY(make_step());
     runtime::SessionOptions session;
     session.threads = static_cast<unsigned>(threads);
     session.profile = false;
-    // Where the code itself stays within the budget, the machine need not see to it.
-    const bool is_kept = made->memory && made->memory->bound && *made->memory->bound <= options.budget.value_or(0);
     TENON_TRY(budget.apply(session));
-    if (is_kept) {
-      session.budget = 0;
-      planned_ = made->memory->repeated(made->memory->plan());
-      bound_ = made->memory->bound;
-    }
-    TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, weights_, session));
+    if (bound_) session.budget = 0;
+    TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, session));
     trainer_.emplace(std::move(*trainer));
     TENON_TRY(trainer_->check(training_, classes_));
     if (eval_data.empty()) return {};
@@ -243,11 +305,11 @@ struct TrainCommand {
     return {};
   }
 
-  int64_t steps_of_epoch() const { return training_.samples() / training.batch; }
+  int64_t steps_of_epoch() const { return training_.samples() / training.samples(); }
 
   // What a state must agree with, so that the rest of the training is as if it had not been interrupted.
   NamedTensors settings() const {
-    return {{"samples", scalar(training_.samples())}, {"batch", scalar(training.batch)}, {"seed", scalar(seed)}};
+    return {{"samples", scalar(training_.samples())}, {"batch", scalar(training.samples())}, {"seed", scalar(seed)}};
   }
 
   Status resume() {
@@ -285,7 +347,7 @@ struct TrainCommand {
       {
         Progress progress(fmt::format("epoch {} of {}", epoch + 1, epochs), steps_of_epoch() - first, quiet);
         for (int64_t i = first; i < steps_of_epoch(); ++i) {
-          const auto samples = std::span(order).subspan(i * training.batch, training.batch);
+          const auto samples = std::span(order).subspan(i * training.samples(), training.samples());
           auto loss = trainer_->step(training_, samples, rate_at(trainer_->steps()));
           if (!loss) {
             if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
@@ -366,16 +428,23 @@ struct TrainCommand {
     return accuracy.percent();
   }
 
-  // The model as it was read, with its new weights.
+  // The model as it was read, with its new weights; or its integers, which the passes make of the weights.
   Status write() {
     for (const auto& [name, weight] : trainer_->weights())
-      original_.module.constants[static_cast<size_t>(original_weights_.at(name))] = weight;
-    TENON_TRY(compiler::save(*original_.context, original_.module, output));
+      original_.constants[static_cast<size_t>(original_weights_.at(name))] = weight;
+    compiler::Context& context = original_context();
+    if (quantizes()) {
+      TENON_TRY_ASSIGN(integers, compiler::with_integer_weights(context, std::move(original_)));
+      original_ = std::move(*integers);
+    }
+    TENON_TRY(compiler::save(context, original_, output));
     if (!json) print_stdout("wrote {}\n", output);
     return {};
   }
 
-  compiler::Model model_, original_;
+  compiler::Model model_;
+  compiler::Module original_;                            // which is written
+  std::unique_ptr<compiler::Context> original_context_;  // empty: that of model_
   std::vector<compiler::LiftedParameter> parameters_;
   std::map<std::string, compiler::ConstId, std::less<>> original_weights_;
   NamedTensors weights_;
@@ -396,9 +465,10 @@ Action train_model(Options& options) {
   options.argument(command->model, "MODEL", "the model: .onnx, .tn or .tnb; its constants of floats are the weights");
   options.repeated(command->data, "--data", "[NAME=]FILE",
                    "samples for an input: FILE.npy, FILE.npz:MEMBER, or FILE.npz with members of the inputs' names");
-  options.required(command->labels, "--labels", "FILE", "classes of the samples, or for mse the wanted results");
-  options.required(command->output, "-o,--output", "FILE", "the trained model: .tn or .tnb");
+  options.option(command->labels, "--labels", "FILE", "classes of the samples, or for mse the wanted results");
+  options.option(command->output, "-o,--output", "FILE", "the trained model: .tn or .tnb");
   command->training.declare(options);
+  command->quantization.declare(options);
   options.option(command->rate, "--rate", "R", "learning rate", {.least = 0});
   options.choice(command->schedule, "--schedule", {"constant", "cosine", "linear", "steps"},
                  "how the rate falls over all steps; steps: to a tenth after a half and after three quarters");
@@ -415,7 +485,8 @@ Action train_model(Options& options) {
   options.option(command->save_every, "--save-every", "STEPS", "write the state also after so many steps; 0: no",
                  {.least = 0});
   options.option(command->step_file, "--step", "FILE.tnx",
-                 "write the step as an executable, which takes weights, states, rate, step, inputs and labels");
+                 "write the step, with the first weights, as an executable that other programs train with (tenon.h); "
+                 "alone, without --data");
   options.option(command->metrics, "--metrics", "FILE.jsonl", "append a line of JSON for each epoch");
   command->budget.declare(options);
   options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",

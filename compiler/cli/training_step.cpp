@@ -1,5 +1,8 @@
 #include "compiler/cli/training_step.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "compiler/frontend/onnx.h"
 #include "compiler/passes/passes.h"
 #include "runtime/native/functions.h"
@@ -11,11 +14,19 @@ void TrainingStepOptions::declare(Options& options) {
   options.choice(step.loss, "--loss", {"cross_entropy", "mse"}, "loss of the model's first result");
   std::vector<std::string> names;
   for (const compiler::OptimizerRecord& record : compiler::optimizers()) names.emplace_back(record.name);
-  options.choice(step.optimizer, "--optimizer", names, "how weights change");
+  options.option(step.optimizer, "--optimizer", "NAME|FILE.tn",
+                 fmt::format("how weights change: {}; or a file with @update[n](w, g, states..., rate, step) -> (w, "
+                             "states...) on vectors of f32",
+                             fmt::join(names, ", ")));
   options.option(step.numbers.momentum, "--momentum", "M", "of momentum and nesterov", {0, 1});
   options.option(step.numbers.decay, "--decay", "D", "decay of weights", {.least = 0});
   options.option(step.clip, "--clip", "NORM", "largest norm of all gradients together; 0: any", {.least = 0});
   options.option(batch, "--batch", "N", "samples in a step, where the model has an unknown first size", {1, 1 << 20});
+  options.option(
+      step.parts, "--accumulate", "K",
+      "a step has K times as many samples, which are computed in K parts: the memory of one, the gradient of "
+      "all",
+      {1, 1024});
   options.option(shapes, "--shapes", "NAME=SIZE,...", "values of the model's other unknown sizes");
   options.repeated(frozen, "--freeze", "NAME", "a weight that keeps its value; may be repeated");
 }

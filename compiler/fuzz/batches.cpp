@@ -78,6 +78,44 @@ std::optional<std::string> batch_differs(Context& context, const Module& module,
   return fmt::format("@{} is {}, and the calls are {}", name, str(context, *all), str(context, expected));
 }
 
+// How the rows of the unit's calls, in one call, differ from them.
+std::optional<std::string> rows_differ(Context& context, const Module& module, Symbol name, const Calls& calls,
+                                       const std::vector<bool>& own) {
+  const size_t axes = module.function(name)->joined_axes;
+  std::vector<RunValue> results, args;
+  for (const std::vector<RunValue>& call : calls) {
+    auto result = interpret(context, module, name, call);
+    if (!result) return std::nullopt;  // the run ends there
+    results.push_back(std::move(*result));
+  }
+  for (size_t k = 0; k < own.size(); ++k) {
+    std::vector<RunValue> values;
+    for (const std::vector<RunValue>& call : calls) values.push_back(call[k]);
+    args.push_back(own[k] ? joined_rows(values, axes) : values[0]);
+  }
+  const auto all = interpret(context, module, name, args);
+  if (!all)
+    return fmt::format("@{} fails on all rows, and the calls do not: {}", context.name(name), all.error().str());
+  const RunValue expected = joined_rows(results, axes);
+  if (equal_bits(*all, expected)) return std::nullopt;
+  return fmt::format("@{} of all rows is {}, and the calls are {}", context.name(name), str(context, *all),
+                     str(context, expected));
+}
+
+// The shapes of the arguments that are own, after the axes of rows.
+std::string key_of(const std::vector<RunValue>& args, const std::vector<bool>& own, size_t axes) {
+  std::string key;
+  for (size_t k = 0; k < args.size(); ++k) {
+    // What is said to be shared is the same in all calls, which may have other shapes.
+    if (!own[k]) continue;
+    if (axes == 0) key += shapes_of(args[k]);
+    else
+      key += runtime::to_string(runtime::Shape(args[k].tensor().shape().begin() + static_cast<ptrdiff_t>(axes),
+                                               args[k].tensor().shape().end()));
+  }
+  return key;
+}
+
 // How instances that run together differ from each of them alone: with these inputs, and others where they are own.
 std::optional<std::string> machine_differs(Context& context, batch::Units& units, std::span<const RunValue> inputs,
                                            const std::vector<bool>& own, const Libraries& libraries, Random& random,
@@ -115,6 +153,28 @@ std::optional<std::string> machine_differs(Context& context, batch::Units& units
 RunValue stacked(std::span<const RunValue> values, std::vector<bool> own) {
   size_t next = 0;
   return stacked_part(values, own, next);
+}
+
+RunValue joined_rows(std::span<const RunValue> values, size_t axes) {
+  if (!values[0].tensor()) {
+    std::vector<RunValue> fields;
+    for (size_t i = 0; i < values[0].fields().size(); ++i) {
+      std::vector<RunValue> parts;
+      for (const RunValue& value : values) parts.push_back(value.fields()[i]);
+      fields.push_back(joined_rows(parts, axes));
+    }
+    return RunValue::tuple(std::move(fields));
+  }
+  const runtime::Shape& first = values[0].tensor().shape();
+  int64_t rows = 0;
+  for (const RunValue& value : values) rows += runtime::element_count(std::span(value.tensor().shape()).first(axes));
+  runtime::Shape shape(axes - 1, 1);
+  shape.push_back(rows);
+  shape.insert(shape.end(), first.begin() + static_cast<ptrdiff_t>(axes), first.end());
+  auto all = runtime::Tensor::for_overwrite(values[0].tensor().dtype(), std::move(shape));
+  auto to = all.bytes().begin();
+  for (const RunValue& value : values) to = std::ranges::copy(value.tensor().bytes(), to).out;
+  return all;
 }
 
 bool equal_bits(const RunValue& a, const RunValue& b) {
@@ -165,24 +225,22 @@ std::optional<std::string> batches_differ(Context& context, const Module& module
   }
   for (const batch::Unit& unit : units.units) {
     ++counts.units;
-    if (!unit.batched) {
+    const size_t axes = units.module.function(unit.name)->joined_axes;
+    if (!unit.batched && axes == 0) {
       const std::string& what = unit.why->what;
       ++counts.unbatched[what.substr(0, what.find(' '))];
       continue;
     }
     std::map<std::string, Calls> by_shapes;
     for (const std::vector<RunValue>& args : calls[units.module.function(unit.name)]) {
-      std::string key;
-      for (size_t k = 0; k < args.size(); ++k) {
-        // What is said to be shared is the same in all calls, which may have other shapes.
-        key += unit.own[k] ? shapes_of(args[k]) : std::string();
-      }
-      by_shapes[key].push_back(args);
+      by_shapes[key_of(args, unit.own, axes)].push_back(args);
     }
     for (auto& [key, instances] : by_shapes) {
       if (instances.size() > kMaxInstances) instances.resize(kMaxInstances);
       counts.batches += instances.size() > 1;
-      if (auto difference = batch_differs(context, units.module, unit, instances)) return difference;
+      auto difference = axes > 0 ? rows_differ(context, units.module, unit.name, instances, unit.own)
+                                 : batch_differs(context, units.module, unit, instances);
+      if (difference) return difference;
     }
   }
   return machine_differs(context, units, inputs, own, libraries, random, steps, counts);

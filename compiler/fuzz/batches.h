@@ -20,6 +20,10 @@ std::optional<std::string> batches_differ(Context& context, const Module& module
 // the others are the first instance's; none: all of them.
 RunValue stacked(std::span<const RunValue> values, std::vector<bool> own = {});
 
+// The rows of several calls' tensors along their first `axes` axes as those of one call (Function::joined_axes); of
+// tuples, field by field.
+RunValue joined_rows(std::span<const RunValue> values, size_t axes);
+
 // Whether the values have the same bits, of which all NaN are one.
 bool equal_bits(const RunValue& a, const RunValue& b);
 

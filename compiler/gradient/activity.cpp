@@ -70,6 +70,7 @@ class Activity::Walk {
       if (!symbol || !activity_.module_.function(*symbol)) return operands;
       std::vector<bool> params;
       for (const Atom& arg : call->args) params.push_back(active(arg));
+      if (activity_.module_.function(*symbol)->gradient) return operands;
       return activity_.result(*symbol, params);
     }
     if (auto* write = std::get_if<WriteReference>(&value)) {

@@ -46,6 +46,7 @@ Status Reverse::backward(const std::vector<Record>& records, Adjoints& adjoints)
       }
       Status operator()(const Apply&) const { return self.apply(record, adjoint, adjoints); }
       Status operator()(const Call& call) const {
+        if (record.gradient) return self.own_gradient(record, adjoint, adjoints);
         if (record.callee) return self.call(record, adjoint, adjoints);
         if (auto* symbol = std::get_if<Symbol>(&call.callee)) {
           return unsupported(fmt::format("@{} has no derivative: it is a {}", self.context_.name(*symbol),
@@ -141,6 +142,26 @@ Status Reverse::call(const Record& record, const Adjoint& adjoint, Adjoints& adj
     if (!record.active[i]) continue;
     TENON_TRY_ASSIGN(value, builder_.project(*all, field++));
     TENON_TRY_ASSIGN(parts, adjoints_.parts(*value));
+    TENON_TRY(accumulate(call.args[i], *parts, adjoints));
+  }
+  return {};
+}
+
+// The function of the adjoints, of the arguments, the result and its adjoint.
+Status Reverse::own_gradient(const Record& record, const Adjoint& adjoint, Adjoints& adjoints) {
+  const auto& call = std::get<Call>(record.binding->value);
+  TENON_TRY_ASSIGN(cotangent, adjoints_.materialize(adjoint, type(record.binding->var), record.value));
+  Atoms args;
+  for (const Atom& arg : call.args) args.push_back(renamed(arg));
+  args.push_back(record.value);
+  args.push_back(*cotangent);
+  TENON_TRY_ASSIGN(all, builder_.call(*record.gradient, std::move(args)));
+  for (uint32_t i = 0; i < call.args.size(); ++i) {
+    if (!active(call.args[i])) continue;
+    TENON_TRY_ASSIGN(value, builder_.project(*all, i));
+    const Type wanted = adjoint_type(context_, module_, type(std::get<VarId>(call.args[i])));
+    TENON_TRY_ASSIGN(fitting, adjoints_.cast(*value, wanted));
+    TENON_TRY_ASSIGN(parts, adjoints_.parts(*fitting));
     TENON_TRY(accumulate(call.args[i], *parts, adjoints));
   }
   return {};

@@ -100,7 +100,8 @@ class Cells::Conversion {
       if (has_adjoint(context_, module_, reference->value)) {
         const Type adjoint = adjoint_type(context_, module_, reference->value);
         check(reference->value);
-        const auto [cell, is_new] = cells_.cells_.try_emplace(content, Cell{content, adjoint});
+        const auto [cell, is_new] =
+            cells_.cells_.try_emplace(content, Cell{.content = content, .adjoint = adjoint, .type = {}});
         if (is_new) declare(cell->second);
         result = cell->second.type;
       }

@@ -233,12 +233,13 @@ class Differentiation : public PassesOfCallees {
                    where);
     std::vector<bool> active(gradient->call.args.size(), false);
     for (const uint32_t index : gradient->wrt) active[index] = true;
+    const Symbol target = function->gradient ? called(*callee) : *callee;
     if (gradient->kind == Gradient::Kind::kGradient) {
-      TENON_TRY_ASSIGN(name, gradient_of(*callee, active));
+      TENON_TRY_ASSIGN(name, gradient_of(target, active));
       TENON_TRY_ASSIGN(atom, builder.call(*name, gradient->call.args));
       return *atom;
     }
-    TENON_TRY_ASSIGN(passes, this->passes(*callee, active));
+    TENON_TRY_ASSIGN(passes, this->passes(target, active));
     std::vector<Type> adjoints;
     for (const uint32_t index : gradient->wrt) {
       TENON_TRY_ASSIGN(type, builder.type_of(gradient->call.args[index]));
@@ -268,6 +269,31 @@ class Differentiation : public PassesOfCallees {
     TENON_TRY_ASSIGN(closure, builder.bind_to(self, std::move(lambda)));
     TENON_TRY_ASSIGN(both, builder.tuple({*result, *closure}));
     return *both;
+  }
+
+  // A function that calls this one, which has a gradient of its own.
+  Symbol called(Symbol function) {
+    const auto [known, is_new] = called_.try_emplace(function);
+    if (!is_new) return known->second;
+    const Function& from = *module_.function(function);
+    Function caller;
+    caller.dims = from.dims;
+    caller.bounds = from.bounds;
+    Call call{function, {}, {}};
+    for (const VarId param : from.params) {
+      caller.params.push_back(static_cast<VarId>(caller.vars.size()));
+      caller.vars.push_back(from.info(param));
+      call.args.emplace_back(caller.params.back());
+    }
+    const auto result = static_cast<VarId>(caller.vars.size());
+    caller.vars.push_back({from.result, Symbol{}, SpanId{}});
+    caller.body.bindings.push_back({result, std::move(call)});
+    caller.body.result = result;
+    caller.result = from.result;
+    known->second = unused_name(function, "call", std::vector<bool>(from.params.size(), true));
+    module_.globals.emplace(known->second, std::move(caller));
+    states_[known->second] = State::kDone;
+    return known->second;
   }
 
   // The function with the forward and the backward code of `function` in one block.
@@ -332,7 +358,8 @@ class Differentiation : public PassesOfCallees {
   std::set<Symbol> complete_;  // functions that are final, with all that they depend on
   std::map<Key, Passes> passes_;
   std::map<Key, Symbol> gradients_;
-  std::map<Symbol, Key> waiting_;  // by the names of both passes
+  std::map<Symbol, Symbol> called_;  // the callers of functions with a gradient of their own
+  std::map<Symbol, Key> waiting_;    // by the names of both passes
 };
 
 }  // namespace
@@ -343,8 +370,9 @@ namespace tenon::compiler {
 Expected<Module> differentiate(Context& context, Module module) {
   bool any = false;
   for_each_function(module, [&](Symbol, const Function& function) { any |= gradient::has_gradient(function); });
-  if (!any) return module;
-  TENON_TRY(gradient::Differentiation(context, module).run());
+  if (any) TENON_TRY(gradient::Differentiation(context, module).run());
+  // No derivative is left that would use them.
+  for_each_function(module, [](Symbol, Function& function) { function.gradient.reset(); });
   return module;
 }
 

@@ -160,10 +160,14 @@ Status Reverse::forward(const Block& block, std::vector<Record>& records) {
       TENON_TRY(copy(binding));
       continue;
     }
-    Record record{&binding, {}, {}, {}, {}, effects, {}};
+    Record record{&binding, {}, {}, {}, {}, {}, effects, {}};
     const auto* call = std::get_if<Call>(&binding.value);
     const auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-    if (callee && module_.function(*callee)) {
+    const Function* function = callee ? module_.function(*callee) : nullptr;
+    if (function && function->gradient) {
+      record.gradient = function->gradient;
+      TENON_TRY(copy(binding));
+    } else if (function) {
       TENON_TRY(forward_call(binding, record));
     } else if (std::holds_alternative<If>(binding.value) || std::holds_alternative<Case>(binding.value)) {
       TENON_TRY(forward_branch(binding, record));

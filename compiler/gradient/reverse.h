@@ -60,6 +60,7 @@ class Reverse {
     const Binding* binding = nullptr;  // of the function
     Atom value;                        // in the forward code
     std::optional<Passes> callee;      // of a call
+    std::optional<Symbol> gradient;    // of a call, whose callee has a gradient of its own
     std::vector<bool> active;          // of a call: the arguments
     Atom tape;                         // of a call or a branch
     bool effects = false;              // on references: runs even if its result has no adjoint
@@ -96,6 +97,7 @@ class Reverse {
   Status backward(const std::vector<Record>& records, Adjoints& adjoints);
   Status apply(const Record& record, const Adjoint& adjoint, Adjoints& adjoints);
   Status call(const Record& record, const Adjoint& adjoint, Adjoints& adjoints);
+  Status own_gradient(const Record& record, const Adjoint& adjoint, Adjoints& adjoints);
   Status construct(const Record& record, const Adjoint& adjoint, Adjoints& adjoints);
   Status branch(const Record& record, const Adjoint& adjoint, Adjoints& adjoints);
   Status accumulate(const Atom& atom, const Adjoint& adjoint, Adjoints& adjoints);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,12 +74,45 @@ class BatchBuilder : public Formula {
   std::optional<Term> result_;
 };
 
-struct BatchingRow {
-  OperatorId op;
-  BatchingRule rule;
+// An application whose own arguments and result have the same first `axes` dims, the axes of its rows. The dims of
+// shared arguments have no variable of these.
+struct RowsInput {
+  const Operator& op;
+  const Attrs& attrs;
+  std::span<const Type> args;  // tensors
+  const std::vector<bool>& own;
+  Type result;
+  int64_t axes;
+
+  int64_t rank(size_t i) const { return args[i].tensor()->rank(); }
+  // Whether the attribute of an axis of tensors of this rank names one after the axes of rows.
+  bool follows_rows(int64_t axis, int64_t rank) const { return (axis < 0 ? axis + rank : axis) >= axes; }
 };
 
-// The rule of a built-in operator; nullptr where it has none.
-BatchingRule find_batching(OperatorId op);
+// What a table says of an operator. `rows`: whether each row of the result depends on this row of the own arguments,
+// and on the shared arguments, alone; nullptr: never.
+struct Batching {
+  BatchingRule rule = nullptr;
+  RowsRule rows = nullptr;
+
+  constexpr Batching() = default;
+  template <class Rule>
+  constexpr Batching(Rule one, RowsRule other = nullptr) : rule(one), rows(other) {}  // NOLINT
+  Status operator()(BatchBuilder& b) const { return rule(b); }
+};
+struct BatchingRow {
+  OperatorId op;
+  Batching batching;
+};
+
+// The rules of a built-in operator; none where it has no row.
+Batching find_batching(OperatorId op);
+
+// The rows of an application in one instance: the greatest number of first axes that the result and all own arguments
+// have in common, so that the rows along them are independent of each other, and the rows of several instances may be
+// one call. Each of these dims is 1 or a variable of its own, the last one a variable; no other dim, and no attribute,
+// depends on them. `own`: of each argument; `types`: of the arguments; `most`: axes. 0: there are none.
+int64_t independent_rows(const Apply& apply, std::span<const Type> types, const std::vector<bool>& own, Type result,
+                         int64_t most = INT64_MAX);
 
 }  // namespace tenon::compiler

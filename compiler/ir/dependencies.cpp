@@ -9,6 +9,7 @@ namespace tenon::compiler {
 std::set<Symbol> callees(const Function& function) {
   std::set<Symbol> found;
   if (function.batched) found.insert(*function.batched);
+  if (function.gradient) found.insert(*function.gradient);
   for_each_binding(function.body, [&](const Binding& binding) {
     const Call* call = call_of(binding.value);
     if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) found.insert(*symbol);

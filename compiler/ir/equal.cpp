@@ -20,7 +20,8 @@ class Comparison {
   bool run() {
     return a_.dims == b_.dims && a_.bounds == b_.bounds && a_.types == b_.types && a_.result == b_.result &&
            a_.target == b_.target && a_.composite == b_.composite && a_.batched == b_.batched &&
-           define(a_.params, b_.params) && same(a_.body, b_.body);
+           a_.gradient == b_.gradient && a_.joined_axes == b_.joined_axes && define(a_.params, b_.params) &&
+           same(a_.body, b_.body);
   }
 
  private:

@@ -86,6 +86,7 @@ void rename_global(Module& module, Symbol from, Symbol to) {
   };
   for_each_function(module, [&](Symbol, Function& function) {
     if (function.batched) replace(*function.batched);
+    if (function.gradient) replace(*function.gradient);
     for_each_binding(function.body, [&](Binding& binding) {
       Call* call = call_of(binding.value);
       if (auto* symbol = call ? std::get_if<Symbol>(&call->callee) : nullptr) replace(*symbol);

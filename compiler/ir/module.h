@@ -191,6 +191,14 @@ struct Function {
   std::string composite;  // the pattern that the function is an instance of, as "accel.conv2d"; empty: none
   // Of a unit (compiler/batch): the function that computes several of its calls at once. It is used where this one is.
   std::optional<Symbol> batched = {};
+  // The function that computes the adjoints of the arguments where a derivative of a call is needed, in place of a
+  // derivative of the body: from the arguments, the result and the adjoint of the result to a tuple with the adjoint of
+  // each argument, (compiler/ir/adjoint.h). `differentiate` uses and removes it.
+  std::optional<Symbol> gradient = {};
+  // Of a unit: the first axes of its result, and of the parameters whose first dims are the same, along which rows are
+  // independent, so that it computes several of its calls at once: the last of these axes has the rows of all calls,
+  // one after the other, and the others have size 1. 0: there are none.
+  uint32_t joined_axes = 0;
 
   const VarInfo& info(VarId id) const { return vars[index(id)]; }
   Type type(VarId id) const { return vars[index(id)].type; }

@@ -116,8 +116,10 @@ enum class Elements : uint8_t {
 
 class GradientBuilder;
 class BatchBuilder;
+struct RowsInput;
 using GradientRule = Status (*)(GradientBuilder&);  // the adjoints of the arguments from that of the result
 using BatchingRule = Status (*)(BatchBuilder&);     // the operator on arguments of several instances at once
+using RowsRule = bool (*)(const RowsInput&);        // whether the rows of an application are independent of each other
 
 struct Operator {
   std::string name = {};
@@ -132,6 +134,7 @@ struct Operator {
   GradientRule gradient = nullptr;                 // of a built-in operator, from gradients; nullptr: there is none
   std::string_view gradient_note = {};             // its value at a kink, or why there is none (GradientRow)
   BatchingRule batching = nullptr;                 // of a built-in operator, from batching.cpp; nullptr: there is none
+  RowsRule rows = nullptr;                         // whether rows are independent (batching.h); nullptr: they are not
 
   // Whether each float of the result is a continuous function of the float arguments, so that rounding errors stay
   // small and results may be compared with a tolerance. false: not continuous, or not known to be.

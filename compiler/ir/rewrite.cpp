@@ -25,6 +25,8 @@ class Rewriting {
     result_.target = from_.target;
     result_.composite = from_.composite;
     result_.batched = from_.batched;
+    result_.gradient = from_.gradient;
+    result_.joined_axes = from_.joined_axes;
     for (VarId param : from_.params) {
       const VarInfo& info = from_.info(param);
       builder_.at(info.span);

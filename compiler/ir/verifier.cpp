@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "compiler/ir/adjoint.h"
 #include "compiler/ir/infer.h"
 #include "compiler/ir/solver.h"
 #include "compiler/loop/verify.h"
@@ -138,14 +139,29 @@ class Checker {
   }
 
  private:
-  Status whole() {
-    if (function_.batched) {
-      const Function* batched = module_.function(*function_.batched);
-      if (!batched || batched->params.size() != function_.params.size()) {
-        return error(fmt::format("its batched function @{} must be a function of the module with {} parameters",
-                                 context_.name(*function_.batched), function_.params.size()));
-      }
+  // The rows of several calls are one call whose sizes along these axes are other ones.
+  Status joined_axes() const {
+    if (function_.joined_axes == 0) return {};
+    std::vector<Type> results{function_.result};
+    if (function_.result.tuple()) results = function_.result.tuple()->fields;
+    for (const Type result : results) {
+      if (result.tensor() && result.tensor()->rank() >= function_.joined_axes) continue;
+      return error(fmt::format("its calls are joined along {} axes, which its result {} does not have",
+                               function_.joined_axes, context_.str(function_.result)));
     }
+    for (uint32_t i = 0; i < function_.joined_axes && !results.empty(); ++i) {
+      const Dim dim = results[0].tensor()->dims[i];
+      if (dim.constant() == 1 || (dim.variable() && !function_.bounds.contains(*dim.variable()))) continue;
+      return error(
+          fmt::format("its calls are joined along axis {} of size {}, which must be 1 or a variable without "
+                      "bounds",
+                      i, context_.str(dim)));
+    }
+    return {};
+  }
+
+  Status whole() {
+    TENON_TRY(joined_axes());
     TENON_TRY(bounded(context_, function_.dims, function_.bounds));
     TENON_TRY(well_formed(context_, module_, scope_, function_.result));
     for (VarId param : function_.params) TENON_TRY(define(param));
@@ -289,6 +305,39 @@ std::optional<Finding> check(Context& context, const Module& module, const Funct
   return Checker(context, module, function).run();
 }
 
+std::optional<Finding> check_annotations(Context& context, const Module& module, const Function& function) {
+  if (function.batched) {
+    const Function* batched = module.function(*function.batched);
+    if (!batched || batched->params.size() != function.params.size()) {
+      return Finding{{},
+                     fmt::format("its batched function @{} must be a function of the module with {} parameters",
+                                 context.name(*function.batched), function.params.size()),
+                     ""};
+    }
+  }
+  if (!function.gradient) return std::nullopt;
+  // f(A...) -> R has the gradient g(A..., R, D(R)) -> (D(A)...), with sizes that g may leave unknown.
+  const std::string which = fmt::format("its gradient @{}", context.name(*function.gradient));
+  const Function* gradient = module.function(*function.gradient);
+  if (!gradient) return Finding{{}, which + " is no function of the module", ""};
+  if (!function.types.empty() || !gradient->types.empty())
+    return Finding{{}, "a function with a gradient of its own has no type variables", "write one for each type"};
+  std::vector<Type> params, adjoints, given;
+  for (const VarId param : function.params) params.push_back(function.type(param));
+  for (const Type type : params) adjoints.push_back(adjoint_type(context, module, type));
+  params.push_back(function.result);
+  params.push_back(adjoint_type(context, module, function.result));
+  for (const VarId param : gradient->params) given.push_back(gradient->type(param));
+  const Type wanted = context.function(params, context.tuple(adjoints));
+  const Type found = context.function(given, gradient->result);
+  const auto open = [&](Type type) { return context.map_sizes(type, [&](Dim) { return context.erased(); }); };
+  if (open(wanted) == open(found)) return std::nullopt;
+  return Finding{{},
+                 fmt::format("{} is {}, must be {}", which, context.str(found), context.str(wanted)),
+                 "it takes the arguments, the result and the adjoint of the result, and returns a tuple with the "
+                 "adjoint of each argument"};
+}
+
 std::optional<Finding> check(Context& context, const Module& module, Symbol name, const Adt& adt) {
   Scope scope{{}, adt.params};
   for (size_t i = 0; i < adt.constructors.size(); ++i) {
@@ -367,7 +416,10 @@ Status verify(Context& context, const Module& module) {
       Context& context;
       const Module& module;
       Symbol name;
-      std::optional<Finding> operator()(const Function& x) const { return check(context, module, x); }
+      std::optional<Finding> operator()(const Function& x) const {
+        auto finding = check_annotations(context, module, x);
+        return finding ? finding : check(context, module, x);
+      }
       std::optional<Finding> operator()(const loop::Function& x) const { return check(context, module, name, x); }
       std::optional<Finding> operator()(const Library& x) const { return check(context, module, x); }
     };

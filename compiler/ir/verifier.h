@@ -17,6 +17,8 @@ struct Finding {
   std::string what, help;
 };
 std::optional<Finding> check(Context& context, const Module& module, const Function& function);
+// Of the functions that its annotations name, whose results are inferred.
+std::optional<Finding> check_annotations(Context& context, const Module& module, const Function& function);
 std::optional<Finding> check(Context& context, const Module& module, Symbol name, const Adt& adt);
 std::optional<Finding> check(Context& context, const Module& module, const Library& library);
 std::optional<Finding> check(Context& context, const Module& module, Symbol name, const loop::Function& function);

@@ -80,6 +80,7 @@ constexpr Lower unary_function() {
 std::span<const Lowering> math_lowerings() {
   static constexpr Lowering kLowerings[] = {
       {ops::kIdentity, elementwise([](const Expr& x) { return x; })},
+      {ops::kStopGradient, elementwise([](const Expr& x) { return x; })},
       {ops::kCast, cast},
       {ops::kAbs, abs},
       {ops::kNegate, unary_function<UnaryOp::kNegate>()},

@@ -102,7 +102,15 @@ Status ProgramLowering::add_units() {
     // A size that no operand determines is one parameter more.
     const auto takes = [&](uint32_t function) { return out.functions[function].params.size(); };
     if (takes(made.function) != params.size()) continue;
-    if (unit.batched) {
+    if (unit.joined_axes > 0) {
+      made.joined_axes = unit.joined_axes;
+      const Dims& rows = results[0].tensor()->dims;
+      for (size_t i = 0; i < params.size(); ++i) {
+        const Dims& dims = params[i].tensor()->dims;
+        made.own[i] =
+            dims.size() >= unit.joined_axes && std::equal(rows.begin(), rows.begin() + unit.joined_axes, dims.begin());
+      }
+    } else if (unit.batched) {
       const Function& batched = *module.function(*unit.batched);
       const uint32_t index = callee(*unit.batched);
       TENON_TRY(lower_functions());

@@ -22,6 +22,7 @@
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/qdq.h"
 #include "compiler/quantize/range_warnings.h"
+#include "compiler/quantize/trained_layer.h"
 #include "compiler/remat/rematerialize.h"
 #include "compiler/targets/targets.h"
 #include "runtime/native/thread_pool.h"
@@ -94,6 +95,20 @@ Expected<MeasuredWay> quantize_model(const Model& model, bool wants_integers, co
 }
 
 }  // namespace
+
+Expected<Module> quantized_for_training(const Model& model, CompileOptions options, std::string& notes) {
+  options.quantize.trained = true;
+  Compilation result;
+  TENON_TRY(quantize_model(model, true, options, result));
+  notes = std::move(result.notes);
+  return std::move(result.quantized);
+}
+
+Expected<Module> with_integer_weights(Context& context, Module trained) {
+  TENON_TRY_ASSIGN(inlined, run_passes(context, std::move(trained), standard_passes()));
+  TENON_TRY_ASSIGN(integers, integer_form(context, std::move(*inlined)));
+  return run_passes(context, std::move(*integers), standard_passes());
+}
 
 Expected<Model> read_model(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
                            const InferOptions& inference, std::string_view entry) {

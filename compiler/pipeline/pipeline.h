@@ -80,6 +80,14 @@ struct CompileOptions {
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };
 
+// A function of int8 layers whose weights can be trained (QuantizeOptions::trained), by options.calibration and the
+// other options of quantization; its results are, to the bit, those of the module that compile() quantizes for an
+// accelerator. `notes` receives what was measured, for people.
+Expected<Module> quantized_for_training(const Model& model, CompileOptions options, std::string& notes);
+
+// The same with the constant weights rounded to int8 constants: what compile() makes of it runs on an accelerator.
+Expected<Module> with_integer_weights(Context& context, Module trained);
+
 struct Compilation {
   Module quantized;  // the executed function before partitioning; the model itself where it is not quantized
   // The float function that was quantized, where its layers were equalized; its results are the model's.

@@ -14,9 +14,11 @@
 #include "compiler/ir/builder.h"
 #include "compiler/ir/dependencies.h"
 #include "compiler/ir/solver.h"
+#include "compiler/ir/term.h"
 #include "compiler/quantize/chains.h"
 #include "compiler/quantize/parameters.h"
 #include "compiler/quantize/requantization.h"
+#include "compiler/quantize/trained_layer.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -24,12 +26,16 @@ namespace {
 
 using runtime::Tensor;
 
-// A value of the float function in the quantized function: in one form or in both.
+// A value of the float function in the quantized function: in one form or in both. Where the function is trained, the
+// int8 form is a tensor of floats on the grid of its scale (trained_layer.h).
 struct Forms {
   std::optional<Atom> real;
   std::optional<Atom> integer;
   Scale scale;  // of `integer`
 };
+
+using LayerIntegers = TrainedLayer::Integers;
+using LayerReals = TrainedLayer::Reals;
 
 // The constants of the quantized module that the float module has too.
 using Constants = std::map<ConstId, ConstId>;
@@ -205,6 +211,7 @@ class Quantizer {
     if (!var) return atom;
     const Forms& forms = values_[index(*var)];
     if (!forms.real) {
+      if (options_.trained) return *forms.integer;
       TENON_TRY_ASSIGN(made, builder_.apply(ops::kDequantize, {*forms.integer}, scale_attrs(forms.scale), name(*var)));
       change(*var).real = *made;
     }
@@ -217,7 +224,9 @@ class Quantizer {
       const Scale scale = scale_of(var);
       const SpanId user = builder_.span();
       builder_.at(function_.info(var).span);
-      auto made = builder_.apply(ops::kQuantize, {*values_[index(var)].real}, scale_attrs(scale), name(var));
+      auto made = options_.trained
+                      ? on_grid(*values_[index(var)].real, scale, name(var))
+                      : builder_.apply(ops::kQuantize, {*values_[index(var)].real}, scale_attrs(scale), name(var));
       builder_.at(user);
       if (!made) return made;
       Forms& forms = change(var);
@@ -226,6 +235,17 @@ class Quantizer {
       note_scale(var, scale);
     }
     return *values_[index(var)].integer;
+  }
+  // The values rounded to the scale, as floats: a layer without arithmetic.
+  Expected<Atom> on_grid(const Atom& value, const Scale& scale, std::string_view name) {
+    return call_trained_layer(
+        builder_,
+        {.operands = {{value, scale}},
+         .weights = {},
+         .scale = scale,
+         .integers = [](Builder&, const LayerIntegers& layer) -> Expected<Atom> { return layer.operands[0]; },
+         .reals = [](Builder&, const LayerReals& layer) -> Expected<Atom> { return layer.operands[0]; }},
+        name);
   }
   void note_scale(VarId var, const Scale& scale) const {
     if (scales_ && !name(var).empty()) scales_->insert_or_assign(std::string(name(var)), scale);
@@ -321,9 +341,10 @@ class Quantizer {
   Status emit_clip(VarId var, const Apply& apply, VarId input) {
     const Scale& s = scale(input);
     const auto [lo, hi] = integer_bounds(clamp_of(apply), s);
+    const auto bound = [&](int8_t q) { return options_.trained ? s.scale * (q - s.zero) : static_cast<double>(q); };
     return keep(var,
-                builder_.apply(ops::kClip, {*values_[index(input)].integer},
-                               {{"min", static_cast<double>(lo)}, {"max", static_cast<double>(hi)}}, name(var)),
+                builder_.apply(ops::kClip, {*values_[index(input)].integer}, {{"min", bound(lo)}, {"max", bound(hi)}},
+                               name(var)),
                 s);
   }
 
@@ -347,12 +368,17 @@ class Quantizer {
       const VarId operand = std::get<VarId>(arg);
       args.push_back(*values_[index(operand)].integer);
       if (scale(operand) == out) continue;
-      TENON_TRY_ASSIGN(acc, builder_.apply(ops::kCast, {args.back()}, {{"dtype", std::string("i32")}}, name(operand)));
       std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels_of(operand)),
                                                       requantize_ratio(scale(operand).scale / out.scale));
       for (auto& p : parameters) p.bias = -scale(operand).zero;
-      TENON_TRY_ASSIGN(same, compiler::requantize(builder_, *acc, parameters, {.zero = out.zero}, std::nullopt, {}));
-      args.back() = *same;
+      const auto integers = [&](Builder& builder, const LayerIntegers& x) -> Expected<Atom> {
+        TENON_TRY_ASSIGN(acc,
+                         builder.apply(ops::kCast, {x.operands[0]}, {{"dtype", std::string("i32")}}, name(operand)));
+        return requantize(builder, *acc, parameters, {.zero = out.zero}, std::nullopt, {});
+      };
+      const auto same = [](Builder&, const LayerReals& x) -> Expected<Atom> { return x.operands[0]; };
+      TENON_TRY_ASSIGN(made, layer({operand}, {.zero = out.zero}, out, integers, same, {}));
+      args.back() = *made;
     }
     return keep(var, builder_.apply(*apply.op, std::move(args), apply.attrs, name(var)), out);
   }
@@ -366,18 +392,25 @@ class Quantizer {
                    "bind the variables of the shape, as --shapes H=224");
     }
     const Scale in = scale(input), out = scale_of(var);
-    TENON_TRY_ASSIGN(sum, builder_.apply(ops::kGlobalSumPool, {*values_[index(input)].integer}, {}, name(var)));
     const int64_t area = *height * *width;
     std::vector<spec::ChannelParameters> parameters(
         static_cast<size_t>(*channels), requantize_ratio(in.scale / (out.scale * static_cast<double>(area))));
     for (auto& p : parameters) p.bias = static_cast<int32_t>(-in.zero * area);
-    return requantize(var, *sum, parameters, spec::LayerParameters{.zero = out.zero}, out, std::nullopt);
+    const spec::LayerParameters fields{.zero = out.zero};
+    const auto integers = [&](Builder& builder, const LayerIntegers& x) -> Expected<Atom> {
+      TENON_TRY_ASSIGN(sum, builder.apply(ops::kGlobalSumPool, {x.operands[0]}, {}, name(var)));
+      return requantize(builder, *sum, parameters, fields, std::nullopt, name(var));
+    };
+    const auto average = [](Builder& builder, const LayerReals& x) {
+      return builder.apply(ops::kGlobalAvgPool, {x.operands[0]});
+    };
+    return keep(var, layer({input}, fields, out, integers, average, name(var)), out);
   }
 
   Status emit_chain(const Chain& chain, VarId root) {
     const auto* input = std::get_if<VarId>(&chain.anchor->args[0]);
     assert(input);
-    TENON_TRY_ASSIGN(x, integer(*input));
+    TENON_TRY(integer(*input));
     builder_.at(chain.span);
     const Scale in = scale(*input), out = scale_of(root);
     const Tensor& weights = from_.constant(chain.weights);
@@ -387,11 +420,6 @@ class Quantizer {
     const QuantizedWeights q =
         quantize_weights(weights.data<float>(), channels, bias_values, in.scale, options_.weight_limit);
 
-    Attrs attrs = chain.anchor->attrs;
-    if (chain.anchor->op->is(ops::kConv2d)) attrs["pad_value"] = int64_t{in.zero};
-    TENON_TRY_ASSIGN(
-        acc, builder_.apply(*chain.anchor->op, {*x, builder_.constant(Tensor::of<int8_t>(weights.shape(), q.values))},
-                            std::move(attrs), name(root)));
     const auto means = options_.means.find({self_, *input});
     const std::vector<double> added =
         means == options_.means.end()
@@ -399,20 +427,74 @@ class Quantizer {
             : mean_errors(weights, q, chain.anchor->op->is(ops::kConv2d) ? int_attr(chain.anchor->attrs, "groups") : 1,
                           means->second);
     std::vector<spec::ChannelParameters> parameters(channels);
+    std::vector<double> steps(channels);
     for (size_t c = 0; c < channels; ++c) {
-      const double step = in.scale * q.scales[c];
+      const double step = steps[c] = in.scale * q.scales[c];
       parameters[c] = requantize_ratio(step / out.scale);
       const double real_bias = ((bias ? static_cast<double>(bias_values[c]) : 0) - added[c]) / step;
       const double total = std::nearbyint(real_bias) - static_cast<double>(in.zero) * static_cast<double>(q.sums[c]);
       constexpr double kLimit = std::numeric_limits<int32_t>::max();
       parameters[c].bias = static_cast<int32_t>(std::clamp(total, -kLimit - 1, kLimit));
     }
-    return finish_chain(chain, root, *acc, parameters, out);
+    TENON_TRY_ASSIGN(fields, chain_fields(chain, out));
+    const auto integers = [&](Builder& builder, const LayerIntegers& x) -> Expected<Atom> {
+      Attrs attrs = chain.anchor->attrs;
+      if (chain.anchor->op->is(ops::kConv2d)) attrs["pad_value"] = int64_t{in.zero};
+      const Atom w = x.weights ? *x.weights : builder.constant(Tensor::of<int8_t>(weights.shape(), q.values));
+      TENON_TRY_ASSIGN(acc, builder.apply(*chain.anchor->op, {x.operands[0], w}, std::move(attrs), name(root)));
+      const auto residual = chain.residual ? std::optional(x.operands[1]) : std::nullopt;
+      if (!x.weights) return requantize(builder, *acc, parameters, *fields, residual, name(root));
+      TENON_TRY_ASSIGN(computed, computed_bias(builder, x, in.zero));
+      return requantize(builder, *acc, parameters, *fields, residual, name(root), *computed);
+    };
+    const auto real = [&](Builder& builder, const LayerReals& x) { return real_chain(builder, chain, x); };
+    std::vector<VarId> operands{*input};
+    if (chain.residual) operands.push_back(*chain.residual);
+    std::optional<TrainedWeights> trained;
+    if (options_.trained) {
+      TENON_TRY_ASSIGN(values, this->real(chain.weights));
+      trained = TrainedWeights{*values, {}, q.scales, steps, options_.weight_limit};
+      if (chain.bias) {
+        TENON_TRY_ASSIGN(added_bias, this->real(*chain.bias));
+        trained->bias = *added_bias;
+      }
+    }
+    return keep(root, layer(operands, *fields, out, integers, real, name(root), trained), out);
+  }
+
+  // The bias of a layer with computed weights: what the input's zero point adds to each channel is subtracted.
+  static Expected<Atom> computed_bias(Builder& builder, const LayerIntegers& layer, int8_t zero) {
+    Formula f(builder);
+    const Term weights = Term(f, *layer.weights).cast(DType::kI32);
+    std::vector<int64_t> axes;
+    for (int64_t axis = 1; axis < weights.rank(); ++axis) axes.push_back(axis);
+    const Term sums = weights.reduce(ops::kSum, std::move(axes));
+    const int32_t factor = -zero;
+    const Term subtracted = sums * f.constant(Tensor::of<int32_t>({}, std::span(&factor, 1)));
+    const Term bias = layer.bias ? Term(f, *layer.bias) + subtracted : subtracted;
+    TENON_TRY(f.status());
+    return bias.atom();
+  }
+
+  // The chain's own operators but for its last clamp, whose derivative the result tells.
+  static Expected<Atom> real_chain(Builder& builder, const Chain& chain, const LayerReals& x) {
+    TENON_TRY_ASSIGN(value, builder.apply(*chain.anchor->op, {x.operands[0], *x.weights}, chain.anchor->attrs));
+    if (x.bias) {
+      TENON_TRY_ASSIGN(biased, builder.apply(ops::kBiasAdd, {*value, *x.bias}, {{"axis", int64_t{1}}}));
+      value = *biased;
+    }
+    if (!chain.residual) return *value;
+    if (!std::isinf(chain.before.lo) || !std::isinf(chain.before.hi)) {
+      TENON_TRY_ASSIGN(clamped,
+                       builder.apply(ops::kClip, {*value}, {{"min", chain.before.lo}, {"max", chain.before.hi}}));
+      value = *clamped;
+    }
+    return builder.apply(ops::kAdd, {*value, x.operands[1]});
   }
 
   // An addition that is not fused with a convolution: the first operand is the accumulator.
   Status emit_add(const Chain& chain, VarId root, VarId operand) {
-    TENON_TRY_ASSIGN(x, integer(operand));
+    TENON_TRY(integer(operand));
     const Scale in = scale(operand), out = scale_of(root);
     const auto channels = function_.type(operand).tensor()->rank() > 1
                               ? function_.type(operand).tensor()->dims[1].constant()
@@ -421,27 +503,50 @@ class Quantizer {
       return error("an addition requires a known number of channels (axis 1) to be quantized",
                    from_.span(builder_.span()).str(), "bind the variables of the shape, as --shapes C=16");
     }
-    TENON_TRY_ASSIGN(acc, builder_.apply(ops::kCast, {*x}, {{"dtype", std::string("i32")}}, name(root)));
     std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels),
                                                     requantize_ratio(in.scale / out.scale));
     for (auto& p : parameters) p.bias = -in.zero;
-    return finish_chain(chain, root, *acc, parameters, out);
+    TENON_TRY_ASSIGN(fields, chain_fields(chain, out));
+    const auto integers = [&](Builder& builder, const LayerIntegers& x) -> Expected<Atom> {
+      TENON_TRY_ASSIGN(acc, builder.apply(ops::kCast, {x.operands[0]}, {{"dtype", std::string("i32")}}, name(root)));
+      return requantize(builder, *acc, parameters, *fields, x.operands[1], name(root));
+    };
+    const auto sum = [](Builder& builder, const LayerReals& x) { return builder.apply(ops::kAdd, x.operands); };
+    return keep(root, layer({operand, *chain.residual}, *fields, out, integers, sum, name(root)), out);
   }
 
-  Status finish_chain(const Chain& chain, VarId root, Atom acc, const std::vector<spec::ChannelParameters>& parameters,
-                      const Scale& out) {
+  // The fields of the requantization of a chain.
+  Expected<spec::LayerParameters> chain_fields(const Chain& chain, const Scale& out) {
     spec::LayerParameters layer{.zero = out.zero};
     std::tie(layer.lo, layer.hi) = integer_bounds(chain.after, out);
-    if (!chain.residual) return requantize(root, acc, parameters, layer, out, std::nullopt);
-    TENON_TRY_ASSIGN(residual, integer(*chain.residual));
+    if (!chain.residual) return layer;
+    TENON_TRY(integer(*chain.residual));
     std::tie(layer.v_lo, layer.v_hi) = step_bounds(chain.before, out);
     set_residual(layer, scale(*chain.residual).scale / out.scale, scale(*chain.residual).zero);
-    return requantize(root, acc, parameters, layer, out, *residual);
+    return layer;
   }
 
-  Status requantize(VarId var, Atom acc, const std::vector<spec::ChannelParameters>& parameters,
-                    const spec::LayerParameters& layer, const Scale& out, std::optional<Atom> residual) {
-    return keep(var, compiler::requantize(builder_, acc, parameters, layer, residual, name(var)), out);
+  // The int8 result of a layer of operands that have an int8 form.
+  Expected<Atom> layer(const std::vector<VarId>& operands, const spec::LayerParameters& fields, const Scale& out,
+                       FunctionRef<Expected<Atom>(Builder&, const LayerIntegers&)> integers,
+                       FunctionRef<Expected<Atom>(Builder&, const LayerReals&)> reals, std::string_view name,
+                       std::optional<TrainedWeights> weights = std::nullopt) {
+    if (!options_.trained) {
+      LayerIntegers values;
+      for (const VarId operand : operands) values.operands.push_back(*values_[index(operand)].integer);
+      return integers(builder_, values);
+    }
+    std::vector<GridValue> values;
+    for (const VarId operand : operands) values.push_back({*values_[index(operand)].integer, scale(operand)});
+    return call_trained_layer(builder_,
+                              {.operands = std::move(values),
+                               .weights = std::move(weights),
+                               .scale = out,
+                               .lo = fields.lo,
+                               .hi = fields.hi,
+                               .integers = integers,
+                               .reals = reals},
+                              name);
   }
 
   Context& context_;

@@ -29,6 +29,10 @@ struct QuantizeOptions {
   // Of the inputs of chains. What the rounding of weights adds to the mean of a result, which is the sum of their
   // errors times these means, is subtracted from the bias (Nagel et al. 2019, section 4.2). Empty: nothing is.
   ChannelMeans means = {};
+  // For training: the layers are calls of functions of float weights and biases, which stay constants of the entry, and
+  // of values on the grids of their scales; their derivatives are those of the real layers (trained_layer.h). With
+  // constant weights, the passes make of it the function that it is without this option.
+  bool trained = false;
 };
 
 // The entry alone, which is straight-line code, with a tuple as its result: of each layer, what its quantization on

@@ -3,17 +3,18 @@
 namespace tenon::compiler {
 
 Expected<Atom> requantize(Builder& builder, Atom accumulators, std::span<const spec::ChannelParameters> channels,
-                          const spec::LayerParameters& layer, std::optional<Atom> residual, std::string_view name) {
-  std::vector<int32_t> bias;
+                          const spec::LayerParameters& layer, std::optional<Atom> residual, std::string_view name,
+                          std::optional<Atom> bias) {
+  std::vector<int32_t> biases;
   std::vector<uint16_t> multiplier;
   std::vector<uint8_t> shift;
   for (const spec::ChannelParameters& p : channels) {
-    bias.push_back(p.bias);
+    biases.push_back(p.bias);
     multiplier.push_back(p.multiplier);
     shift.push_back(p.shift);
   }
   const runtime::Shape shape{static_cast<int64_t>(channels.size())};
-  Atoms args{accumulators, builder.constant(shape, bias), builder.constant(shape, multiplier),
+  Atoms args{accumulators, bias ? *bias : builder.constant(shape, biases), builder.constant(shape, multiplier),
              builder.constant(shape, shift)};
   Attrs attrs{{"axis", int64_t{1}},      {"zero", int64_t{layer.zero}}, {"lo", int64_t{layer.lo}},
               {"hi", int64_t{layer.hi}}, {"v_lo", int64_t{layer.v_lo}}, {"v_hi", int64_t{layer.v_hi}}};

@@ -1,6 +1,7 @@
 #include "compiler/remat/frontier.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -123,8 +124,12 @@ std::vector<RematPlan> find_frontier(const StepLog& log, const FrontierOptions& 
   constexpr int64_t kReplayedCalls = 24'000, kLeastBudgets = 8;
   const auto calls = std::max<int64_t>(1, static_cast<int64_t>(log.calls.size()));
   const int64_t budgets = std::min(options.budgets, std::max(kLeastBudgets, kReplayedCalls / calls));
+  // In equal ratios: a deep network has its cheap plans near the root of its peak.
+  const double ratio =
+      static_cast<double>(std::max<int64_t>(1, least)) / static_cast<double>(std::max<int64_t>(1, base.peak));
   for (int64_t i = 1; i <= budgets; ++i) {
-    CoreOptions core{.budget = base.peak - (base.peak - least) * i / budgets,
+    const double part = std::pow(ratio, static_cast<double>(i) / static_cast<double>(budgets));
+    CoreOptions core{.budget = static_cast<int64_t>(static_cast<double>(base.peak) * part),
                      .max_extra_cost = static_cast<int64_t>(most_cost) - base.cost,
                      .max_extra_count = 100 * static_cast<int64_t>(log.calls.size())};
     runtime::remat::Best best = best_replay(log, core, options.effort);

@@ -29,8 +29,8 @@ RematPlan measure(const runtime::remat::StepLog& log, std::span<const uint32_t> 
 std::vector<uint32_t> without_unread(const runtime::remat::StepLog& log, std::span<const uint32_t> order);
 
 struct FrontierOptions {
-  // Budgets that are tried, between the peak and the least that a call needs: of long logs fewer, so that the time of a
-  // search is about that of its length.
+  // Budgets that are tried, in equal ratios from the peak to the least that a call needs: of long logs fewer, so that
+  // the time of a search is about that of its length.
   int64_t budgets = 48;
   int64_t effort = 20;      // replays of a local search for each of them (runtime/remat/best.h)
   double max_slowdown = 4;  // the cost of a plan at most, times that of the step

@@ -40,6 +40,14 @@ std::vector<LiftedParameter> weights(const Context& context, const Module& modul
         add(apply->args[i], fmt::format("{}.{}", base, argument));
       }
     }
+    if (const auto* call = std::get_if<Call>(&binding.value)) {
+      const auto* symbol = std::get_if<Symbol>(&call->callee);
+      const Function* callee = symbol ? module.function(*symbol) : nullptr;
+      for (size_t i = 0; callee && i < call->args.size(); ++i) {
+        const std::string_view base = name.empty() ? context.name(*symbol) : name;
+        add(call->args[i], fmt::format("{}.{}", base, context.name(callee->info(callee->params[i]).name)));
+      }
+    }
     for_each_operand(binding.value,
                      [&](const Atom& atom) { add(atom, name.empty() ? "weight" : fmt::format("{}.weight", name)); });
   });

@@ -10,7 +10,7 @@ namespace tenon::compiler {
 
 // A constant that became a parameter.
 struct LiftedParameter {
-  std::string name;  // "conv1.weight": of the operator's result, or the operator, and the operator's argument
+  std::string name;  // "conv1.weight": of the result of the operator or call, or else of this, and of the argument
   ConstId constant;  // of the module
 };
 

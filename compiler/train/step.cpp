@@ -31,12 +31,12 @@ class StepMaker {
       : context_(context), module_(module), weights_(weights), options_(options) {}
 
   Status make() {
-    TENON_TRY_ASSIGN(optimizer, find_optimizer(options_.optimizer));
+    TENON_TRY_ASSIGN(optimizer, make_optimizer(context_, module_, options_.optimizer, options_.numbers));
     model_ = unused("model"), loss_ = unused("loss");
     rename_global(module_, context_.symbol("main"), model_);
     TENON_TRY(declare_adjoints(context_, module_));
     TENON_TRY(make_loss());
-    return make_step(**optimizer);
+    return make_step(*optimizer);
   }
 
  private:
@@ -105,7 +105,39 @@ class StepMaker {
     return {};
   }
 
-  Status make_step(const OptimizerRecord& optimizer) {
+  // Of an input of the step, or the labels.
+  Expected<Type> type_of_all_parts(const Function& loss, VarId param) const {
+    const Type type = loss.type(param);
+    if (options_.parts == 1) return type;
+    const auto size = type.tensor()->dims.empty() ? std::nullopt : type.tensor()->dims[0].constant();
+    if (!size) {
+      return error(fmt::format("the input '{}' is {}: samples are computed in parts where its first axis counts them",
+                               context_.name(loss.info(param).name), context_.str(type)),
+                   {}, "omit --accumulate", Fault::kUsage);
+    }
+    Dims dims = type.tensor()->dims;
+    dims[0] = context_.dim(*size * options_.parts);
+    return context_.tensor(dims, type.tensor()->dtype);
+  }
+
+  // Adds the loss and the gradients of the samples that `args` has.
+  Status add_part(Formula& f, Atoms args, std::optional<Term>& value, std::vector<Term>& gradients) const {
+    Builder& builder = f.builder();
+    std::vector<uint32_t> wrt;
+    for (uint32_t i = 0; i < weights_.size(); ++i) wrt.push_back(i);
+    TENON_TRY_ASSIGN(both, builder.bind(Gradient{Call{loss_, std::move(args), {}}, wrt}, Symbol{}));
+    TENON_TRY_ASSIGN(loss, builder.project(*both, 0, "loss"));
+    TENON_TRY_ASSIGN(all, builder.project(*both, 1));
+    value = value ? *value + Term(f, *loss) : Term(f, *loss);
+    for (uint32_t i = 0; i < weights_.size(); ++i) {
+      TENON_TRY_ASSIGN(gradient, builder.project(*all, i));
+      if (gradients.size() == i) gradients.emplace_back(f, *gradient);
+      else gradients[i] = gradients[i] + Term(f, *gradient);
+    }
+    return {};
+  }
+
+  Status make_step(const Optimizer& optimizer) {
     const Function& loss = *module_.function(loss_);
     Function function;
     function.dims = loss.dims;
@@ -120,35 +152,41 @@ class StepMaker {
     }
     for (size_t i = 0; i < weights_.size(); ++i) {
       states.emplace_back();
-      for (const std::string_view kind : optimizer.state) {
+      for (const std::string& kind : optimizer.state) {
         states.back().emplace_back(
             f, builder.param(loss.type(loss.params[i]), fmt::format("{}{}.{}", kStatePrefix, weights_[i].name, kind)));
       }
     }
     const Type scalar = context_.tensor(Dims{}, DType::kF32);
     const Term rate(f, builder.param(scalar, kRate)), step(f, builder.param(scalar, kStep));
-    Atoms args;
-    for (const Term& weight : weights) args.push_back(weight.atom());
-    for (size_t i = weights_.size(); i < loss.params.size(); ++i)
-      args.push_back(builder.param(loss.type(loss.params[i]), context_.name(loss.info(loss.params[i]).name)));
-
-    std::vector<uint32_t> wrt;
-    for (uint32_t i = 0; i < weights_.size(); ++i) wrt.push_back(i);
-    TENON_TRY_ASSIGN(both, builder.bind(Gradient{Call{loss_, std::move(args), {}}, wrt}, Symbol{}));
-    TENON_TRY_ASSIGN(value, builder.project(*both, 0, "loss"));
-    TENON_TRY_ASSIGN(all, builder.project(*both, 1));
+    std::vector<Term> inputs;
+    for (size_t i = weights_.size(); i < loss.params.size(); ++i) {
+      TENON_TRY_ASSIGN(type, type_of_all_parts(loss, loss.params[i]));
+      inputs.emplace_back(f, builder.param(*type, context_.name(loss.info(loss.params[i]).name)));
+    }
+    std::optional<Term> value;
     std::vector<Term> gradients;
-    for (uint32_t i = 0; i < weights_.size(); ++i) {
-      TENON_TRY_ASSIGN(gradient, builder.project(*all, i));
-      gradients.emplace_back(f, *gradient);
+    for (int64_t part = 0; part < options_.parts; ++part) {
+      Atoms args;
+      for (const Term& weight : weights) args.push_back(weight.atom());
+      for (const Term& input : inputs) {
+        const int64_t size = options_.parts == 1 ? 0 : *input.size(0) / options_.parts;
+        args.push_back(options_.parts == 1 ? input.atom() : input.slice(0, part * size, (part + 1) * size).atom());
+      }
+      TENON_TRY(f.status());
+      TENON_TRY(add_part(f, std::move(args), value, gradients));
+    }
+    if (options_.parts > 1) {
+      const double share = 1 / static_cast<double>(options_.parts);
+      value = *value * share;
+      for (Term& gradient : gradients) gradient = gradient * share;
     }
     if (options_.clip > 0) gradients = clipped(gradients, options_.clip);
-    Atoms results{*value}, new_states;
+    Atoms results{value->atom()}, new_states;
     for (size_t i = 0; i < weights_.size(); ++i) {
       const DType dtype = weights[i].dtype();
       const auto as = [&](const Term& term) { return dtype == DType::kF32 ? term : term.cast(dtype); };
-      const WeightUpdate update =
-          optimizer.update(options_.numbers, weights[i], gradients[i], states[i], as(rate), as(step));
+      const WeightUpdate update = optimizer.update(weights[i], gradients[i], states[i], as(rate), as(step));
       results.push_back(update.weight.atom());
       for (const Term& state : update.state) new_states.push_back(state.atom());
     }

@@ -11,9 +11,12 @@ namespace tenon::compiler {
 
 struct StepOptions {
   std::string loss = "cross_entropy";  // of the model's first result; or "mse"
-  std::string optimizer = "adam";
+  std::string optimizer = "adam";      // or a file (make_optimizer)
   OptimizerOptions numbers = {};
   double clip = 0;  // largest norm of all gradients together; 0: any
+  // Parts that the samples of a step are computed in, one after the other: the loss and the gradients are the means of
+  // those of the parts. The model's batch is one part.
+  int64_t parts = 1;
 };
 
 // Makes @main of the module the step, and the former @main, whose first parameters are the weights (lift_parameters),

@@ -15,6 +15,7 @@
 #include "runtime/c_api/tenon.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/value.h"
+#include "runtime/train/trainer.h"
 #include "runtime/vm/session.h"
 #include "support/diagnostic.h"
 
@@ -49,6 +50,13 @@ struct tenon_session {
   std::optional<tenon::runtime::Session> session;
 };
 
+struct tenon_trainer {
+  std::shared_ptr<const tenon::runtime::Executable> executable;
+  std::shared_ptr<tenon::driver::Accelerator> accelerator;
+  std::vector<std::string> names;  // of the weights
+  std::optional<tenon::runtime::Trainer> trainer;
+};
+
 namespace tenon::runtime::c_api {
 
 // Never null: without memory for an error, the one error that says so, which tenon_error_free() does not free.
@@ -58,6 +66,14 @@ tenon_error* out_of_memory() noexcept;
 // An error for the first argument that is NULL; `function` is the function of tenon.h.
 using Argument = std::pair<const char*, const void*>;
 Status require(const char* function, std::initializer_list<Argument> arguments);
+
+// The session's options of the caller's struct, which may be NULL; `function` is the function of tenon.h that has it.
+// The accelerator of the device is to outlive the session.
+struct DeviceAndOptions {
+  std::shared_ptr<driver::Accelerator> accelerator;
+  SessionOptions options;
+};
+Expected<DeviceAndOptions> session_options(const tenon_session_options* given, const char* function);
 
 // Calls body(), which returns a Status, and passes its error or exception on.
 template <class Body>

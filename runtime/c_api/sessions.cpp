@@ -29,52 +29,38 @@ Status load_program(const char* path, tenon_program** out) {
 }
 
 // The options that the caller's version of the struct has; the defaults for later members.
-Expected<tenon_session_options> complete(const tenon_session_options* given) {
+Expected<tenon_session_options> complete(const tenon_session_options* given, const char* function) {
   tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
   if (!given) return options;
   if (given->size < sizeof given->size || given->size > 4096) {
-    return error(fmt::format("the options have size {}, must be sizeof(tenon_session_options)", given->size),
-                 "tenon_session_create", "initialize them with TENON_SESSION_OPTIONS_INIT", Fault::kUsage);
+    return error(fmt::format("the options have size {}, must be sizeof(tenon_session_options)", given->size), function,
+                 "initialize them with TENON_SESSION_OPTIONS_INIT", Fault::kUsage);
   }
   std::memcpy(&options, given, std::min(given->size, sizeof options));
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (size_t i = sizeof options; i < given->size; ++i) {
     if (bytes[i] == 0) continue;
-    return error("the options have members that this library does not know, and that are not 0", "tenon_session_create",
+    return error("the options have members that this library does not know, and that are not 0", function,
                  "use a library of the header's version, or a later one", Fault::kUsage);
   }
   return options;
 }
 
-Expected<std::chrono::nanoseconds> duration(double seconds, const char* option) {
-  if (!(seconds >= 0 && seconds <= 1e9)) {
-    return error(fmt::format("{} is {}, must be 0 to 1e9", option, seconds), "tenon_session_create", {}, Fault::kUsage);
-  }
+Expected<std::chrono::nanoseconds> duration(double seconds, const char* option, const char* function) {
+  if (!(seconds >= 0 && seconds <= 1e9))
+    return error(fmt::format("{} is {}, must be 0 to 1e9", option, seconds), function, {}, Fault::kUsage);
   return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 
 Status create_session(const tenon_program* program, const tenon_session_options* given, tenon_session** out) {
-  TENON_TRY(require("tenon_session_create", {{"program", program}, {"out", out}}));
-  TENON_TRY_ASSIGN(options, complete(given));
+  constexpr char kFunction[] = "tenon_session_create";
+  TENON_TRY(require(kFunction, {{"program", program}, {"out", out}}));
+  TENON_TRY_ASSIGN(made, session_options(given, kFunction));
   auto session = std::make_unique<tenon_session>();
   session->executable = program->executable;
-  if (options->device) session->accelerator = options->device->accelerator;
-  SessionOptions native;
-  native.accelerator = session->accelerator.get();
-  native.cancel = &session->cancelled;
-  native.profile = false;
-  native.native = options->refuse_native == 0;
-  native.threads = options->threads;
-  if (options->native_level) native.native_level = options->native_level;
-  native.max_bytes = options->max_bytes;
-  native.budget = options->budget;
-  native.max_steps = options->max_steps;
-  if (options->max_stack > 0) native.max_stack = options->max_stack;
-  TENON_TRY_ASSIGN(max_time, duration(options->max_seconds, "max_seconds"));
-  native.max_time = *max_time;
-  TENON_TRY_ASSIGN(launch_limit, duration(options->launch_seconds, "launch_seconds"));
-  if (options->launch_seconds > 0) native.launch_limit = *launch_limit;
-  TENON_TRY_ASSIGN(created, Session::create(*session->executable, std::move(native)));
+  session->accelerator = std::move(made->accelerator);
+  made->options.cancel = &session->cancelled;
+  TENON_TRY_ASSIGN(created, Session::create(*session->executable, std::move(made->options)));
   session->session = std::move(*created);
   *out = session.release();
   return {};
@@ -157,6 +143,28 @@ const tenon_port* at(const std::vector<tenon_port>& ports, size_t index) {
 }
 
 }  // namespace
+
+Expected<DeviceAndOptions> session_options(const tenon_session_options* given, const char* function) {
+  TENON_TRY_ASSIGN(options, complete(given, function));
+  DeviceAndOptions made;
+  if (options->device) made.accelerator = options->device->accelerator;
+  SessionOptions& native = made.options;
+  native.accelerator = made.accelerator.get();
+  native.profile = false;
+  native.native = options->refuse_native == 0;
+  native.threads = options->threads;
+  if (options->native_level) native.native_level = options->native_level;
+  native.max_bytes = options->max_bytes;
+  native.budget = options->budget;
+  native.max_steps = options->max_steps;
+  if (options->max_stack > 0) native.max_stack = options->max_stack;
+  TENON_TRY_ASSIGN(max_time, duration(options->max_seconds, "max_seconds", function));
+  native.max_time = *max_time;
+  TENON_TRY_ASSIGN(launch_limit, duration(options->launch_seconds, "launch_seconds", function));
+  if (options->launch_seconds > 0) native.launch_limit = *launch_limit;
+  return made;
+}
+
 }  // namespace tenon::runtime::c_api
 
 using namespace tenon;           // NOLINT: the definitions below are the C interface of what these namespaces hold

@@ -1,4 +1,5 @@
-/* The C interface of Tenon's runtime: loads executables (.tnx, as `tenon compile` makes them) and runs them.
+/* The C interface of Tenon's runtime: loads executables (.tnx, as `tenon compile` makes them), runs them, and trains
+ * models by them.
  *
  * Semantics
  * - Compatibility: a program compiled with this header works with every library of the same TENON_API_VERSION or a
@@ -197,6 +198,48 @@ TENON_API tenon_error* tenon_session_run_many(tenon_session* session, size_t ins
 
 /* Not 0: runs in progress end soon, with an error, and later ones at once, until it is called with 0. */
 TENON_API tenon_error* tenon_session_cancel(tenon_session* session, int cancelled);
+
+/* ---- Training ---- */
+
+/* The weights of a model, which steps over batches of samples change. It is for one thread at a time. */
+typedef struct tenon_trainer tenon_trainer;
+
+/* Of the step of a model's training, as `tenon train --step` writes it with its first weights. `options` may be NULL.
+ */
+TENON_API tenon_error* tenon_trainer_create(const tenon_program* step, const tenon_session_options* options,
+                                            tenon_trainer** out);
+TENON_API void tenon_trainer_free(tenon_trainer* trainer);
+/* The samples of a batch; -1 where batches may be of any size. */
+TENON_API int64_t tenon_trainer_batch(const tenon_trainer* trainer);
+TENON_API int64_t tenon_trainer_steps(const tenon_trainer* trainer); /* so far */
+
+/* Samples are tensors whose leading axis counts them: one for each of the model's inputs, in their order, and the
+ * labels. No float may be NaN or infinite.
+ *
+ * One step with the samples `first`, ..., which are a batch (all of them where batches may be of any size), at this
+ * learning rate. `*loss`, which may be NULL, becomes the loss before the step. After an error, as a loss that is not
+ * finite, the weights are those before the step. */
+TENON_API tenon_error* tenon_trainer_step(tenon_trainer* trainer, const tenon_value* const* inputs, size_t input_count,
+                                          const tenon_value* labels, size_t first, double rate, double* loss);
+/* A step with each whole batch, in an order that `seed` and the number of the epoch tell, the same everywhere. `*loss`
+ * becomes the mean of the losses. */
+TENON_API tenon_error* tenon_trainer_epoch(tenon_trainer* trainer, const tenon_value* const* inputs, size_t input_count,
+                                           const tenon_value* labels, uint64_t seed, int64_t epoch, double rate,
+                                           double* loss);
+/* The loss of the samples `first`, ..., which changes nothing. */
+TENON_API tenon_error* tenon_trainer_loss(tenon_trainer* trainer, const tenon_value* const* inputs, size_t input_count,
+                                          const tenon_value* labels, size_t first, double* loss);
+
+/* Weights by index, in the order of their names; NULL where the index is out of range. */
+TENON_API size_t tenon_trainer_weight_count(const tenon_trainer* trainer);
+TENON_API const char* tenon_trainer_weight_name(const tenon_trainer* trainer, size_t index);
+TENON_API tenon_error* tenon_trainer_weight(const tenon_trainer* trainer, const char* name, tenon_value** out);
+TENON_API tenon_error* tenon_trainer_set_weight(tenon_trainer* trainer, const char* name, const tenon_value* weight);
+
+/* Weights, the optimizer's tensors and the number of steps, in an .npz file, which is replaced as a whole. A trainer
+ * that loads it goes on as the one that saved it would, to the bit. */
+TENON_API tenon_error* tenon_trainer_save(const tenon_trainer* trainer, const char* path);
+TENON_API tenon_error* tenon_trainer_load(tenon_trainer* trainer, const char* path);
 
 #ifdef __cplusplus
 }

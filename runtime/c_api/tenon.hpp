@@ -235,4 +235,62 @@ class Session {
   size_t outputs_;
 };
 
+// The samples of a training: a tensor for each input of the model, and the labels.
+struct Samples {
+  std::vector<Value> inputs;
+  Value labels;
+};
+
+class Trainer {
+ public:
+  explicit Trainer(const Program& step, const tenon_session_options& options = TENON_SESSION_OPTIONS_INIT)
+      : trainer_(nullptr, tenon_trainer_free) {
+    tenon_trainer* created = nullptr;
+    check(tenon_trainer_create(step.get(), &options, &created));
+    trainer_.reset(created);
+  }
+  tenon_trainer* get() const { return trainer_.get(); }
+  int64_t batch() const { return tenon_trainer_batch(trainer_.get()); }
+  int64_t steps() const { return tenon_trainer_steps(trainer_.get()); }
+  // The loss before the step.
+  double step(const Samples& samples, size_t first, double rate) {
+    double loss = 0;
+    const auto raw = Value::handles(samples.inputs);
+    check(tenon_trainer_step(trainer_.get(), raw.data(), raw.size(), samples.labels.get(), first, rate, &loss));
+    return loss;
+  }
+  // The mean loss of the steps.
+  double epoch(const Samples& samples, uint64_t seed, int64_t number, double rate) {
+    double loss = 0;
+    const auto raw = Value::handles(samples.inputs);
+    check(tenon_trainer_epoch(trainer_.get(), raw.data(), raw.size(), samples.labels.get(), seed, number, rate, &loss));
+    return loss;
+  }
+  double loss(const Samples& samples, size_t first) const {
+    double loss = 0;
+    const auto raw = Value::handles(samples.inputs);
+    check(tenon_trainer_loss(trainer_.get(), raw.data(), raw.size(), samples.labels.get(), first, &loss));
+    return loss;
+  }
+  std::vector<std::string> weight_names() const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < tenon_trainer_weight_count(trainer_.get()); ++i)
+      names.emplace_back(tenon_trainer_weight_name(trainer_.get(), i));
+    return names;
+  }
+  Value weight(const std::string& name) const {
+    tenon_value* value = nullptr;
+    check(tenon_trainer_weight(trainer_.get(), name.c_str(), &value));
+    return Value(value);
+  }
+  void set_weight(const std::string& name, const Value& weight) {
+    check(tenon_trainer_set_weight(trainer_.get(), name.c_str(), weight.get()));
+  }
+  void save(const std::string& path) const { check(tenon_trainer_save(trainer_.get(), path.c_str())); }
+  void load(const std::string& path) { check(tenon_trainer_load(trainer_.get(), path.c_str())); }
+
+ private:
+  std::unique_ptr<tenon_trainer, void (*)(tenon_trainer*)> trainer_;
+};
+
 }  // namespace tenon::api

@@ -113,7 +113,19 @@ struct Unit {
   std::optional<uint32_t> batched;
   std::vector<bool> own;          // by parameter; the calls of a batch share the others
   std::vector<bool> own_results;  // by tensor of the result
+  // Without `batched`: `function` itself computes several calls. The first axes of own parameters and of results are
+  // rows, which are independent of each other; a call of several has the rows of all of them along the last one of
+  // these axes, one call after the other, and size 1 along the others. 0: it does not.
+  uint32_t joined_axes = 0;
   bool operator==(const Unit&) const = default;
+};
+
+// A parameter of the entry, a tensor of one shape, whose value in the next run is a result of this one: a weight or a
+// tensor of the optimizer in a step of training.
+struct StateTensor {
+  uint32_t param = 0, result = 0;  // of the entry
+  std::optional<uint32_t> first;   // the constant that is its value in the first run; none: zeros
+  bool operator==(const StateTensor&) const = default;
 };
 
 // All functions of an executable, compiled ahead of time to a shared object (compiled_code.h). Their instructions stay
@@ -135,6 +147,7 @@ struct Executable {
   std::vector<NativeCode> natives;
   std::optional<CompiledCode> compiled = {};
   std::vector<Unit> units = {};  // none: instances run one after another
+  std::vector<StateTensor> states = {};
   Graph graph;
   bool operator==(const Executable&) const = default;
 

@@ -47,6 +47,11 @@ class Reader {
       e.compiled = CompiledCode{text(h.compiled()->triple()), {object.begin(), object.end()}};
     }
     if (h.units()) e.units = list<Unit>(h.units(), [&](const file::Unit& u) { return unit(u); });
+    if (h.states()) {
+      e.states = list<StateTensor>(h.states(), [](const file::StateTensor& s) {
+        return StateTensor{s.param(), s.result(), s.first() == UINT32_MAX ? std::nullopt : std::optional(s.first())};
+      });
+    }
     e.graph.nodes = list<GraphNode>(h.nodes(), [&](const file::GraphNode& n) {
       return GraphNode{text(n.name()), text(n.op()), text(n.device()), text(n.detail())};
     });
@@ -100,7 +105,7 @@ class Reader {
   }
 
   Unit unit(const file::Unit& u) {
-    Unit made{.function = u.function(), .batched = {}, .own = {}, .own_results = {}};
+    Unit made{.function = u.function(), .batched = {}, .own = {}, .own_results = {}, .joined_axes = u.joined_axes()};
     if (u.batched() != UINT32_MAX) made.batched = u.batched();
     for (const auto& [from, to] : {std::pair(u.own(), &made.own), {u.own_results(), &made.own_results}}) {
       if (charge(from->size())) to->assign(from->begin(), from->end());

@@ -36,6 +36,7 @@ class Verifier {
     }
     for (const NativeCode& native : executable_.natives) TENON_TRY(verify(native, where_));
     TENON_TRY(check_units());
+    TENON_TRY(check_states());
     return check(executable_.graph);
   }
 
@@ -92,10 +93,36 @@ class Verifier {
         }
       }
       if (unit.own_results.empty()) return fail_in("it has no result");
-      if (unit.batched && std::ranges::find(unit.own, true) == unit.own.end())
+      if (unit.batched && unit.joined_axes > 0)
+        return fail_in("its calls are joined by rows, and it has a function for several calls");
+      if (unit.joined_axes > 0 && std::ranges::find(unit.own_results, false) != unit.own_results.end())
+        return fail_in("its calls are joined by rows, and share a result");
+      if ((unit.batched || unit.joined_axes > 0) && std::ranges::find(unit.own, true) == unit.own.end())
         return fail_in("its calls share all parameters, and it has a function for several calls");
       if (!functions.insert(unit.function).second)
         return fail_in(fmt::format("function {} is a unit before", unit.function));
+    }
+    return {};
+  }
+
+  Status check_states() const {
+    const Function& main = executable_.main();
+    std::set<uint32_t> params;
+    for (size_t i = 0; i < executable_.states.size(); ++i) {
+      const StateTensor& state = executable_.states[i];
+      const auto fail_in = [&](std::string_view what) { return fail(fmt::format("state {}: {}", i, what)); };
+      if (state.param >= main.params.size() || state.result >= main.results.size())
+        return fail_in(fmt::format("it is parameter {} and result {} of {} and {}", state.param, state.result,
+                                   main.params.size(), main.results.size()));
+      const Port &param = main.params[state.param], &result = main.results[state.result];
+      if (!param.is_static() || !result.is_tensor() || result.dtype != param.dtype || result.shape != param.shape)
+        return fail_in(
+            fmt::format("'{}' is {}, the result that replaces it {}", param.name, type_text(param), type_text(result)));
+      if (state.first &&
+          (*state.first >= executable_.constants.size() || !param.accepts(executable_.constants[*state.first])))
+        return fail_in(fmt::format("its first value is constant {} of {}, which is not {}", *state.first,
+                                   executable_.constants.size(), type_text(param)));
+      if (!params.insert(state.param).second) return fail_in(fmt::format("'{}' is a state before", param.name));
     }
     return {};
   }

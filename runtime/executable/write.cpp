@@ -174,7 +174,13 @@ class Writer {
     if (!e.units.empty()) {
       units = list(e.units, [&](const Unit& u) {
         return file::CreateUnit(builder_, u.function, u.batched.value_or(UINT32_MAX), builder_.CreateVector(u.own),
-                                builder_.CreateVector(u.own_results));
+                                builder_.CreateVector(u.own_results), u.joined_axes);
+      });
+    }
+    fb::Offset<fb::Vector<fb::Offset<file::StateTensor>>> states;
+    if (!e.states.empty()) {
+      states = list(e.states, [&](const StateTensor& s) {
+        return file::CreateStateTensor(builder_, s.param, s.result, s.first.value_or(UINT32_MAX));
       });
     }
     auto nodes = list(e.graph.nodes, [&](const GraphNode& n) {
@@ -191,7 +197,7 @@ class Writer {
     auto edges = builder_.CreateVectorOfStructs(edge_list);
     auto sections = builder_.CreateVectorOfStructs(sections_);
     builder_.Finish(file::CreateHeader(builder_, text(e.name), facts, functions, e.entry, constants, programs, nodes,
-                                       edges, sections, natives, types, compiled, units));
+                                       edges, sections, natives, types, compiled, units, states));
     return {builder_.GetBufferPointer(), builder_.GetSize()};
   }
 

@@ -9,11 +9,16 @@
 namespace tenon::runtime::reference {
 namespace {
 
-Result identity(const Attrs& attrs, std::span<const Tensor> inputs) {
-  Call call("identity", attrs, inputs);
+Result copied(std::string_view name, const Attrs& attrs, std::span<const Tensor> inputs) {
+  Call call(name, attrs, inputs);
   call.expect_inputs(1);
   if (!call.ok()) return call.fail();
   return std::vector{inputs[0]};
+}
+
+Result identity(const Attrs& attrs, std::span<const Tensor> inputs) { return copied("identity", attrs, inputs); }
+Result stop_gradient(const Attrs& attrs, std::span<const Tensor> inputs) {
+  return copied("stop_gradient", attrs, inputs);
 }
 
 Result select(const Attrs& attrs, std::span<const Tensor> inputs) {
@@ -142,6 +147,7 @@ Result bitcast(const Attrs& attrs, std::span<const Tensor> inputs) {
 
 std::span<const Entry> elementwise_kernels() {
   static constexpr Entry kEntries[] = {{"identity", identity},
+                                       {"stop_gradient", stop_gradient},
                                        {"bitcast", Kernel::of_any_dtype(bitcast)},
                                        {"cast", Kernel::of_any_dtype(cast)},
                                        {"select", select},

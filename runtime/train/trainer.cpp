@@ -23,7 +23,7 @@ Tensor scalar(T value) {
 
 Status no_step(const std::string& why) {
   return error(fmt::format("the executable is no step of training: {}", why), {},
-               "make one with tenon train --step FILE.tnx");
+               "tenon train MODEL --step FILE.tnx makes one");
 }
 
 template <class T>
@@ -65,40 +65,56 @@ std::vector<int64_t> shuffled(int64_t samples, uint64_t seed, int64_t epoch) {
   return order;
 }
 
-Expected<Trainer> Trainer::create(const Executable& step, const NamedTensors& weights, SessionOptions options) {
-  TENON_TRY_ASSIGN(session, Session::create(step, std::move(options)));
-  Trainer trainer(step, std::move(*session));
+Status add_states(Executable& step, const NamedTensors& weights) {
   const std::vector<Port>& params = step.main().params;
-  const auto has_prefix = [&](size_t i, std::string_view prefix) {
-    return i < params.size() && params[i].name.starts_with(prefix);
-  };
-  while (has_prefix(trainer.weights_, kWeightPrefix)) ++trainer.weights_;
-  while (has_prefix(trainer.weights_ + trainer.states_, kStatePrefix)) ++trainer.states_;
-  const size_t kept = trainer.weights_ + trainer.states_;
-  if (trainer.weights_ == 0) return std::unexpected(no_step("its first input is no weight").error());
-  if (params.size() < kept + 4 || params[kept].name != kRate || params[kept + 1].name != kStep ||
-      params.back().name != kLabels) {
-    return std::unexpected(no_step("it has no inputs 'rate', 'step' and 'labels'").error());
-  }
-  if (step.main().results.size() != kept + 1) return std::unexpected(no_step("its results are others").error());
-  for (size_t i = 0; i < trainer.weights_; ++i) {
+  std::vector<StateTensor> states;
+  std::vector<Tensor> first;
+  for (uint32_t i = 0; i < params.size(); ++i) {
     const Port& port = params[i];
+    const bool is_weight = port.name.starts_with(kWeightPrefix);
+    if (!is_weight && !port.name.starts_with(kStatePrefix)) break;
+    StateTensor& state = states.emplace_back(StateTensor{i, i + 1, std::nullopt});  // the loss is the first result
+    if (!is_weight) continue;
     const auto found = weights.find(std::string_view(port.name).substr(kWeightPrefix.size()));
     if (found == weights.end()) return error(fmt::format("the weight '{}' is missing", port.name));
     if (!port.accepts(found->second)) {
       return error(fmt::format("the weight '{}' is {} {}, the model needs {}", port.name, name(found->second.dtype()),
                                to_string(found->second.shape()), to_string(port)));
     }
-    trainer.tensors_.push_back(found->second.clone());
+    state.first = static_cast<uint32_t>(step.constants.size() + first.size());
+    first.push_back(found->second.clone());
   }
-  for (size_t i = trainer.weights_; i < kept; ++i) {
-    trainer.tensors_.emplace_back(params[i].dtype, params[i].shape);  // zeros
+  if (states.empty()) return no_step("its first input is no weight");
+  if (step.main().results.size() != states.size() + 1) return no_step("its results are others");
+  step.states = std::move(states);
+  std::ranges::move(first, std::back_inserter(step.constants));
+  return {};
+}
+
+Expected<Trainer> Trainer::create(const Executable& step, SessionOptions options) {
+  const std::vector<Port>& params = step.main().params;
+  const std::vector<StateTensor>& states = step.states;
+  if (states.empty()) return std::unexpected(no_step("no run of it updates a tensor").error());
+  for (uint32_t i = 0; i < states.size(); ++i) {
+    if (states[i].param == i && states[i].result == i + 1) continue;
+    return std::unexpected(no_step("its results are others").error());
+  }
+  const size_t kept = states.size();
+  if (params.size() < kept + 4 || params[kept].name != kRate || params[kept + 1].name != kStep ||
+      params.back().name != kLabels) {
+    return std::unexpected(no_step("it has no inputs 'rate', 'step' and 'labels'").error());
+  }
+  TENON_TRY_ASSIGN(session, Session::create(step, std::move(options)));
+  Trainer trainer(step, std::move(*session));
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].first) trainer.tensors_.push_back(step.constants[*states[i].first]);
+    else trainer.tensors_.emplace_back(trainer.port(i).dtype, trainer.port(i).shape);  // zeros
   }
   return trainer;
 }
 
 std::span<const Port> Trainer::data_ports() const {
-  return std::span(executable_->main().params).subspan(weights_ + states_ + 2);
+  return std::span(executable_->main().params).subspan(tensors_.size() + 2);
 }
 
 int64_t Trainer::batch() const { return data_ports().back().shape[0]; }
@@ -141,34 +157,69 @@ Status Trainer::check(const TrainingData& data, int64_t classes) const {
   return {};
 }
 
-Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t> samples, double rate) {
+Expected<double> Trainer::run(const TrainingData& data, std::span<const int64_t> samples, double rate,
+                              std::vector<Tensor>& results) {
   std::vector<Tensor> inputs = tensors_;
   inputs.push_back(scalar(static_cast<float>(rate)));
   inputs.push_back(scalar(static_cast<float>(steps_ + 1)));
   for (const Tensor& tensor : data.inputs) inputs.push_back(rows(tensor, samples));
   inputs.push_back(rows(data.labels, samples));
-  TENON_TRY_ASSIGN(results, session_.run(inputs));
-  const Tensor& loss = results->front();
-  const double value = loss.dtype() == DType::kF64 ? loss.data<double>()[0] : loss.data<float>()[0];
-  if (!std::isfinite(value)) {
-    return error(fmt::format("the loss of step {} is {}", steps_ + 1, value), {},
+  TENON_TRY_ASSIGN(made, session_.run(inputs));
+  results = std::move(*made);
+  const Tensor& loss = results.front();
+  return loss.dtype() == DType::kF64 ? loss.data<double>()[0] : loss.data<float>()[0];
+}
+
+Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t> samples, double rate) {
+  std::vector<Tensor> results;
+  TENON_TRY_ASSIGN(value, run(data, samples, rate, results));
+  if (!std::isfinite(*value)) {
+    return error(fmt::format("the loss of step {} is {}", steps_ + 1, *value), {},
                  "a smaller learning rate or --clip may help; the weights are those before this step");
   }
-  for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i] = std::move((*results)[i + 1]);
+  for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i] = std::move(results[i + 1]);
   ++steps_;
-  return value;
+  return *value;
+}
+
+Expected<double> Trainer::loss(const TrainingData& data, std::span<const int64_t> samples) {
+  std::vector<Tensor> results;
+  return run(data, samples, 0, results);
 }
 
 NamedTensors Trainer::weights() const {
   NamedTensors named;
-  for (size_t i = 0; i < weights_; ++i)
-    named.emplace(executable_->main().params[i].name.substr(kWeightPrefix.size()), tensors_[i]);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const std::string& name = port(i).name;
+    if (name.starts_with(kWeightPrefix)) named.emplace(name.substr(kWeightPrefix.size()), tensors_[i]);
+  }
   return named;
+}
+
+Status Trainer::set_weights(const NamedTensors& weights) {
+  std::vector<Tensor> tensors = tensors_;
+  for (const auto& [name, weight] : weights) {
+    size_t i = 0;
+    while (i < tensors.size() && port(i).name != fmt::format("{}{}", kWeightPrefix, name)) ++i;
+    if (i == tensors.size()) {
+      std::vector<std::string> names;
+      for (const auto& [known, tensor] : this->weights()) names.push_back(known);
+      return error(fmt::format("the step has no weight '{}'", name), {},
+                   fmt::format("it has {}", fmt::join(names, ", ")));
+    }
+    if (!port(i).accepts(weight)) {
+      return error(fmt::format("the weight '{}' is {} {}, the model needs {}", name, runtime::name(weight.dtype()),
+                               to_string(weight.shape()), to_string(port(i))));
+    }
+    tensors[i] = weight.clone();
+  }
+  tensors_ = std::move(tensors);
+  return {};
 }
 
 Status Trainer::save(const std::filesystem::path& path, const NamedTensors& extra) const {
   NamedTensors all = extra;
-  for (size_t i = 0; i < tensors_.size(); ++i) all.insert_or_assign(executable_->main().params[i].name, tensors_[i]);
+  for (size_t i = 0; i < tensors_.size(); ++i) all.insert_or_assign(port(i).name, tensors_[i]);
   all.insert_or_assign(std::string(kStepCount), scalar(steps_));
   return save_npz(path, all);
 }
@@ -187,11 +238,10 @@ Expected<NamedTensors> Trainer::load(const std::filesystem::path& path) {
   };
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    const Port& port = executable_->main().params[i];
-    TENON_TRY_ASSIGN(tensor, take(port.name));
-    if (!port.accepts(*tensor)) {
-      return error(fmt::format("'{}' is {} {} in the state, the model needs {}", port.name, name(tensor->dtype()),
-                               to_string(tensor->shape()), to_string(port)),
+    TENON_TRY_ASSIGN(tensor, take(port(i).name));
+    if (!port(i).accepts(*tensor)) {
+      return error(fmt::format("'{}' is {} {} in the state, the model needs {}", port(i).name, name(tensor->dtype()),
+                               to_string(tensor->shape()), to_string(port(i))),
                    path.string(), "it is of another model");
     }
     tensors.push_back(std::move(*tensor));

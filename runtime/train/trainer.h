@@ -31,11 +31,16 @@ Tensor rows(const Tensor& tensor, std::span<const int64_t> indices);
 // The order of the samples of an epoch, by Fisher and Yates with splitmix64: for all machines the same.
 std::vector<int64_t> shuffled(int64_t samples, uint64_t seed, int64_t epoch);
 
+// Makes the weights and the states of the optimizer in a step the executable's states: first values are these weights,
+// by their names without "weight.", and zeros. An error where the executable is no step, or where a weight is missing
+// or of another type.
+Status add_states(Executable& step, const NamedTensors& weights);
+
 class Trainer {
  public:
-  // The executable outlives the trainer. `weights` has the tensors by their names without "weight."; the states are
-  // zero. An error where the executable is no step, or where a weight is missing or of another type.
-  static Expected<Trainer> create(const Executable& step, const NamedTensors& weights, SessionOptions options);
+  // Begins with the first values of the step's states. The executable outlives the trainer. An error where it is no
+  // step.
+  static Expected<Trainer> create(const Executable& step, SessionOptions options);
 
   // Checks that the data has one tensor for each input, of its type behind the leading axis, and as many labels. A
   // label of classes must be in [0, classes); no float may be NaN or infinite. Errors name the input and the sample.
@@ -44,10 +49,14 @@ class Trainer {
   // One step with the samples of these indices: the loss before it. An error where the loss is NaN or infinite, after
   // which weights and states are those before the step.
   Expected<double> step(const TrainingData& data, std::span<const int64_t> samples, double rate);
+  // The loss of these samples, which changes nothing.
+  Expected<double> loss(const TrainingData& data, std::span<const int64_t> samples);
 
   int64_t steps() const { return steps_; }
   const MemoryRecord& memory() const { return session_.memory(); }  // of the last step
   NamedTensors weights() const;                                     // by their names
+  // Replaces weights; an error, after which nothing has changed, where the step has none of a name, or of another type.
+  Status set_weights(const NamedTensors& weights);
   // The inputs of the step that samples are given to, and the labels, the last.
   std::span<const Port> data_ports() const;
   // Samples in a batch; kAnySize where batches may be of any size.
@@ -61,12 +70,13 @@ class Trainer {
 
  private:
   Trainer(const Executable& step, Session session) : executable_(&step), session_(std::move(session)) {}
+  const Port& port(size_t state) const { return executable_->main().params[executable_->states[state].param]; }
+  Expected<double> run(const TrainingData& data, std::span<const int64_t> samples, double rate,
+                       std::vector<Tensor>& results);
 
   const Executable* executable_;
   Session session_;
-  size_t weights_ = 0, states_ = 0;  // counts; the tensors are in this order
-  std::vector<Tensor> tensors_;
-  std::vector<Tensor> results_;
+  std::vector<Tensor> tensors_;  // the values of the states, in their order
   int64_t steps_ = 0;
 };
 

@@ -8,6 +8,14 @@
 #include "support/try.h"
 
 namespace tenon::runtime {
+namespace {
+
+bool same_memory(const Tensor& a, const Tensor& b) {
+  const auto x = a.memory(), y = b.memory();
+  return !x.owner_before(y) && !y.owner_before(x);
+}
+
+}  // namespace
 
 PendingCalls::PendingCalls(RunState& run, Execute execute)
     : run_(run), execute_(std::move(execute)), unit_of_(run.executable.functions.size(), kNone) {
@@ -155,9 +163,8 @@ PendingCalls::Rows PendingCalls::rows(const Word& operand) const {
     return {nullptr, reinterpret_cast<const std::byte*>(&word->bits), static_cast<size_t>(bytes(dtype)), dtype, {}};
   }
   const Tensor& tensor = static_cast<const TensorObject*>(word->object)->tensor;
-  Rows found{nullptr, tensor.bytes().data(), tensor.bytes().size(), tensor.dtype(), tensor.shape()};
+  Rows found{&tensor, tensor.bytes().data(), tensor.bytes().size(), tensor.dtype(), tensor.shape()};
   if (row == Pending::kWhole) return found;
-  found.batch = word;
   found.bytes /= static_cast<size_t>(tensor.shape()[0]);
   found.data += static_cast<size_t>(row) * found.bytes;
   found.shape = found.shape.subspan(1);
@@ -170,12 +177,14 @@ bool PendingCalls::same_shapes(const Node& a, const Node& b) {
     if (!unit(a).own[i]) continue;
     const Rows x = rows(one[i]), y = rows(other[i]);
     if (x.shape.data() == y.shape.data() && x.dtype == y.dtype) continue;  // rows of one batch
-    if (x.dtype != y.dtype || !std::ranges::equal(x.shape, y.shape)) return false;
+    const size_t joined = unit(a).joined_axes;
+    if (x.dtype != y.dtype || std::min(x.shape.size(), y.shape.size()) < joined) return false;
+    if (!std::ranges::equal(x.shape.subspan(joined), y.shape.subspan(joined))) return false;
   }
   return true;
 }
 
-// The nodes are of one type. Those of equal shapes are one batch.
+// The nodes are of one type. Those of equal shapes, but for the axes of their rows, are one batch.
 Status PendingCalls::run_step(std::span<const uint32_t> nodes) {
   std::vector<uint32_t> ready;
   for (const uint32_t i : nodes) {
@@ -206,8 +215,34 @@ size_t PendingCalls::own_bytes(const Node& node) {
   return bytes;
 }
 
+int64_t PendingCalls::row_count(const Node& node) {
+  const auto own = std::ranges::find(unit(node).own, true) - unit(node).own.begin();
+  const Rows first = rows(operands_of(node)[own]);
+  const size_t joined = unit(node).joined_axes;
+  return first.shape.size() < joined ? 0 : element_count(first.shape.first(joined));
+}
+
 Status PendingCalls::run_group(std::span<const uint32_t> nodes) {
-  if (nodes.size() > 1 && unit(nodes_[nodes[0]]).batched && own_bytes(nodes_[nodes[0]]) <= kMostOwnBytes) {
+  if (unit(nodes_[nodes[0]]).joined_axes > 0) {
+    // As many calls as have this many rows.
+    while (!nodes.empty()) {
+      size_t count = 0;
+      for (int64_t all = 0; count < nodes.size(); ++count) {
+        all += row_count(nodes_[nodes[count]]);
+        if (count > 0 && all > kMostRows) break;
+      }
+      TENON_TRY(run_part(nodes.first(count)));
+      nodes = nodes.subspan(count);
+    }
+    return {};
+  }
+  return run_part(nodes);
+}
+
+Status PendingCalls::run_part(std::span<const uint32_t> nodes) {
+  const Unit& unit = this->unit(nodes_[nodes[0]]);
+  const bool joins = unit.joined_axes > 0 || (unit.batched && own_bytes(nodes_[nodes[0]]) <= kMostOwnBytes);
+  if (nodes.size() > 1 && joins) {
     if (run_batch(nodes)) {
       ++counts_.calls;
       return {};
@@ -267,32 +302,34 @@ Status PendingCalls::run_one(uint32_t index) {
   return {};
 }
 
-// The operand of all nodes, with one more, leading axis: the memory where their rows follow each other in a batch, else
-// a copy.
+// The operand of all nodes, with one more, leading axis, or with the rows of all nodes along the last of its joined
+// axes: the memory where their elements follow each other, else a copy.
 Expected<Word> PendingCalls::gather(std::span<const uint32_t> nodes, size_t operand) {
   const Rows first = rows(operands_of(nodes_[nodes[0]])[operand]);
+  const size_t joined = unit(nodes_[nodes[0]]).joined_axes;
   Shape shape = run_.heap.shape();
-  shape.push_back(static_cast<int64_t>(nodes.size()));
-  shape.insert(shape.end(), first.shape.begin(), first.shape.end());
-  const size_t bytes = first.bytes * nodes.size();
+  size_t bytes = 0;
+  int64_t count = 0;
+  bool adjacent = first.tensor != nullptr;
+  for (const uint32_t i : nodes) {
+    const Rows row = rows(operands_of(nodes_[i])[operand]);
+    if (row.shape.size() < joined || element_count(row.shape.first(joined)) != row_count(nodes_[i]))
+      return error("the operands of a unit whose calls are joined by rows differ in their rows");
+    adjacent = adjacent && row.tensor && row.data == first.data + bytes && same_memory(*row.tensor, *first.tensor);
+    bytes += row.bytes;
+    count += joined > 0 ? element_count(row.shape.first(joined)) : 1;
+  }
+  if (joined > 0) shape.assign(joined - 1, 1);
+  shape.push_back(count);
+  shape.insert(shape.end(), first.shape.begin() + static_cast<ptrdiff_t>(joined), first.shape.end());
   Word word;
-  const std::byte* next = first.data;
-  const bool adjacent = first.batch && std::ranges::all_of(nodes, [&](uint32_t i) {
-                          const Rows row = rows(operands_of(nodes_[i])[operand]);
-                          const bool follows =
-                              row.batch && row.batch->object == first.batch->object && row.data == next;
-                          next += first.bytes;
-                          return follows;
-                        });
-  if (adjacent) {
-    const Tensor& batch = static_cast<const TensorObject*>(first.batch->object)->tensor;
-    const auto offset = static_cast<size_t>(first.data - batch.bytes().data());
-    if (offset % kArenaAlignment == 0) {
-      counts_.bytes_in_place += bytes;
-      word = run_.heap.tensor(Tensor::in(batch.storage().part(offset, bytes), first.dtype, std::move(shape)), false);
-      if (word.tag == Tag::kEmpty) return run_.no_memory();
-      return word;
-    }
+  if (adjacent && reinterpret_cast<uintptr_t>(first.data) % kArenaAlignment == 0) {
+    const auto offset = static_cast<size_t>(first.data - first.tensor->bytes().data());
+    counts_.bytes_in_place += bytes;
+    word =
+        run_.heap.tensor(Tensor::in(first.tensor->storage().part(offset, bytes), first.dtype, std::move(shape)), false);
+    if (word.tag == Tag::kEmpty) return run_.no_memory();
+    return word;
   }
   counts_.bytes_gathered += bytes;
   Storage storage = run_.session.buffers.take(bytes);
@@ -306,6 +343,57 @@ Expected<Word> PendingCalls::gather(std::span<const uint32_t> nodes, size_t oper
   word = run_.heap.tensor(Tensor::in(std::move(storage), first.dtype, std::move(shape)), true);
   if (word.tag == Tag::kEmpty) return run_.no_memory();
   return word;
+}
+
+// Gives each node its rows of a result that the rows of all nodes have.
+Status PendingCalls::take_rows(std::span<const uint32_t> nodes, const Word& result) {
+  const Unit& unit = this->unit(nodes_[nodes[0]]);
+  const auto own = static_cast<size_t>(std::ranges::find(unit.own, true) - unit.own.begin());
+  const size_t joined = unit.joined_axes;
+  int64_t count = 0;
+  for (const uint32_t i : nodes) count += row_count(nodes_[i]);
+  auto words = fields(result, unit);
+  std::vector<std::pair<Object*, Word>> made;
+  for (size_t k = 0; words && k < unit.own_results.size(); ++k) {
+    const Word& word = (*words)[k];
+    const Tensor* const all =
+        word.tag == Tag::kTensor ? &static_cast<const TensorObject*>(word.object)->tensor : nullptr;
+    if (!all || all->shape().size() < joined || element_count(std::span(all->shape()).first(joined)) != count) {
+      words = error(fmt::format("result {} of calls with {} rows has other rows", k, count));
+      break;
+    }
+    const size_t row_bytes = count == 0 ? 0 : all->bytes().size() / static_cast<size_t>(count);
+    size_t offset = 0;
+    for (const uint32_t i : nodes) {
+      const Rows operand = rows(operands_of(nodes_[i])[own]);
+      Shape shape = run_.heap.shape();
+      shape.assign(operand.shape.begin(), operand.shape.begin() + static_cast<ptrdiff_t>(joined));
+      shape.insert(shape.end(), all->shape().begin() + static_cast<ptrdiff_t>(joined), all->shape().end());
+      const size_t bytes = static_cast<size_t>(row_count(nodes_[i])) * row_bytes;
+      const Word part = part_of(*all, offset, bytes, std::move(shape));
+      if (part.tag == Tag::kEmpty) words = run_.no_memory();
+      if (!words) break;
+      made.emplace_back(results_of(nodes_[i])[k], part);
+      offset += bytes;
+    }
+  }
+  for (const auto& [object, part] : made) {
+    if (words) Pending::set(*object, part, Pending::kWhole);
+    else run_.heap.release(part);
+  }
+  run_.heap.release(result);
+  if (!words) return std::unexpected(std::move(words.error()));
+  return {};
+}
+
+// A tensor in the memory of another one, or a copy where it is not aligned there; empty without memory.
+Word PendingCalls::part_of(const Tensor& all, size_t offset, size_t bytes, Shape shape) {
+  if (reinterpret_cast<uintptr_t>(all.bytes().data() + offset) % kArenaAlignment == 0)
+    return run_.heap.tensor(Tensor::in(all.storage().part(offset, bytes), all.dtype(), std::move(shape)), false);
+  Storage copy = run_.session.buffers.take(bytes);
+  if (!copy.memory) return {};
+  std::ranges::copy(all.bytes().subspan(offset, bytes), copy.memory.get());
+  return run_.heap.tensor(Tensor::in(std::move(copy), all.dtype(), std::move(shape)), true);
 }
 
 Status PendingCalls::run_batch(std::span<const uint32_t> nodes) {
@@ -325,7 +413,8 @@ Status PendingCalls::run_batch(std::span<const uint32_t> nodes) {
     }
     args_.push_back(*arg);
   }
-  TENON_TRY_ASSIGN(result, execute_(run_.session.code[*unit.batched], args_));
+  TENON_TRY_ASSIGN(result, execute_(run_.session.code[unit.batched.value_or(unit.function)], args_));
+  if (unit.joined_axes > 0) return take_rows(nodes, *result);
   auto words = fields(*result, unit);
   for (size_t k = 0; words && k < unit.own_results.size(); ++k) {
     if (!unit.own_results[k]) continue;

@@ -2,10 +2,11 @@
 //
 // Semantics: an instance's call of a unit (Executable::units) becomes a node, and its results pending words. `flush`
 // executes all nodes: a policy (runtime/batch/order.h) says in which order, and the nodes of a step with the same
-// shapes are one call of the unit's batched function, on operands whose rows are gathered. The results are those of the
-// calls one by one, to the bit, as the batched function's definition says. A batch that fails is repeated call by call,
-// so that an instance fails for its own reasons alone. (Lazy execution with depths that follow from operands: Fegade et
-// al., "ACRoBat: optimizing auto-batching of dynamic deep learning at compile time", section 3.)
+// shapes are one call of the unit's batched function, on operands whose rows are gathered; nodes of a unit whose rows
+// are independent (Unit::joined_axes) are one call of it, whatever their numbers of rows are. The results are those of
+// the calls one by one, to the bit, as the batched function's definition says. A batch that fails is repeated call by
+// call, so that an instance fails for its own reasons alone. (Lazy execution with depths that follow from operands:
+// Fegade et al., "ACRoBat: optimizing auto-batching of dynamic deep learning at compile time", section 3.)
 #pragma once
 
 #include <cstdint>
@@ -56,6 +57,8 @@ class PendingCalls {
   // Of a call's own operands: larger ones take longer to be copied to a batch than the batch saves, as a whole text of
   // which a step reads one character.
   static constexpr size_t kMostOwnBytes = size_t{1} << 16;
+  // Of a call of several by rows: results of more rows leave the caches before the next kernel reads them.
+  static constexpr int64_t kMostRows = 512;
   static constexpr size_t kMaxNodes = size_t{1} << 18;  // which bounds the memory of calls that nothing waits for
 
   struct Node {
@@ -65,7 +68,7 @@ class PendingCalls {
   };
   // Where an operand's elements are.
   struct Rows {
-    const Word* batch = nullptr;  // the tensor that the operand is a row of; nullptr: it is none
+    const Tensor* tensor = nullptr;  // that has them in its memory; nullptr: a word has them
     const std::byte* data = nullptr;
     size_t bytes = 0;
     DType dtype = DType::kF32;
@@ -87,11 +90,15 @@ class PendingCalls {
   void make_graph();
 
   Status run_step(std::span<const uint32_t> nodes);
+  int64_t row_count(const Node& node);  // of a unit with joined axes
   Status run_group(std::span<const uint32_t> nodes);
+  Status run_part(std::span<const uint32_t> nodes);
   Status run_one(uint32_t node);
   // Whether the batch was executed; an error is that of the batch alone.
   Status run_batch(std::span<const uint32_t> nodes);
   Expected<Word> gather(std::span<const uint32_t> nodes, size_t operand);
+  Status take_rows(std::span<const uint32_t> nodes, const Word& result);
+  Word part_of(const Tensor& all, size_t offset, size_t bytes, Shape shape);
   // The words of a unit's result, which the caller does not own.
   Expected<std::span<const Word>> fields(const Word& result, const Unit& unit) const;
   void finish(std::span<const uint32_t> nodes);

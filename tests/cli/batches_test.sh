@@ -27,6 +27,33 @@ grep '^[A-Z]' tests/examples/trees.txt >"$scratch/tree_lstm.txt"
 for example in char_rnn list_lstm generate banded; do compare $example main; done
 compare tree_lstm classify
 
+# Sentences of different lengths of a model as exported: dense layers compute the rows of all of them at once.
+minilm=tests/models/tiny_minilm.onnx
+awk 'BEGIN { srand(8); for (i = 0; i < 24; i++) { n = i == 7 ? 0 : 1 + int(rand() * 40); t = ""; m = ""; for (k = 0; k < n; k++) { s = k ? ", " : ""; t = t s int(rand() * 50); m = m s 1 } printf "[[[%s]], [[%s]]]\n", t, m } }' \
+  >"$scratch/sentences.jsonl"
+sentences=("$tenon" run $minilm --instances "$scratch/sentences.jsonl" --json)
+"${sentences[@]}" --batch 1 >"$scratch/alone"
+[ "$(wc -l <"$scratch/alone")" = 24 ]
+for batch in 2 7 64; do "${sentences[@]}" --batch $batch | cmp - "$scratch/alone"; done
+expect 0 "calls are joined by rows, of any N x T" "$tenon" compile $minilm --cpu --batch --explain -o "$scratch/minilm.tnx"
+expect 0 "transpose does not compute each row alone (tiny_minilm.onnx: Transpose 'layer0/Transpose_14')" \
+  "$tenon" opt $minilm --units
+expect 0 "several calls are one of the rows along 2 axes" "$tenon" inspect "$scratch/minilm.tnx" --part code
+expect 0 '"joined_axes": 2' "$tenon" inspect "$scratch/minilm.tnx" --json
+# One that is too long for the model's 128 positions fails alone, and so does one whose inputs differ in length.
+awk 'NR == 3 { t = ""; m = ""; for (k = 0; k < 129; k++) { s = k ? ", " : ""; t = t s 1; m = m s 1 } printf "[[[%s]], [[%s]]]\n", t, m; next } NR == 5 { print "[[[1, 2]], [[1]]]"; next } { print }' \
+  "$scratch/sentences.jsonl" >"$scratch/mixed.jsonl"
+mixed=("$tenon" run $minilm --instances "$scratch/mixed.jsonl")
+expect 1 "mixed.jsonl:3: instance 2: " "${mixed[@]}"
+expect 1 "mixed.jsonl:5: instance 4: " "${mixed[@]}"
+expect 1 "2 of 24 instances failed" "${mixed[@]}"
+"${mixed[@]}" --batch 1 >"$scratch/mixed1" 2>/dev/null || true
+"${mixed[@]}" >"$scratch/mixed64" 2>/dev/null || true
+cmp "$scratch/mixed64" "$scratch/mixed1"
+: >"$scratch/none.jsonl"
+[ "$("$tenon" run $minilm --instances "$scratch/none.jsonl" | wc -l)" = 0 ]
+expect 2 "--instances and --data both give inputs" "$tenon" run $minilm --instances "$scratch/none.jsonl" --data x.npy
+
 # One that fails among others: the error is of its own call, and the others have their results.
 cat >"$scratch/pick.tn" <<'END_OF_MODULE'
 #[version = "1"]

@@ -337,7 +337,7 @@ def @main(%x: Tensor[(8,), f32]) -> Tensor[(8,), f32] { @f(%x) }
 END
 expect 1 "the loop 'i' cannot be parallel: a library is called inside" "$tenon" compile "$scratch/outside.tn" --cpu -o "$scratch/o.tnx"
 
-expect 2 "--input, --instances and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
+expect 2 "--input and --expect are for modules" "$tenon" run tests/models/tiny_digits.onnx --input 3
 expect 2 "--data is required" "$tenon" run tests/models/tiny_digits.onnx
 
 # The machine: existing tools are named, missing ones with the way to get them.

@@ -83,6 +83,16 @@ expect 0 "of one by one; an instance: " "$tenon" bench batching --hidden 8 --bat
 expect 0 '"ratio": ' "$tenon" bench batching --hidden 8 --batches 4 --rounds 1 --policy agenda --json
 expect 0 "482       359       248       241   lattice LSTM" "$tenon" bench batching --graphs
 expect 2 "--batches is 'x', must be an integer from 1 to" "$tenon" bench batching --hidden 8 --batches 1,x
+printf '3\n0\n17\n1\n' >"$scratch/lengths.txt"
+ragged=("$tenon" bench ragged --lengths "$scratch/lengths.txt" --width 32 --heads 4 --inner 64 --rounds 1)
+expect 0 "4 sentences of 21 tokens, the longest of 17" "${ragged[@]}"
+expect 0 '"padded_over_ideal": 3.' "${ragged[@]}" --json
+expect 0 "2 sentences of 3 tokens" "${ragged[@]}" --batch 2
+expect 2 "--width 32 is not a multiple of --heads 5" "$tenon" bench ragged --lengths "$scratch/lengths.txt" --width 32 --heads 5
+printf '3\n-1\n' >"$scratch/negative.txt"
+expect 2 "negative.txt:2 is '-1', must be an integer from 0 to 65536" "$tenon" bench ragged --lengths "$scratch/negative.txt"
+: >"$scratch/no_lengths.txt"
+expect 1 "the file has no lengths" "$tenon" bench ragged --lengths "$scratch/no_lengths.txt"
 expect 2 "a model requires instances" "$tenon" bench batching --model tests/examples/tree_lstm.tn
 expect 2 "--models is 'gru', must be calls, lstm, decoder, dense or all" "$tenon" bench vm --iterations 1000 --models gru
 expect 0 '"ns_per_instruction": ' "$tenon" bench vm -n 10 --json
@@ -234,6 +244,19 @@ END
 printf 'kernel below\nremap(sum, i, descending)\n' >"$scratch/triangle.steps"
 for line in 1 2 3; do echo "[[1,2,3,4],[1,2,3,4],[1,2,3,4],[$line,2,3,4]]"; done >"$scratch/triangles.jsonl"
 expect 0 "[1, 3, 6, 10]" "$tenon" run "$scratch/triangle.tn" --cpu --instances "$scratch/triangles.jsonl" --schedule "$scratch/triangle.steps"
+# A product with a triangular matrix in tiles.
+cat >"$scratch/matrices.tn" <<'END'
+#[version = "1"]
+def @main() {
+  let %x = sin(reshape(arange(count=1048576, dtype="f32"), shape=[1024, 1024]));
+  (triangle(%x, upper=0), %x)
+}
+END
+"$tenon" run "$scratch/matrices.tn" --output "$scratch/matrices.npz"
+trmm=("$tenon" run tests/examples/trmm.tn --input "a=$scratch/matrices.npz:0" --input "b=$scratch/matrices.npz:1")
+"${trmm[@]}" --output "$scratch/trmm.npz"
+expect 0 "as expected: 1 result" "${trmm[@]}" --schedule tests/examples/trmm.steps --expect "$scratch/trmm.npz"
+expect 0 "for product_y_k0 in (i0) {" "$tenon" schedule tests/examples/trmm.tn --op trmm --steps tests/examples/trmm.steps
 printf 'kernel twice\nreorder(twice, s, b)\n' >"$scratch/ragged.steps"
 expect 1 "ragged.steps:2: reorder(twice, s, b): the size of 's' depends on 'b', which must stay outside it" \
   "$tenon" compile "$scratch/ragged.tn" --cpu --schedule "$scratch/ragged.steps" -o "$scratch/ragged.tnx"

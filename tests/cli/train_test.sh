@@ -63,6 +63,49 @@ expect 1 "the budget must be at least" "${train[@]}" --budget 64KiB -o "$scratch
 expect 2 "--budget is '12 parsecs', must be a number of bytes, as 4096, 64MiB or 1.5GiB" "${train[@]}" --budget '12 parsecs' -o "$scratch/x.tn"
 expect 2 'no policy is called "mru"' "${train[@]}" --budget 1GiB --remat-policy mru -o "$scratch/x.tn"
 
+# Trained with the integers of an accelerator, and written as such: what is measured is what the device computes. Weights
+# of three bits lose accuracy by rounding alone, and less by training.
+integers=("$tenon" train "$model" --data "$digits:x" --labels "$digits:y" --divide 255 --quiet --calibrate "$digits:calib"
+  --weights 3bit --batch 100 --epochs 2 --eval-data "$digits:x" --eval-labels "$digits:y" --rate 0.001)
+device=(--device behavioral:tiny --data "$digits:x" --labels "$digits:y" --divide 255 --quiet)
+expect 0 "epoch 2: loss" "${integers[@]}" --metrics "$scratch/i.jsonl" -o "$scratch/i.tnb"
+trained=$(tail -n 1 "$scratch/i.jsonl" | sed 's/.*"accuracy": \([0-9.]*\).*/\1/')
+"$tenon" run "$scratch/i.tnb" --shapes N=1 "${device[@]}" >"$scratch/run"
+grep -q "behavioral:tiny  *$trained" "$scratch/run"
+grep -q "100.0 % of the MACs" "$scratch/run"
+rounded=$("$tenon" run "$model" --calibrate "$digits:calib" --weights 3bit "${device[@]}" | sed -n 's/^  behavioral:tiny  *\([0-9.]*\) %.*/\1/p')
+if ! awk "BEGIN { exit !($trained > $rounded) }"; then
+  echo "rounded weights: $rounded %, trained ones: $trained %" >&2
+  exit 1
+fi
+expect 2 "--calibrate needs the ranges of a trained model" "${integers[@]}" --init random -o "$scratch/x.tn"
+expect 2 "no operator has the name 'nonsense'" "${integers[@]}" --keep nonsense -o "$scratch/x.tn"
+expect 2 "--keep requires --calibrate" "${train[@]}" --keep nonsense -o "$scratch/x.tn"
+
+# A batch in two parts takes less memory, and an optimizer may be a file.
+"${any_batch[@]}" --batch 100 --epochs 1 --json --optimizer sgd --rate 0.1 -o "$scratch/whole.tnb" >"$scratch/whole.json"
+"${any_batch[@]}" --batch 50 --accumulate 2 --epochs 1 --json --optimizer sgd --rate 0.1 -o "$scratch/parts.tnb" >"$scratch/parts.json"
+member() { sed -n "s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; }
+awk "BEGIN { d = $(member loss "$scratch/whole.json") - $(member loss "$scratch/parts.json"); exit !(d * d < 1e-8) }"
+awk "BEGIN { exit !($(member peak_bytes "$scratch/parts.json") < 0.8 * $(member peak_bytes "$scratch/whole.json")) }"
+cat >"$scratch/sign.tn" <<'TEXT'
+#[version = "1"]
+def @update[n](%w: Tensor[(n,), f32], %g: Tensor[(n,), f32], %rate: Tensor[(), f32], %step: Tensor[(), f32]) {
+  (%w - %rate * sign(%g),)
+}
+TEXT
+expect 0 "epoch 1: loss" "${train[@]}" --optimizer "$scratch/sign.tn" --rate 0.001 -o "$scratch/x.tnb"
+expect 1 "the module has no function @update" "${train[@]}" --optimizer tests/examples/char_rnn.tn -o "$scratch/x.tnb"
+expect 2 "there is no optimizer 'sgdm'" "${train[@]}" --optimizer sgdm -o "$scratch/x.tnb"
+
+# The step alone, with its first weights, for programs that train by it.
+expect 0 "wrote $scratch/alone.tnx" "$tenon" train "$model" --batch 100 --step "$scratch/alone.tnx"
+expect 0 "state   weight." "$tenon" inspect "$scratch/alone.tnx"
+expect 0 '"states"' "$tenon" inspect "$scratch/alone.tnx" --json
+expect 2 "without --data, --labels and --output, --step alone writes the step" "$tenon" train "$model" -o "$scratch/x.tn"
+expect 2 "--labels is required" "$tenon" train "$model" --data "$digits:x" -o "$scratch/x.tn"
+expect 2 "--output is required" "$tenon" train "$model" --data "$digits:x" --labels "$digits:y"
+
 # Bad input.
 expect 1 "bad.npz" "$tenon" train $model --data "$digits:x" --labels "$scratch/bad.npz:y" -o "$scratch/x.tn" --quiet
 expect 2 "no weight has the name 'nonsense'" "${train[@]}" --freeze nonsense -o "$scratch/x.tn"

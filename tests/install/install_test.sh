@@ -42,6 +42,15 @@ if command -v pkg-config >/dev/null; then
     cmp - "$scratch/classified"
 fi
 
+# A program in C trains a model by its step.
+"$tenon" train tests/install/example/circle.tn --init random --batch 64 --step "$scratch/step.tnx" >/dev/null
+"$scratch/example/build/train" "$scratch/step.tnx" "$scratch/state.npz" >"$scratch/trained"
+grep -q "^epoch 10: loss" "$scratch/trained"
+grep -qx "resumed: same" "$scratch/trained"
+grep -qx "learned after 80 steps" "$scratch/trained" || { cat "$scratch/trained"; exit 1; }
+"$scratch/example/build/train" "$scratch/digits.tnx" "$scratch/state.npz" 2>"$scratch/said" && exit 1
+grep -q "the executable is no step of training: no run of it updates a tensor" "$scratch/said"
+
 # The transports came along, and the harness from which verilator: builds its model.
 "$tenon" devices >"$scratch/devices"
 grep -q '^verilator:' "$scratch/devices"

@@ -1,4 +1,6 @@
 // Batching rules of dense layers and matrix products.
+#include <algorithm>
+
 #include "compiler/ir/batching/rules.h"
 
 namespace tenon::compiler::batching {
@@ -7,7 +9,7 @@ namespace {
 // Shared weights multiply the rows of all instances at once; weights of each instance are a product an instance.
 Status dense(BatchBuilder& b) {
   if (b.own(1)) return b.finish(matmul(b.arg(0), b.arg(1).swap_last_axes()));
-  return rows(b);
+  return of_rows(b);
 }
 
 // A shared matrix on the right multiplies the rows of all instances at once; other products are one an instance.
@@ -23,9 +25,19 @@ Status product(BatchBuilder& b) {
   return b.finish(b.apply_to({b.of_rank(0, rank), b.of_rank(1, rank)}));
 }
 
+// Rows of the left operand are rows of the result, and so are the batches of both operands.
+bool rows_of_product(const RowsInput& input) {
+  if (!input.own[0]) return false;
+  if (input.own[1]) return input.rank(0) == input.rank(1) && input.axes <= input.rank(1) - 2;
+  return input.rank(1) == 2 && input.axes < input.rank(0);
+}
+bool rows_of_dense(const RowsInput& input) {
+  return input.own[0] && std::ranges::count(input.own, true) == 1 && input.axes < input.rank(0);
+}
+
 constexpr BatchingRow kContraction[] = {
-    {ops::kDense, dense},
-    {ops::kMatmul, product},
+    {ops::kDense, {dense, rows_of_dense}},
+    {ops::kMatmul, {product, rows_of_product}},
     {ops::kDet, elementwise},
 };
 

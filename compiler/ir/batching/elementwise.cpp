@@ -6,7 +6,7 @@ namespace {
 
 // b is along one axis of x. Where each instance has its own, it broadcasts with x.
 Status bias_add(BatchBuilder& b) {
-  if (!b.own(1)) return along_axis(b);
+  if (!b.own(1)) return of_axis(b);
   const int64_t rank = b.rank(0), axis = int_attr(b.attrs(), "axis");
   std::vector<int64_t> added;
   for (int64_t i = 0; i < rank; ++i) {
@@ -17,8 +17,8 @@ Status bias_add(BatchBuilder& b) {
 }
 
 constexpr BatchingRow kElementwise[] = {
-    {ops::kIdentity, elementwise}, {ops::kBitcast, elementwise}, {ops::kCast, elementwise},
-    {ops::kSelect, broadcast},     {ops::kBiasAdd, bias_add},
+    {ops::kIdentity, elementwise}, {ops::kStopGradient, elementwise}, {ops::kBitcast, elementwise},
+    {ops::kCast, elementwise},     {ops::kSelect, broadcast},         {ops::kBiasAdd, {bias_add, rows_of_axis}},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 // Of a shared table, the parts at the indices of all instances; of tables of their own, those at shared indices, or at
 // the instance's own.
 Status gather(BatchBuilder& b) {
-  if (!b.own(1)) return along_axis(b);
+  if (!b.own(1)) return of_axis(b);
   const int64_t rank = b.rank(0), indices = b.rank(1), axis = int_attr(b.attrs(), "axis");
   const int64_t first = axis < 0 ? axis + rank : axis;
   std::vector<int64_t> axes;
@@ -42,8 +42,14 @@ Status gather_elements(BatchBuilder& b) {
   return b.finish(b.apply_to({b.as_own(0), b.as_own(1)}, {{"axis", axis < 0 ? axis : axis + 1}}));
 }
 
+// Rows of indices into the first axis of a shared table.
+bool rows_of_gather(const RowsInput& input) {
+  const int64_t axis = int_attr(input.attrs, "axis");
+  return !input.own[0] && input.own[1] && (axis < 0 ? axis + input.rank(0) : axis) == 0 && input.axes <= input.rank(1);
+}
+
 constexpr BatchingRow kIndex[] = {
-    {ops::kGather, gather},
+    {ops::kGather, {gather, rows_of_gather}},
     {ops::kGatherElements, gather_elements},
     {ops::kOneHot, along_axis},
 };

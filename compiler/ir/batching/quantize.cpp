@@ -1,4 +1,6 @@
 // Batching rules of conversions between floats and scaled integers.
+#include <algorithm>
+
 #include "compiler/ir/batching/rules.h"
 
 namespace tenon::compiler::batching {
@@ -13,10 +15,20 @@ Status requantize_add(BatchBuilder& b) {
   return b.finish(b.apply_to({b.as_own(0), b.arg(1), b.arg(2), b.arg(3), b.as_own(4)}, std::move(attrs), b.computed()));
 }
 
+// One scale for all elements has no axis.
+bool rows_of_scales(const RowsInput& input) {
+  bool is_one = input.own[0];
+  for (size_t i = 1; i < input.args.size(); ++i) {
+    const Dims& dims = input.args[i].tensor()->dims;
+    is_one &= !input.own[i] && std::ranges::all_of(dims, [](Dim dim) { return dim.constant() == 1; });
+  }
+  return is_one || rows_of_axis(input);
+}
+
 constexpr BatchingRow kQuantize[] = {
-    {ops::kQuantize, along_axis},
-    {ops::kDequantize, along_axis},
-    {ops::kRequantize, along_axis},
+    {ops::kQuantize, {of_axis, rows_of_scales}},
+    {ops::kDequantize, {of_axis, rows_of_scales}},
+    {ops::kRequantize, {of_axis, rows_of_scales}},
     {ops::kRequantizeAdd, requantize_add},
 };
 

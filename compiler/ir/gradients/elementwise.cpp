@@ -19,6 +19,7 @@ Status bias_add(GradientBuilder& g) {
 
 constexpr GradientRow kElementwise[] = {
     {ops::kIdentity, same_elements},
+    {ops::kStopGradient, [](GradientBuilder& g) { return g.status(); }, "0"},
     {ops::kBitcast, nullptr, "the bits of a float are no continuous function of it"},
     {ops::kCast,
      [](GradientBuilder& g) {

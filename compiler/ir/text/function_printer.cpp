@@ -100,13 +100,16 @@ FunctionPrinter::FunctionPrinter(const Context& context, const Function& functio
 
 std::string FunctionPrinter::print(Symbol name) {
   std::string text;
-  if (!function_.target.empty() || !function_.composite.empty() || function_.batched) {
-    std::vector<std::string> annotations;
-    if (!function_.target.empty()) annotations.push_back("target = " + quote(function_.target));
-    if (!function_.composite.empty()) annotations.push_back("composite = " + quote(function_.composite));
-    if (function_.batched) annotations.push_back("batched = " + quote(std::string(context_.name(*function_.batched))));
-    text += fmt::format("#[{}]\n", fmt::join(annotations, ", "));
-  }
+  std::vector<std::string> annotations;
+  const auto annotate = [&](std::string_view key, std::string_view value) {
+    annotations.push_back(fmt::format("{} = {}", key, quote(std::string(value))));
+  };
+  if (!function_.target.empty()) annotate("target", function_.target);
+  if (!function_.composite.empty()) annotate("composite", function_.composite);
+  if (function_.batched) annotate("batched", context_.name(*function_.batched));
+  if (function_.gradient) annotate("gradient", context_.name(*function_.gradient));
+  if (function_.joined_axes > 0) annotations.push_back(fmt::format("joined_axes = {}", function_.joined_axes));
+  if (!annotations.empty()) text += fmt::format("#[{}]\n", fmt::join(annotations, ", "));
   // The inference finds a result type that is too large to be written, unless the function is recursive.
   const bool written = function_.result.node->size <= TypeNode::kMaxWritten;
   text += fmt::format("def @{}{}{} {}", context_.name(name),

@@ -70,6 +70,10 @@ class Parser {
       infer(body, 0);
       if (problems_.size() >= kMaxProblems) break;
     }
+    if (problems_.empty()) {
+      for (const auto& [name, offset] : annotated_)
+        report(offset, check_annotations(context_, module_, *module_.function(name)));
+    }
     if (!problems_.empty()) return std::unexpected(joined(std::move(problems_)));
     return std::move(module_);
   }
@@ -196,13 +200,21 @@ class Parser {
     Body body;
     TENON_TRY(signature(body));
     Function& function = *module_.function(body.name);
+    if (!annotations.list.empty()) annotated_.emplace_back(body.name, annotations.at);
     for (auto& [key, value] : std::exchange(annotations.list, {})) {
       auto* text = std::get_if<std::string>(&value);
-      if (!text || (key != "target" && key != "composite" && key != "batched")) {
-        return source_.error_at(annotations.at, fmt::format("a function has no annotation '{}' of this kind", key),
-                                "the annotations are target = \"...\", composite = \"...\" and batched = \"...\"");
+      if (const auto* axes = std::get_if<int64_t>(&value);
+          axes && key == "joined_axes" && *axes > 0 && *axes <= UINT32_MAX) {
+        function.joined_axes = static_cast<uint32_t>(*axes);
+        continue;
+      }
+      if (!text || (key != "target" && key != "composite" && key != "batched" && key != "gradient")) {
+        return source_.error_at(
+            annotations.at, fmt::format("a function has no annotation '{}' of this kind", key),
+            "the annotations are target, composite, batched, gradient, as gradient = \"...\", and joined_axes = 2");
       }
       if (key == "batched") function.batched = context_.symbol(*text);
+      else if (key == "gradient") function.gradient = context_.symbol(*text);
       else (key == "target" ? function.target : function.composite) = *text;
     }
     body.at = cursor_.at();
@@ -451,7 +463,8 @@ class Parser {
   Module module_;
   std::vector<Diagnostic> problems_;
   Constants constants_;
-  std::map<Symbol, size_t> adts_, libraries_;  // the offsets of their definitions
+  std::map<Symbol, size_t> adts_, libraries_;         // the offsets of their definitions
+  std::vector<std::pair<Symbol, size_t>> annotated_;  // functions, with the offsets of their annotations
   std::vector<Body> bodies_;
   std::map<Symbol, Body*> undeclared_;  // functions without a declared result
   std::vector<size_t> offsets_;         // by span

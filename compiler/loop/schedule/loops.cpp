@@ -46,6 +46,21 @@ bool feeds(const Axis& axis, Symbol var) { return mentions({&axis.value, 1}, var
 
 namespace {
 
+// The quotient of a sum and a size, without the variables whose values within their bounds do not change it: it is
+// monotone in a variable with a constant factor, so it is constant if it is the same at both ends. (14*i0 + i1 + 14) //
+// 14 is i0 + 1 where i1 is below 14.
+Dim without_small_terms(TypeContext& context, const DimProver& prover, Dim quotient, Dim dividend) {
+  for (const auto& [name, range] : prover.bounds()) {
+    if (!mentions({&quotient, 1}, name) || !range.hi) continue;
+    const auto linear = context.linear_in(name, dividend);
+    if (!linear || !linear->first.constant()) continue;
+    const Dim least = context.substitute(quotient, {{name, context.dim(range.lo.value_or(0))}}),
+              most = context.substitute(quotient, {{name, context.dim(*range.hi)}});
+    if (prover.equal(least, most) == Answer::kYes) quotient = least;
+  }
+  return quotient;
+}
+
 // The blocks of one size that a loop is split into.
 struct Blocks {
   int64_t size = 1;
@@ -61,7 +76,8 @@ std::vector<Blocks> blocks_of(TypeContext& context, const DimProver& prover, Dim
   for (size_t i = 0; i < sizes.size() && left.constant() != 0; ++i) {
     const Dim size = context.dim(sizes[i]);
     const bool exact = prover.divides(size, left) == Answer::kYes, last = i + 1 == sizes.size();
-    const Dim count = last && !exact ? context.ceil_divide(left, sizes[i]) : context.floor_divide(left, size);
+    Dim count = last && !exact ? context.ceil_divide(left, sizes[i]) : context.floor_divide(left, size);
+    count = without_small_terms(context, prover, count, left);
     if (count.constant() == 0) continue;
     blocks.push_back({sizes[i], begin, count, exact || !last});
     const Dim covered = context.multiply(count, size);

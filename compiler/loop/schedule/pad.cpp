@@ -60,22 +60,22 @@ bool stays_inside(TypeContext& context, const Function& function, const Path& pa
          always_below(context, context.dim(-1), ends[2], all_loops(path));
 }
 
-// Whether a stage writes the buffer up to the end of the axis, as nothing does where align_storage made it larger.
+// Whether stages write the buffer up to the end of the axis, as nothing does where align_storage made it larger, and
+// one of several parts of a split loop where it alone was padded.
 bool is_written_to_end(TypeContext& context, const Function& function, BufferId id, size_t position) {
   const Buffer& buffer = function.buffer(id);
-  bool writes = false, to_end = false;
+  bool to_end = true;
   for_each_statement(function.body, [&](const Stmt& stmt) {
     const auto* stage = std::get_if<Stage>(&stmt.form);
     if (!stage) return;
     for_each_access(*stage, [&](const Access& access) {
       if (!access.writes || access.buffer != id) return;
-      writes = true;
       const auto axis = std::ranges::find_if(
           stage->axes, [&](const Axis& candidate) { return access.indices[position].variable() == candidate.var; });
-      to_end |= axis == stage->axes.end() || axis->extent == extent_at(context, buffer, position, access.indices);
+      to_end &= axis == stage->axes.end() || axis->extent == extent_at(context, buffer, position, access.indices);
     });
   });
-  return !writes || to_end;
+  return to_end;
 }
 
 // Whether the element that is read exists and was written while the axis runs to its padded size.

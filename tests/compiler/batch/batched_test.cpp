@@ -14,6 +14,7 @@
 #include "compiler/fuzz/batches.h"
 #include "compiler/fuzz/generator.h"
 #include "compiler/fuzz/inputs.h"
+#include "compiler/ir/batching.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/lower/lower.h"
@@ -205,6 +206,118 @@ TEST(Batched, EachRowIsTheResultOfItsInstanceForEveryOperator) {
                 what.find("neither an operator's result nor a tuple") != std::string::npos)
         << what;
   }
+}
+
+// The rows [begin, end) of the tensor's first axis.
+Tensor rows_of(const Tensor& tensor, int64_t begin, int64_t end) {
+  Shape shape = tensor.shape();
+  const size_t row = tensor.bytes().size() / static_cast<size_t>(shape[0]);
+  shape[0] = end - begin;
+  Tensor rows = Tensor::for_overwrite(tensor.dtype(), shape);
+  std::ranges::copy(tensor.bytes().subspan(static_cast<size_t>(begin) * row, static_cast<size_t>(end - begin) * row),
+                    rows.bytes().begin());
+  return rows;
+}
+
+// A case's call as a function whose own inputs have sizes that are not known along the first `axes` axes.
+std::optional<Module> with_unknown_rows(Context& context, const OperatorCase& stored, const std::vector<bool>& own,
+                                        size_t axes) {
+  std::vector<std::string> params, dims;
+  for (size_t i = 0; i < axes; ++i) dims.push_back(fmt::format("r{}", i));
+  std::optional<Shape> rows;
+  for (size_t i = 0; i < stored.inputs.size(); ++i) {
+    const Tensor& input = stored.inputs[i];
+    std::vector<std::string> sizes;
+    for (const int64_t size : input.shape()) sizes.push_back(std::to_string(size));
+    if (own[i]) {
+      if (sizes.size() < axes) return std::nullopt;
+      const Shape first(input.shape().begin(), input.shape().begin() + static_cast<ptrdiff_t>(axes));
+      if (std::ranges::find(first, 0) != first.end() || (rows && *rows != first)) return std::nullopt;
+      rows = first;
+      std::ranges::copy(dims, sizes.begin());
+    }
+    params.push_back(fmt::format("%{}: Tensor[({}{}), {}]", static_cast<char>('a' + i), fmt::join(sizes, ", "),
+                                 sizes.size() == 1 ? "," : "", name(input.dtype())));
+  }
+  auto module = parse(context, fmt::format("#[version = \"1\"]\ndef @main[{}]({}) {{ {} }}\n", fmt::join(dims, ", "),
+                                           fmt::join(params, ", "), stored.call));
+  if (!module) return std::nullopt;
+  return std::move(*module);
+}
+
+// Where the tables say that rows are independent, those of several calls are one call.
+TEST(Batched, IndependentRowsOfSeveralCallsAreOneCallForEveryOperator) {
+  Context context;
+  Random random(test_seed(5));
+  std::set<std::string> seen;
+  int64_t compared = 0;
+  // And calls of operators whose stored cases mix rows.
+  std::map<std::string, OperatorCase> cases = operator_cases();
+  Tensor x(DType::kF32, {4, 3, 5}), indices(DType::kI64, {4, 3}), mask(DType::kBool, {4, 3, 5});
+  for (float& value : x.data<float>()) value = static_cast<float>(random.between(-2000, 2000)) / 1000;
+  for (int64_t& value : indices.data<int64_t>()) value = random.between(0, 3);
+  for (bool& value : mask.data<bool>()) value = random.chance(50);
+  for (const char* call : {"arg_min(%a, axis=2)", "expand_dims(%a, axes=[3])", "flatten(%a, axis=1)",
+                           "reverse(%a, axes=[2])", "transpose(%a, axes=[0, 2, 1])"})
+    cases[call] = {call, "", {x}, {}};
+  cases["gather"] = {"gather(%a, %b)", "", {x, indices}, {}};
+  cases["select"] = {"select(%a, %b, %c)", "", {mask, x, x}, {}};
+  for (const auto& [name, stored] : cases) {
+    if (stored.call.empty() || stored.inputs.empty()) continue;
+    for (int round = 0; round < 10; ++round) {
+      const size_t wanted = round % 2 == 0 ? 1 : 2;
+      std::vector<bool> own = random_mask(random, stored.inputs.size(), round < 2);
+      if (round == 2 || round == 3) std::fill(own.begin() + 1, own.end(), false), own[0] = true;
+      if (round == 4 || round == 5) std::fill(own.begin(), own.end() - 1, false), own.back() = true;
+      auto module = with_unknown_rows(context, stored, own, wanted);
+      if (!module) continue;
+      const Symbol main = context.symbol("main");
+      Function& function = *module->function(main);
+      const auto* apply =
+          function.body.bindings.size() == 1 ? std::get_if<Apply>(&function.body.bindings[0].value) : nullptr;
+      if (!apply || apply->args != Atoms(function.params.begin(), function.params.end())) continue;
+      std::vector<Type> types;
+      for (const VarId param : function.params) types.push_back(function.type(param));
+      const int64_t axes = independent_rows(*apply, types, own, function.result, static_cast<int64_t>(wanted));
+      if (axes == 0) continue;
+      SCOPED_TRACE(fmt::format("{}: {} along {} axes", name, stored.call, axes));
+      function.joined_axes = static_cast<uint32_t>(axes);
+      const Status verified = verify(context, *module);
+      ASSERT_TRUE(verified) << verified.error().str();
+      const auto first_own = std::ranges::find(own, true) - own.begin();
+      const int64_t rows = stored.inputs[static_cast<size_t>(first_own)].shape()[0];
+      const int64_t cut = random.between(0, rows);
+      std::vector<RunValue> results;
+      std::vector<std::vector<RunValue>> by_input(own.size());
+      bool has_value = true;
+      for (const auto& [begin, end] : {std::pair(int64_t{0}, cut), std::pair(cut, rows), std::pair(int64_t{0}, rows)}) {
+        std::vector<RunValue> inputs;
+        for (size_t i = 0; i < own.size(); ++i) {
+          inputs.emplace_back(own[i] ? rows_of(stored.inputs[i], begin, end) : stored.inputs[i]);
+          by_input[i].push_back(inputs.back());
+        }
+        auto result = interpret(context, *module, main, inputs);
+        has_value &= result.has_value();
+        if (result) results.push_back(std::move(*result));
+      }
+      if (!has_value) continue;  // as the maximum of no elements
+      std::vector<RunValue> inputs;
+      for (size_t i = 0; i < own.size(); ++i)
+        inputs.push_back(own[i] ? fuzz::joined_rows(by_input[i], static_cast<size_t>(axes)) : by_input[i][0]);
+      const auto all = interpret(context, *module, main, inputs);
+      ASSERT_TRUE(all) << all.error().str();
+      const RunValue expected = fuzz::joined_rows(results, static_cast<size_t>(axes));
+      EXPECT_TRUE(fuzz::equal_bits(*all, expected)) << str(context, *all) << "\n" << str(context, expected);
+      seen.insert(apply->op->name);
+      ++compared;
+    }
+  }
+  std::string missing;
+  for (const Operator* op : context.operators()) {
+    if (op->rows && !seen.contains(op->name)) missing += op->name + " ";
+  }
+  EXPECT_EQ(missing, "");
+  EXPECT_GT(compared, 100);
 }
 
 constexpr char kCells[] = R"(#[version = "1"]

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/ir/module.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/passes/passes.h"
@@ -94,6 +95,63 @@ TEST(Units, AUnitWithoutABatchedFormSaysWhichOperatorIsTheReason) {
                        {true, true}),
               ElementsAre("(%x: Tensor[(3, 4), f32], %s: Tensor[(4,), f32]): rms_norm, tanh",
                           "  not batched: rms_norm is not batched where each instance has its own scale (m.tn:3:8)"));
+}
+
+// Rows that a shared matrix multiplies are units of their own, and what mixes rows of one instance is between them.
+constexpr char kAttention[] =
+    R"(const $w: Tensor[(4, 4), f32] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+def @main[n, t](%x: Tensor[(n, t, 4), f32], %bias: Tensor[(t, 4), f32]) -> Tensor[(n, t, 4), f32] {
+  let %q = relu(matmul(%x, $w));
+  let %shares = softmax(matmul(%q, transpose(%q, axes=[0, 2, 1])));
+  tanh(matmul(matmul(%shares, %q), $w)) + %bias
+})";
+
+TEST(Units, RowsOfInstancesOfOtherSizesAreUnitsOfTheirOwn) {
+  EXPECT_THAT(
+      units_of(kAttention, {true, true}),
+      ElementsAre("(%x: Tensor[(n, t, 4), f32]): matmul, relu", "  calls are joined by rows, of any n x t",
+                  "(%q: Tensor[(n, t, 4), f32]): transpose, matmul, softmax, matmul",
+                  "  calls of equal sizes are joined, others are calls of their own: transpose does not compute each "
+                  "row alone (m.tn:5:36)",
+                  "(Tensor[(n, t, 4), f32]): matmul, tanh", "  calls are joined by rows, of any n x t",
+                  "(Tensor[(n, t, 4), f32], %bias: Tensor[(t, 4), f32]): add",
+                  "  calls of equal sizes are joined, others are calls of their own: add does not compute each row "
+                  "alone (m.tn:6:41)"));
+}
+
+// The module with such units has a text, and bounds of one instance do not bind the rows of all.
+TEST(Units, RowsOfAllInstancesAreNotWithinTheBoundsOfOne) {
+  Context context;
+  auto module = parse(context, R"(#[version = "1"]
+const $w: Tensor[(2, 2), f32] = [1, 2, 3, 4];
+def @main[t in 1..8](%x: Tensor[(t, 2), f32]) -> Tensor[(t, 2), f32] { matmul(%x, $w) }
+)");
+  ASSERT_TRUE(module) << module.error().str();
+  const Units units = make_units(context, std::move(*module), context.symbol("main"), {true});
+  ASSERT_EQ(units.units.size(), 1u);
+  const Function& unit = *units.module.function(units.units[0].name);
+  EXPECT_EQ(unit.joined_axes, 1u);
+  EXPECT_TRUE(unit.bounds.empty());
+  const Text text = print(context, units.module);
+  EXPECT_THAT(text.text, HasSubstr("#[composite = \"unit\", joined_axes = 1]"));
+  const auto again = parse(context, text.text, text.side);
+  ASSERT_TRUE(again) << again.error().str();
+  EXPECT_TRUE(equal(units.module, *again));
+}
+
+TEST(Units, JoinedAxesThatAFunctionDoesNotHaveAreRefused) {
+  const auto error_of = [](const std::string& function) {
+    Context context;
+    const auto module = parse(context, "#[version = \"1\"]\n#[joined_axes = 2]\n" + function, {}, "m.tn");
+    return module ? std::string() : module.error().str();
+  };
+  EXPECT_THAT(error_of("def @f[n](%x: Tensor[(n,), f32]) { relu(%x) }"),
+              HasSubstr("its calls are joined along 2 axes, which its result Tensor[(n,), f32] does not have"));
+  EXPECT_THAT(error_of("def @f[n](%x: Tensor[(n, 3), f32]) { relu(%x) }"),
+              HasSubstr("joined along axis 1 of size 3, which must be 1 or a variable without bounds"));
+  EXPECT_THAT(error_of("def @f[n, m in 1..4](%x: Tensor[(n, m), f32]) { relu(%x) }"),
+              HasSubstr("joined along axis 1 of size m, which must be 1 or a variable without bounds"));
+  EXPECT_EQ(error_of("def @f[n](%x: Tensor[(1, n), f32]) { relu(%x) }"), "");
 }
 
 }  // namespace

@@ -43,6 +43,13 @@ void PrintTo(const Program& program, std::ostream* out) { *out << program.name; 
 const std::string kX = "%x: Tensor[(2, 3), f64]", kW = "%w: Tensor[(3, 3), f64]";
 const std::string kScalar = " -> Tensor[(), f64] ";
 
+// x * x * x, whose gradient is stated.
+const std::string kCube =
+    "#[gradient = \"cube.adjoint\"]\n"
+    "def @cube[n](%x: Tensor[(n,), f64], %k: Tensor[(), i64]) -> Tensor[(n,), f64] { %x * %x * %x }\n"
+    "def @cube.adjoint[n](%x: Tensor[(n,), f64], %k: Tensor[(), i64], %y: Tensor[(n,), f64], %d: Tensor[(n,), f64]) {\n"
+    "  (%d * %x * %x * cast(%k - %k + 3i64, dtype=\"f64\"), ())\n}\n";
+
 const std::vector<Program> kPrograms{
     {"straight_line",
      "def @f(" + kX + ", " + kW + ")" + kScalar + "{ sum(tanh(dense(%x, %w) * %x), axes=[0, 1]) }",
@@ -202,6 +209,39 @@ const std::vector<Program> kPrograms{
          "def @f(%x: Tensor[(), f64])" +
          kScalar + "{ let %p = pullback(@power, wrt=[0])(%x, 3i64); %p.0 * %p.1(%x).0 }",
      {{}}},
+    {"own_gradient_of_any_size",
+     kCube + "def @f(%x: Tensor[(3,), f64])" + kScalar + "{ sum(@cube(%x * %x, 3i64) * %x, axes=[0]) }",
+     {{3}}},
+    {"own_gradient_twice",
+     kCube + "def @g(%x: Tensor[(3,), f64])" + kScalar + "{ sum(@cube(%x * %x, 3i64) * %x, axes=[0]) }\n" +
+         "def @f(%x: Tensor[(3,), f64])" + kScalar + "{ let %d = gradient(@g)(%x); %d.0 * sum(%d.1.0, axes=[0]) }",
+     {{3}}},
+    {"own_gradient_in_a_loop",
+     kCube +
+         "def @loop(%x: Tensor[(3,), f64], %n: Tensor[(), i64]) -> Tensor[(3,), f64] {\n"
+         "  if (%n == 0i64) { %x } else { @loop(tanh(@cube(%x, %n)), %n - 1i64) }\n}\n"
+         "def @f(%x: Tensor[(3,), f64])" +
+         kScalar + "{ sum(@loop(%x, 3i64), axes=[0]) }",
+     {{3}}},
+    {"own_gradient_in_closures",
+     kCube + kLists + "def @f(%a: Tensor[(3,), f64], %b: Tensor[(3,), f64])" + kScalar +
+         "{\n  let %h = fn (%x: Tensor[(3,), f64]) { @cube(%x, 2i64) * %a };\n"
+         "  sum(@fold(fn (%x: Tensor[(3,), f64], %s: Tensor[(3,), f64]) { %x * %s }, %a, @map(%h, Cons(%a, Cons(%b, "
+         "Nil)))), axes=[0])\n}",
+     {{3}, {3}}},
+    {"own_gradient_by_a_pullback",
+     kCube + "def @f(%x: Tensor[(3,), f64])" + kScalar +
+         "{ let %p = pullback(@cube, wrt=[0])(%x, 3i64); sum(%p.0 * %p.1(%x).0, axes=[0]) }",
+     {{3}}},
+    {"own_gradient_of_a_tuple",
+     "#[gradient = \"both.adjoint\"]\n"
+     "def @both(%p: (Tensor[(), f64], Tensor[(), i64]), %b: Tensor[(), f64]) { (%p.0 * %b, tanh(%p.0)) }\n"
+     "def @both.adjoint(%p: (Tensor[(), f64], Tensor[(), i64]), %b: Tensor[(), f64], %y: (Tensor[(), f64], Tensor[(), "
+     "f64]), %d: (Tensor[(), f64], Tensor[(), f64])) {\n"
+     "  ((%d.0 * %b + %d.1 * (1f64 - %y.1 * %y.1), ()), %d.0 * %p.0)\n}\n"
+     "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" +
+         kScalar + "{ let %r = @both((%a, 1i64), %b); %r.0 * %r.1 }",
+     {{}, {}}},
 };
 
 class Derivatives : public testing::TestWithParam<Program> {};
@@ -294,6 +334,48 @@ TEST_P(Derivatives, AgreeWithCentralDifferences) {
 INSTANTIATE_TEST_SUITE_P(Programs, Derivatives, testing::ValuesIn(kPrograms),
                          [](const auto& info) { return info.param.name; });
 
+// The gradient by the argument of a scalar @f of three f64, at 0.3, 1.7 and -2.6.
+std::vector<double> gradient_of(const std::string& text) {
+  Context context;
+  auto module = parse(context, kVersion + text + "\ndef @main(%x: Tensor[(3,), f64]) { gradient(@f)(%x) }\n");
+  if (!module) return ADD_FAILURE() << module.error().str(), std::vector<double>();
+  auto expanded = run_passes(context, std::move(*module), standard_passes(), {.verify = true});
+  if (!expanded) return ADD_FAILURE() << expanded.error().str(), std::vector<double>();
+  EXPECT_THAT(print(context, *expanded).text, Not(HasSubstr("gradient")));
+  const std::vector<double> at{0.3, 1.7, -2.6};
+  const auto results = run(context, *expanded, context.symbol("main"), {Tensor::of<double>({3}, at)});
+  if (!results) return ADD_FAILURE() << results.error().str(), std::vector<double>();
+  const auto found = results->at(1).data<double>();
+  return {found.begin(), found.end()};
+}
+
+TEST(OwnGradients, StandInForTheDerivativeOfTheBody) {
+  // Rounding has no slope; its own gradient passes the adjoint on.
+  const std::string round =
+      "def @through(%x: Tensor[(3,), f64]) { round(%x) }\n"
+      "def @f(%x: Tensor[(3,), f64]) { sum(@through(%x) * %x, axes=[0]) }";
+  EXPECT_THAT(gradient_of(round), testing::ElementsAre(0, 2, -3));
+  EXPECT_THAT(gradient_of("#[gradient = \"pass\"]\n" + round +
+                          "\ndef @pass(%x: Tensor[(3,), f64], %y: Tensor[(3,), f64], %d: Tensor[(3,), f64]) { (%d,) }"),
+              testing::ElementsAre(0 + 0.3, 2 + 1.7, -3 - 2.6));
+}
+
+TEST(OwnGradients, GiveOneToALibraryFunction) {
+  EXPECT_THAT(gradient_of("extern @other(Tensor[(3,), f64]) -> Tensor[(3,), f64] = \"other\";\n"
+                          "#[gradient = \"wrapped.adjoint\"]\n"
+                          "def @wrapped(%x: Tensor[(3,), f64]) { let %n = if (sum(%x) > 100f64) { @other(%x) } else { "
+                          "%x }; %n + %n }\n"
+                          "def @wrapped.adjoint(%x: Tensor[(3,), f64], %y: Tensor[(3,), f64], %d: Tensor[(3,), f64]) { "
+                          "(%d + %d,) }\n"
+                          "def @f(%x: Tensor[(3,), f64]) { sum(@wrapped(%x), axes=[0]) }"),
+              testing::ElementsAre(2, 2, 2));
+}
+
+TEST(OwnGradients, StopWhereTheyAreToldTo) {
+  EXPECT_THAT(gradient_of("def @f(%x: Tensor[(3,), f64]) { sum(stop_gradient(%x * %x) * %x, axes=[0]) }"),
+              testing::ElementsAre(0.3 * 0.3, 1.7 * 1.7, 2.6 * 2.6));
+}
+
 class DifferentiateErrors : public testing::Test {
  protected:
   std::string error_of(const std::string& text) {
@@ -317,6 +399,19 @@ TEST_F(DifferentiateErrors, NameTheParameterThatHasNoDerivative) {
               HasSubstr("wrt: the parameter 0 is out of order"));
   EXPECT_THAT(error_of("def @main(%x: Tensor[(), f32]) { gradient(fn (%y: Tensor[(), f32]) { %y })(%x) }\n"),
               HasSubstr("state the parameters of a closure"));
+}
+
+TEST_F(DifferentiateErrors, NameTheGradientOfAnotherType) {
+  const std::string f = "#[gradient = \"g\"]\ndef @f[n](%x: Tensor[(n,), f32], %k: Tensor[(), i64]) { tanh(%x) }\n";
+  EXPECT_THAT(error_of(f), HasSubstr("m.tn:2:1: error: its gradient @g is no function of the module"));
+  EXPECT_THAT(error_of(f + "def @g[n](%x: Tensor[(n,), f32]) { %x }\n"),
+              HasSubstr("its gradient @g is fn(Tensor[(n,), f32]) -> Tensor[(n,), f32], must be fn(Tensor[(n,), f32], "
+                        "Tensor[(), i64], Tensor[(n,), f32], Tensor[(n,), f32]) -> (Tensor[(n,), f32], ())"));
+  EXPECT_THAT(error_of("#[gradient = \"g\"]\ndef @f[A](%x: A) { %x }\n"
+                       "def @g(%x: Tensor[(), f32]) { %x }\n"),
+              HasSubstr("a function with a gradient of its own has no type variables"));
+  EXPECT_THAT(error_of("#[gradient = 3]\ndef @f(%x: Tensor[(), f32]) { %x }\n"),
+              HasSubstr("a function has no annotation 'gradient' of this kind"));
 }
 
 TEST_F(DifferentiateErrors, NameTheShapeOfALossThatIsNoScalar) {

@@ -348,6 +348,33 @@ TEST(Primitives, PartitionDecidesComparisonsOfIndices) {
   EXPECT_EQ(edges.find("stage sum("), std::string::npos) << edges;
 }
 
+// Row i of the left operand has i + 1 terms.
+constexpr std::string_view kTriangle =
+    R"(loop @trmm(%a: Tensor[(28, 28), i32], %b: Tensor[(28, 5), i32]) -> (%y: Tensor[(28, 5), i32]) {
+  for i in (28) { for j in (5) { for k in (i + 1) {
+    stage sum(i in (28) at (i), j in (5) at (j), reduce k in (i + 1) at (k)) {
+      init { %y[i, j] = i32(0); }
+      %y[i, j] = %y[i, j] + %a[i, k] * %b[k, j];
+    } } } }
+}
+)";
+
+// The number of tiles of terms is the same for all rows of a tile, so that loops over terms can be outside of rows, and
+// conditions remain in the tiles on the diagonal alone.
+TEST(Primitives, TilesOfATriangleHaveConditionsOnTheDiagonalAlone) {
+  const std::vector<std::vector<Tensor>> params{{filled(DType::kI32, {28, 28}), filled(DType::kI32, {28, 5})}};
+  const std::string text = scheduled(kTriangle,
+                                     {"split(sum, i, 14)", "split_init(sum, i1)", "split(sum, k, 14)",
+                                      "reorder(sum, k0, k1, i1, j)", "partition(sum, k0)"},
+                                     params);
+  EXPECT_HAS(text, "for k0 in (i0) {\n      for k1 in (14) {\n        for i1 in (14) {");
+  EXPECT_HAS(text, "reduce k in (i + 1) at (14*k0 + k1)) {");  // no guard
+  EXPECT_HAS(text, "where (14*i0 + 14*k0_tail + k1) below (14*i0 + i1 + 1)");
+  // Tiles of other sizes have rows with other numbers of tiles of terms.
+  const std::string other = scheduled(kTriangle, {"split(sum, i, 14)", "split(sum, k, 4)"}, params);
+  EXPECT_HAS(other, "for k0 in ((2*i0 + i1) // 4 + 3*i0 + 1) {");
+}
+
 TEST(Primitives, SkewRunsAlongDiagonals) {
   const std::string text =
       scheduled(kPaddedSum, {"split_init(sum, j)", "skew(sum, j, k)", "mark(sum, j_k, unroll)", "mark(sum, k, unroll)"},

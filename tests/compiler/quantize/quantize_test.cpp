@@ -59,6 +59,7 @@ class QuantizeTest : public testing::Test {
     auto quantized = quantize(context_, module_, main_, ranges_, options);
     EXPECT_TRUE(quantized) << quantized.error().str();
     quantized_ = std::move(*quantized);
+    expect_same_trained(options);
     double most = 0, difference = 0;
     for (const auto& sample : samples_) {
       const auto real = interpret(context_, module_, main_, std::span<const Tensor>(sample));
@@ -71,6 +72,24 @@ class QuantizeTest : public testing::Test {
       }
     }
     return difference / most;
+  }
+  // The function that is trained has the same results, to the bit.
+  void expect_same_trained(QuantizeOptions options) {
+    options.trained = true;
+    options.means.clear();
+    const auto plain = quantize(context_, module_, main_, ranges_, {.symmetric = options.symmetric,
+                                                                   .weight_limit = options.weight_limit,
+                                                                   .keep = options.keep});
+    const auto trained = quantize(context_, module_, main_, ranges_, options);
+    ASSERT_TRUE(trained) << trained.error().str();
+    const Status status = verify(context_, *trained);
+    ASSERT_TRUE(status) << status.error().str();
+    for (const auto& sample : samples_) {
+      const auto wanted = interpret(context_, *plain, main_, std::span<const Tensor>(sample));
+      const auto found = interpret(context_, *trained, main_, std::span<const Tensor>(sample));
+      ASSERT_TRUE(found) << found.error().str();
+      EXPECT_EQ(*found, *wanted);
+    }
   }
   std::map<std::string, int> operators() {
     std::map<std::string, int> count;

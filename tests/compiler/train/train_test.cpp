@@ -10,6 +10,8 @@
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/train/step.h"
 #include "runtime/train/trainer.h"
+#include "support/file.h"
+#include "support/try.h"
 
 namespace tenon::compiler {
 namespace {
@@ -39,7 +41,9 @@ struct Made {
 };
 
 Made make(const std::string& text, const StepOptions& options) {
-  Made made{.model = {.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = "m"}};
+  Made made{.model = {.context = std::make_unique<Context>(), .module = {}, .entry = {}, .name = "m"},
+            .weights = {},
+            .executable = {}};
   Context& context = *made.model.context;
   auto module = parse(context, text);
   EXPECT_TRUE(module) << module.error().str();
@@ -59,9 +63,15 @@ Made make(const std::string& text, const StepOptions& options) {
   return made;
 }
 
-NamedTensors first_weights(const Made& made) {
+NamedTensors first_weights() {
   return {{"y.w", tensor<float>({2, 3}, {0.5, -0.25, 1, 0.125, 0.75, -0.5})},
           {"z.b", tensor<float>({2}, {0.25, -0.125})}};
+}
+
+// The executable becomes one with states, and outlives the trainer.
+Expected<Trainer> trainer_of(runtime::Executable& step, const NamedTensors& weights) {
+  TENON_TRY(runtime::add_states(step, weights));
+  return Trainer::create(step, {});
 }
 
 TrainingData samples() {
@@ -150,8 +160,8 @@ TEST_P(Optimizers, StepAsTheirFormulas) {
   StepOptions options{.loss = "mse", .optimizer = name};
   options.numbers.decay = 0.02;
   options.clip = 1.5;
-  const Made made = make(kLinear, options);
-  auto trainer = Trainer::create(made.executable, first_weights(made), {});
+  Made made = make(kLinear, options);
+  auto trainer = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(trainer) << trainer.error().str();
   const std::vector<int64_t> order{0, 1, 2, 3};
   Linear expected;
@@ -202,14 +212,86 @@ INSTANTIATE_TEST_SUITE_P(All, Optimizers, testing::ValuesIn([] {
                          [](const auto& info) { return info.param; });
 
 TEST(OptimizersByName, ListThemselves) {
-  const auto found = find_optimizer("sgdm");
+  Context context;
+  Module module;
+  const auto found = make_optimizer(context, module, "sgdm", {});
   ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().str(), HasSubstr("there are sgd, momentum, nesterov, adam, adamw, rmsprop"));
+  EXPECT_THAT(found.error().str(), HasSubstr("there are sgd, momentum, nesterov, adam, adamw, rmsprop, and your own"));
+}
+
+// A file that a test writes, with a module of the language.
+struct ModuleFile {
+  std::string path;
+  explicit ModuleFile(const std::string& text) : path(testing::TempDir() + "optimizer_test.tn") {
+    EXPECT_TRUE(write_file(path, "#[version = \"1\"]\n" + text));
+  }
+  ~ModuleFile() { std::filesystem::remove(path); }
+};
+
+TEST(OptimizersByName, MayBeTheUsersOwn) {
+  const ModuleFile file(
+      "const $m: Tensor[(1,), f32] = [0.9];\n"
+      "def @faster[n](%v: Tensor[(n,), f32], %g: Tensor[(n,), f32]) { %v * $m + %g }\n"
+      "def @update[n](%w: Tensor[(n,), f32], %g: Tensor[(n,), f32], %velocity: Tensor[(n,), f32],\n"
+      "               %rate: Tensor[(), f32], %step: Tensor[(), f32]) {\n"
+      "  let %v = @faster(%velocity, %g);\n  (%w - %rate * %v, %v)\n}\n");
+  Made own = make(kLinear, {.loss = "mse", .optimizer = file.path});
+  Made known = make(kLinear, {.loss = "mse", .optimizer = "momentum"});
+  auto by_own = trainer_of(own.executable, first_weights()), by_name = trainer_of(known.executable, first_weights());
+  ASSERT_TRUE(by_own && by_name);
+  EXPECT_EQ(own.executable.main().params[2].name, "state.y.w.velocity");
+  for (int i = 0; i < 4; ++i) {
+    const auto a = by_own->step(samples(), std::vector<int64_t>{0, 1, 2, 3}, 0.05);
+    const auto b = by_name->step(samples(), std::vector<int64_t>{0, 1, 2, 3}, 0.05);
+    ASSERT_TRUE(a && b);
+    EXPECT_NEAR(*a, *b, 1e-6) << i;
+  }
+}
+
+TEST(OptimizersByName, AreRefusedWithTheTypeThatIsRequired) {
+  const auto message = [](const std::string& text) {
+    const ModuleFile file(text);
+    Context context;
+    Module module;
+    const auto made = make_optimizer(context, module, file.path, {});
+    return made ? "" : made.error().str();
+  };
+  const std::string vector = "Tensor[(n,), f32]", scalar = "Tensor[(), f32]";
+  EXPECT_THAT(message("def @step(%w: Tensor[(), f32]) { %w }\n"), HasSubstr("the module has no function @update"));
+  EXPECT_THAT(message("def @update[n](%w: " + vector + ", %g: " + vector + ", %rate: " + scalar + ") { (%w,) }\n"),
+              HasSubstr("@update has 3 parameters and returns (Tensor[(n,), f32],)"));
+  EXPECT_THAT(message("def @update(%w: Tensor[(3,), f32], %g: Tensor[(3,), f32], %rate: " + scalar +
+                      ", %step: " + scalar + ") { (%w,) }\n"),
+              HasSubstr("@update takes Tensor[(3,), f32]"));
+  EXPECT_THAT(message("def @update[n](%w: " + vector + ", %g: " + vector + ", %rate: " + scalar +
+                      ", %step: Tensor[(), " + "i64]) { (%w,) }\n"),
+              HasSubstr("the parameter 'step' of @update is Tensor[(), i64], must be Tensor[(), f32]"));
+  EXPECT_THAT(message("def @update[n](%w: " + vector + ", %g: " + vector + ", %rate: " + scalar + ", %step: " + scalar +
+                      ") { (%rate,) }\n"),
+              HasSubstr("@update returns (Tensor[(), f32],)"));
+  EXPECT_THAT(message("def @update("), HasSubstr("optimizer_test.tn:2:"));
+}
+
+TEST(TrainingStep, ComputesItsSamplesInParts) {
+  std::string half = kLinear;
+  half.replace(half.find("(4, 3)"), 6, "(2, 3)");
+  Made whole = make(kLinear, {.loss = "mse", .optimizer = "adam", .clip = 0.5});
+  Made parts = make(half, {.loss = "mse", .optimizer = "adam", .clip = 0.5, .parts = 2});
+  auto at_once = trainer_of(whole.executable, first_weights()),
+       in_parts = trainer_of(parts.executable, first_weights());
+  ASSERT_TRUE(at_once && in_parts) << in_parts.error().str();
+  EXPECT_EQ(in_parts->batch(), 4);
+  for (int i = 0; i < 4; ++i) {
+    const auto a = at_once->step(samples(), std::vector<int64_t>{3, 1, 0, 2}, 0.05);
+    const auto b = in_parts->step(samples(), std::vector<int64_t>{3, 1, 0, 2}, 0.05);
+    ASSERT_TRUE(a && b);
+    EXPECT_NEAR(*a, *b, 1e-5) << i;
+  }
 }
 
 // The sizes of a loop's result are those of the labels.
 TEST(Trainer, TrainsThroughALoopOfErasedSizes) {
-  const Made loop = make(
+  Made loop = make(
       "#[version = \"1\"]\n"
       "const $w: Tensor[(2, 3), f32] = [0.5, -0.25, 1, 0.125, 0.75, -0.5];\n"
       "const $b: Tensor[(2,), f32] = [0.25, -0.125];\n"
@@ -220,9 +302,9 @@ TEST(Trainer, TrainsThroughALoopOfErasedSizes) {
       "  let %y = dense(%x, $w); let %z = bias_add(%y, $b); @double(%z, 1i64)\n"
       "}\n",
       {.loss = "mse", .optimizer = "adam"});
-  const Made plain = make(kLinear, {.loss = "mse", .optimizer = "adam"});
-  auto through = Trainer::create(loop.executable, first_weights(loop), {});
-  auto expected = Trainer::create(plain.executable, first_weights(plain), {});
+  Made plain = make(kLinear, {.loss = "mse", .optimizer = "adam"});
+  auto through = trainer_of(loop.executable, first_weights());
+  auto expected = trainer_of(plain.executable, first_weights());
   ASSERT_TRUE(through && expected);
   const std::vector<int64_t> order{3, 1, 0, 2};
   for (int i = 0; i < 6; ++i) {
@@ -233,16 +315,16 @@ TEST(Trainer, TrainsThroughALoopOfErasedSizes) {
 }
 
 TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
-  const Made made = make(kLinear, {.loss = "mse", .optimizer = "adam"});
+  Made made = make(kLinear, {.loss = "mse", .optimizer = "adam"});
   const std::string path = testing::TempDir() + "trainer_test.npz";
   const std::vector<int64_t> order{3, 1, 0, 2};
-  auto whole = Trainer::create(made.executable, first_weights(made), {});
-  auto part = Trainer::create(made.executable, first_weights(made), {});
+  auto whole = trainer_of(made.executable, first_weights());
+  auto part = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(whole && part);
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(whole->step(samples(), order, 0.05));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(part->step(samples(), order, 0.05));
   ASSERT_TRUE(part->save(path, {{"note", tensor<float>({1}, {7})}}));
-  auto continued = Trainer::create(made.executable, first_weights(made), {});
+  auto continued = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(continued);
   const auto extra = continued->load(path);
   ASSERT_TRUE(extra) << extra.error().str();
@@ -251,8 +333,8 @@ TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(continued->step(samples(), order, 0.05));
   for (const auto& [name, weight] : whole->weights()) EXPECT_EQ(weight, continued->weights().at(name)) << name;
 
-  const Made other = make(kLinear, {.loss = "mse", .optimizer = "momentum"});
-  auto wrong = Trainer::create(other.executable, first_weights(other), {});
+  Made other = make(kLinear, {.loss = "mse", .optimizer = "momentum"});
+  auto wrong = trainer_of(other.executable, first_weights());
   ASSERT_TRUE(wrong);
   const auto refused = wrong->load(path);
   ASSERT_FALSE(refused);
@@ -262,8 +344,8 @@ TEST(Trainer, ContinuesFromItsFileWithTheSameBits) {
 }
 
 TEST(Trainer, KeepsTheLastWeightsWhereTheLossIsNotFinite) {
-  const Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
-  auto trainer = Trainer::create(made.executable, first_weights(made), {});
+  Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
+  auto trainer = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(trainer);
   const std::vector<int64_t> order{0, 1, 2, 3};
   Expected<double> loss = 0;
@@ -278,8 +360,8 @@ TEST(Trainer, KeepsTheLastWeightsWhereTheLossIsNotFinite) {
 }
 
 TEST(Trainer, NamesTheSampleThatDoesNotFit) {
-  const Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
-  auto trainer = Trainer::create(made.executable, first_weights(made), {});
+  Made made = make(kLinear, {.loss = "mse", .optimizer = "sgd"});
+  auto trainer = trainer_of(made.executable, first_weights());
   ASSERT_TRUE(trainer);
   TrainingData data = samples();
   EXPECT_TRUE(trainer->check(data, 0));
@@ -293,13 +375,11 @@ TEST(Trainer, NamesTheSampleThatDoesNotFit) {
               HasSubstr("the data of 'x' is f32 (3, 2), the model takes x: f32"));
   data.inputs.clear();
   EXPECT_THAT(trainer->check(data, 0).error().str(), HasSubstr("the model has 1 inputs, the data 0"));
-  NamedTensors weights = first_weights(made);
+  NamedTensors weights = first_weights();
   weights.erase("z.b");
-  EXPECT_THAT(Trainer::create(made.executable, weights, {}).error().str(),
-              HasSubstr("the weight 'weight.z.b' is missing"));
+  EXPECT_THAT(trainer_of(made.executable, weights).error().str(), HasSubstr("the weight 'weight.z.b' is missing"));
   weights.emplace("z.b", tensor<float>({1}, {0}));
-  EXPECT_THAT(Trainer::create(made.executable, weights, {}).error().str(),
-              HasSubstr("the weight 'weight.z.b' is f32 (1,)"));
+  EXPECT_THAT(trainer_of(made.executable, weights).error().str(), HasSubstr("the weight 'weight.z.b' is f32 (1,)"));
 }
 
 TEST(Trainer, RefusesOtherExecutables) {
@@ -309,9 +389,11 @@ TEST(Trainer, RefusesOtherExecutables) {
   ASSERT_TRUE(module);
   model.module = std::move(*module);
   model.entry = model.context->symbol("main");
-  const auto compiled = compile(model, {});
+  auto compiled = compile(model, {});
   ASSERT_TRUE(compiled) << compiled.error().str();
-  EXPECT_THAT(Trainer::create(compiled->executable, {}, {}).error().str(),
+  EXPECT_THAT(Trainer::create(compiled->executable, {}).error().str(),
+              HasSubstr("the executable is no step of training: no run of it updates a tensor"));
+  EXPECT_THAT(trainer_of(compiled->executable, {}).error().str(),
               HasSubstr("the executable is no step of training: its first input is no weight"));
 }
 

@@ -17,6 +17,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "runtime/dlpack.h"
+#include "runtime/train/trainer.h"
 #include "tests/runtime/sample.h"
 
 namespace tenon {
@@ -61,6 +62,23 @@ def @onto[A](%xs: List[A], %ys: List[A]) -> List[A] {
   match (%xs) { Nil => %ys, Cons(%x, %rest) => @onto(%rest, Cons(%x, %ys)) }
 }
 def @main(%xs: List[Tensor[(), f32]]) { (@onto(%xs, Nil), 1i64) })";
+
+// A step of training: x . w is fitted to the labels by its gradient, (x . w - labels) x.
+const std::string kStep = R"(
+def @main(%w: Tensor[(2,), f32], %rate: Tensor[(), f32], %step: Tensor[(), f32], %x: Tensor[(4, 2), f32],
+          %labels: Tensor[(4,), f32]) {
+  let %r = sum(%x * %w, axes=[1]) - %labels;
+  (sum(%r * %r), %w - %rate * sum(%x * expand_dims(%r, axes=[1]), axes=[0]))
+})";
+
+runtime::Executable step_of_training() {
+  runtime::Executable step = compiled(kStep);
+  step.functions[step.entry].params[0].name = "weight.w";
+  const std::vector<float> zeros{0, 0};
+  const Status status = runtime::add_states(step, {{"w", runtime::Tensor::of<float>({2}, zeros)}});
+  EXPECT_TRUE(status) << status.error().str();
+  return step;
+}
 
 // The text of an error, which is freed.
 std::string text_of(tenon_error* error) {
@@ -192,6 +210,75 @@ TEST(CApi, AnAcceleratorIsAUri) {
       session.run({Value::tensor<int8_t>({runtime::sample::kRows, 16}, x), Value::tensor(TENON_BOOL, {}, &pick)});
   EXPECT_EQ(results.at(0).elements<int8_t>(), runtime::sample::expected(x));
   EXPECT_THAT(thrown([] { api::Device unknown("fpga:0"); }), HasSubstr("fpga"));
+}
+
+TEST(CApi, StepsTrainTheWeights) {
+  const File file(step_of_training(), "step");
+  const api::Program program(file.path);
+  api::Trainer trainer(program);
+  EXPECT_EQ(trainer.batch(), 4);
+  EXPECT_THAT(trainer.weight_names(), ElementsAre("w"));
+  const std::vector<float> x{1, 0, 0, 1, 1, 1, 2, -1};  // the labels are those of w = (2, -3)
+  const api::Samples one{{Value::tensor<float>({4, 2}, x)}, Value::tensor<float>({4}, {2, -3, -1, 7})};
+  EXPECT_EQ(trainer.loss(one, 0), 4 + 9 + 1 + 49);
+  EXPECT_EQ(trainer.step(one, 0, 0.125), 63);
+  EXPECT_THAT(trainer.weight("w").elements<float>(), ElementsAre(0.125f * (2 - 1 + 14), 0.125f * (-3 - 1 - 7)));
+  for (int i = 0; i < 60; ++i) trainer.step(one, 0, 0.125);
+  EXPECT_LT(trainer.loss(one, 0), 1e-6);
+  EXPECT_EQ(trainer.steps(), 61);
+  // A second trainer goes on from the file of the first.
+  const std::string state = file_name("state") + ".npz";
+  trainer.save(state);
+  api::Trainer second(program);
+  second.load(state);
+  std::filesystem::remove(state);
+  EXPECT_EQ(second.steps(), 61);
+  EXPECT_EQ(second.weight("w").elements<float>(), trainer.weight("w").elements<float>());
+  second.set_weight("w", Value::tensor<float>({2}, {0, 0}));
+  EXPECT_EQ(second.loss(one, 0), 63);
+  // Two batches in one epoch.
+  std::vector<float> twice = x;
+  twice.insert(twice.end(), x.begin(), x.end());
+  const api::Samples two{{Value::tensor<float>({8, 2}, twice)},
+                         Value::tensor<float>({8}, {2, -3, -1, 7, 2, -3, -1, 7})};
+  EXPECT_GT(second.epoch(two, 1, 0, 0.01), 0);
+  EXPECT_EQ(second.steps(), 63);
+}
+
+TEST(CApi, WrongTrainingSaysWhy) {
+  const File file(step_of_training(), "wrong_step");
+  const api::Program program(file.path);
+  api::Trainer trainer(program);
+  const Value x = Value::tensor<float>({4, 2}, std::vector<float>(8, 1)),
+              labels = Value::tensor<float>({4}, {1, 1, 1, 1});
+  EXPECT_THAT(thrown([&] {
+                trainer.step({{x}, labels}, 1, 0.1);
+              }),
+              HasSubstr("tenon_trainer_step: error: there are 4 samples, and a batch begins with sample 1 and has 4"));
+  EXPECT_THAT(thrown([&] { trainer.step({{}, labels}, 0, 0.1); }), HasSubstr("the model has 1 inputs, the data 0"));
+  EXPECT_THAT(thrown([&] { trainer.step({{x}, x}, 0, 0.1); }), HasSubstr("the data of 'labels' is f32 (4, 2)"));
+  EXPECT_THAT(thrown([&] {
+                trainer.step({{x}, labels}, 0, 1e38);
+                trainer.step({{x}, labels}, 0, 1e38);
+              }),
+              HasSubstr("the loss of step"));
+  EXPECT_THAT(thrown([&] { trainer.weight("v"); }),
+              HasSubstr("tenon_trainer_weight: error: the step has no weight 'v'"));
+  EXPECT_THAT(thrown([&] { trainer.set_weight("v", labels); }), HasSubstr("the step has no weight 'v'"));
+  EXPECT_THAT(thrown([&] { trainer.set_weight("w", labels); }),
+              HasSubstr("the weight 'w' is f32 (4,), the model needs"));
+  EXPECT_THAT(thrown([&] { trainer.load("/nonexistent/state.npz"); }), HasSubstr("/nonexistent/state.npz"));
+  const File other(compiled(kAdd), "no_step");
+  const api::Program add(other.path);
+  EXPECT_THAT(thrown([&] { api::Trainer no_step(add); }), HasSubstr("no run of it updates a tensor"));
+  EXPECT_THAT(text_of(tenon_trainer_create(nullptr, nullptr, nullptr)), HasSubstr("step is NULL"));
+  double loss = 0;
+  const tenon_value* inputs[] = {nullptr};
+  EXPECT_THAT(text_of(tenon_trainer_loss(trainer.get(), inputs, 1, labels.get(), 0, &loss)),
+              HasSubstr("tenon_trainer_loss: error: input 0 is NULL"));
+  EXPECT_THAT(text_of(tenon_trainer_loss(trainer.get(), inputs, 1, labels.get(), 0, nullptr)),
+              HasSubstr("loss is NULL"));
+  EXPECT_THAT(text_of(tenon_trainer_save(trainer.get(), nullptr)), HasSubstr("path is NULL"));
 }
 
 TEST(CApi, WrongCallsAreErrorsThatNameFunctionAndArgument) {

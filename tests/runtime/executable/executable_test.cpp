@@ -187,6 +187,27 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
       {"2 parameters do not fit 1 registers", [](E e) { e.functions[0].registers = 1; }},
       {"two ports are named 'x'", [](E e) { e.functions[0].params[1].name = "x"; }},
       {"'x' has the shape (-2,)", [](E e) { e.functions[0].params[0].shape = {-2}; }},
+      {"state 0: it is parameter 7 and result 0 of 2 and 1", [](E e) { e.states = {{7, 0, std::nullopt}}; }},
+      {"state 0: it is parameter 0 and result 1 of 2 and 1", [](E e) { e.states = {{0, 1, std::nullopt}}; }},
+      {"state 0: 'x' is i8 (2, 4), the result that replaces it i8 (2, 5)",
+       [](E e) {
+         e.functions[0].params[0].shape = {2, 4};
+         e.functions[0].params[0].symbols.clear();
+         e.functions[0].results[0].dtype = e.functions[0].params[0].dtype = DType::kI8;
+         e.functions[0].results[0].shape = {2, 5};
+         e.functions[0].results[0].symbols.clear();
+         e.states = {{0, 0, std::nullopt}};
+       }},
+      {"state 0: its first value is constant 9 of 2",
+       [](E e) {
+         e.functions[0].results[0] = e.functions[0].params[0];
+         e.states = {{0, 0, 9}};
+       }},
+      {"state 1: 'x' is a state before",
+       [](E e) {
+         e.functions[0].results[0] = e.functions[0].params[0];
+         e.states = {{0, 0, std::nullopt}, {0, 0, std::nullopt}};
+       }},
       {"unit 0: it is function 2 of 2", [](E e) { e.units[0].function = 2; }},
       {"unit 0: it is function 9 of 2", [](E e) { e.units[0].batched = 9; }},
       {"takes 1 words, the unit 2",
@@ -195,6 +216,16 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
        }},
       {"unit 0: it has no result", [](E e) { e.units[0].own_results.clear(); }},
       {"unit 0: its calls share all parameters", [](E e) { e.units[0].own[0] = false; }},
+      {"unit 0: its calls are joined by rows, and it has a function for several calls",
+       [](E e) { e.units[0].joined_axes = 1; }},
+      {"unit 0: its calls are joined by rows, and share a result",
+       [](E e) {
+         e.units[0] = {.function = 1, .batched = {}, .own = {true}, .own_results = {false}, .joined_axes = 1};
+       }},
+      {"unit 0: its calls share all parameters",
+       [](E e) {
+         e.units[0] = {.function = 1, .batched = {}, .own = {false}, .own_results = {true}, .joined_axes = 1};
+       }},
       {"unit 1: function 1 is a unit before", [](E e) { e.units.push_back(e.units[0]); }},
       {"the graph has 3 nodes and an edge from 0 to 3", [](E e) { e.graph.edges[0].to = 3; }},
       {"block_in is 3, must be", [](E e) { e.programs[0].config.block_in = 3; }},

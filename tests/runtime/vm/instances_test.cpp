@@ -163,6 +163,77 @@ TEST(Instances, DifferentShapesAreDifferentBatches) {
   EXPECT_EQ(count.most_rows, 2);
 }
 
+// The steps of x, whose elements are rows along this many first axes.
+Executable rows_executable(uint32_t axes) {
+  Executable e = steps_executable();
+  e.functions.pop_back();
+  e.units = {{.function = 1, .batched = {}, .own = {true}, .own_results = {true}, .joined_axes = axes}};
+  return e;
+}
+
+TEST(Instances, IndependentRowsOfDifferentNumbersAreOneCall) {
+  const Executable e = rows_executable(1);
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const std::vector<std::vector<Value>> inputs{steps(2, {1, 2}), steps(2, {3}), steps(2, {}), steps(2, {5, 6, 7})};
+  const auto results = session->run_many(inputs);
+  EXPECT_EQ(count.calls, 2);
+  EXPECT_THAT((*results[0])[0].tensor().data<float>(), ElementsAre(3, 4));
+  EXPECT_THAT((*results[1])[0].tensor().data<float>(), ElementsAre(5));
+  EXPECT_EQ((*results[2])[0].tensor().shape(), Shape{0});
+  EXPECT_THAT((*results[3])[0].tensor().data<float>(), ElementsAre(7, 8, 9));
+  EXPECT_EQ(session->batches().bytes_gathered, 48u);
+  run_checked(*session, inputs);
+  run_checked(*session, {steps(3, {}), steps(3, {})});
+  EXPECT_TRUE(session->run_many({}).empty());
+}
+
+// The results of a call are parts of one tensor, which the next call reads where they are.
+TEST(Instances, RowsOfAResultAreReadInPlace) {
+  const Executable e = rows_executable(1);
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const std::vector<std::vector<Value>> inputs{steps(3, std::vector<float>(16, 1)), steps(3, std::vector<float>(32, 2)),
+                                               steps(3, {7})};
+  session->run_many(inputs);
+  EXPECT_EQ(session->batches().bytes_gathered, 196u);
+  EXPECT_EQ(session->batches().bytes_in_place, 2u * 196);
+  run_checked(*session, inputs);
+}
+
+// More rows than the caches hold are several calls.
+TEST(Instances, ManyRowsAreSeveralCalls) {
+  const Executable e = rows_executable(1);
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  std::vector<std::vector<Value>> inputs;
+  for (int i = 0; i < 30; ++i) inputs.push_back(steps(1, std::vector<float>(100, static_cast<float>(i))));
+  run_checked(*session, inputs);
+  EXPECT_EQ(session->batches().calls, 6u);
+}
+
+// A file may say of tensors that they have axes that they do not have.
+TEST(Instances, RowsThatAreNotThereAreNotJoined) {
+  const Executable e = rows_executable(2);
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  run_checked(*session, {steps(2, {1, 2}), steps(2, {3}), steps(2, {5, 6})});
+  EXPECT_EQ(session->batches().calls, 6u);
+}
+
+TEST(Instances, AnInstanceWhoseRowsFailFailsAlone) {
+  const Executable e = rows_executable(1);
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = step_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto results = run_checked(*session, {steps(3, {1, 2}), steps(3, {kTooLarge + 1}), steps(3, {5, 6, 7})});
+  EXPECT_THAT(results[1].error().str(), HasSubstr("an element is too large"));
+}
+
 TEST(Instances, CallsWithLargeOperandsAreNotCopiedTogether) {
   const Executable e = steps_executable();
   KernelCount count;
