@@ -61,9 +61,8 @@ int64_t first_opset(std::string_view op) {
       {"LSTM", 7},    {"Less", 7},         {"LpPool", 2},
       {"Mul", 7},     {"Or", 7},           {"PRelu", 7},
       {"Pad", 2},     {"Pow", 7},          {"RNN", 7},
-      {"Reshape", 5}, {"Selu", 6},         {"Split", 2},
-      {"Sub", 7},     {"Tile", 6},         {"Upsample", 7},
-      {"Xor", 7}};
+      {"Selu", 6},    {"Split", 2},        {"Sub", 7},
+      {"Tile", 6},    {"Upsample", 7},     {"Xor", 7}};
   const auto found = std::ranges::find(kRedefined, op, &std::pair<std::string_view, int64_t>::first);
   return found == std::end(kRedefined) ? 1 : found->second;
 }
@@ -388,10 +387,34 @@ class ModelImporter : public OnnxImport {
       return status;
     }
     for (const std::string& name : node.outputs) {
-      if (name.empty() || scope.names.contains(name)) continue;
-      return import.fail(fmt::format("the output '{}' is not supported, only the first is", name));
+      if (name.empty()) continue;
+      if (!scope.names.contains(name))
+        return import.fail(fmt::format("the output '{}' is not supported, only the first is", name));
+      if (depth_ == 0) TENON_TRY(check_stated_type(import, name));
     }
     return {};
+  }
+
+  // What the file states about a value of the main graph must be the type that its node has. Sizes are not compared:
+  // the user may bind others, and exporters leave those of an example.
+  Status check_stated_type(const NodeImport& import, const std::string& name) {
+    const auto stated = model_.types.find(name);
+    if (stated == model_.types.end() || stated->second.kind != OnnxType::Kind::kTensor) return {};
+    const TensorType* inferred = builder_.tensor_type(scope_.names.at(name));
+    if (!inferred) return {};
+    const OnnxType& type = stated->second;
+    const bool same_rank = !type.dims || type.dims->size() == inferred->dims.size();
+    if (type.dtype == inferred->dtype && same_rank) return {};
+    Dims dims;
+    for (size_t i = 0; type.dims && i < type.dims->size(); ++i) {
+      const OnnxDim& dim = (*type.dims)[i];
+      dims.push_back(dim.value >= 0 ? context_.dim(dim.value) : context_.erased());
+    }
+    const std::string told = type.dims ? context_.str(context_.tensor(dims, type.dtype))
+                                       : fmt::format("a tensor of {}", runtime::name(type.dtype));
+    return import.fail(fmt::format("the model states that '{}' is {}, the node's result is {}", name, told,
+                                   context_.str(context_.tensor(inferred->dims, inferred->dtype))),
+                       "correct the model's value_info and outputs, as by onnx.shape_inference, or the exporter");
   }
 
   // The nodes of a function of the model, with names of their own, instead of the node that calls it.

@@ -44,7 +44,8 @@ OnnxAttentionStages attend(OnnxFormula& f, const OnnxAttention& attention) {
     masked = where_allowed(f, f.apply(ops::kGreaterEqual, {last, f.positions(scaled, 3)}), masked, attention.hidden);
   }
   const Term weights = softmax(attention.precision ? masked.cast(*attention.precision) : masked);
-  return {scaled, capped, masked, weights.cast(query.dtype()), matmul(weights.cast(value.dtype()), value)};
+  const DType exact = widest_of(query.dtype(), value.dtype());
+  return {scaled, capped, masked, weights.cast(query.dtype()), matmul(weights.cast(exact), value.cast(exact))};
 }
 
 Term split_heads(const Term& x, int64_t heads) { return x.reshape({0, 0, heads, -1}).transpose({0, 2, 1, 3}); }
@@ -131,7 +132,8 @@ Status attention(NodeImport& node) {
                       : *mode == 1 ? stages.capped
                       : *mode == 2 ? stages.masked
                                    : stages.weights;
-  return f.results({flat ? join_heads(stages.result) : stages.result, k, v, shown});
+  const Term result = stages.result.cast(f.input(0).dtype());
+  return f.results({flat ? join_heads(result) : result, k, v, shown});
 }
 
 // Angles are from the caches [positions, D / 2] by the position of each token, or given for each token [B, S, D / 2].

@@ -26,7 +26,18 @@ Status gelu(NodeImport& node) {
 Status shrink(NodeImport& node) {
   TENON_TRY_ASSIGN(bias, node.real("bias", 0.0));
   TENON_TRY_ASSIGN(lambda, node.real("lambd", 0.5));
-  return node.result(node.apply(ops::kShrink, {0}, {{"bias", *bias}, {"lambda", *lambda}}));
+  OnnxFormula f(node);
+  const Term x = f.input(0);
+  return f.result(
+      f.apply(ops::kShrink, {x.cast(real_of(x.dtype()))}, {{"bias", *bias}, {"lambda", *lambda}}).cast(x.dtype()));
+}
+
+Status prelu(NodeImport& node) {
+  OnnxFormula f(node);
+  const Term x = f.input(0), slope = f.input(1);
+  if (runtime::kReals.contains(x.dtype())) return f.result(f.apply(ops::kPrelu, {x, slope}));
+  if (runtime::kUnsignedIntegers.contains(x.dtype())) return f.result(f.apply(ops::kIdentity, {x}));  // none is below 0
+  return f.result(select(less(x, 0.0), x * slope, x));
 }
 
 // Max, Min, Sum and Mean of any number of tensors.
@@ -78,7 +89,10 @@ Status is_inf(NodeImport& node) {
   TENON_TRY_ASSIGN(infinite, node.apply(ops::kIsInf, {*x}));
   if (*positive && *negative) return node.result(*infinite);
   const Atom zero = node.scalar(0, type->dtype);
-  if (!*positive && !*negative) return node.fail("requires detect_positive or detect_negative");
+  if (!*positive && !*negative) {
+    OnnxFormula f(node);
+    return f.result(f.full(type->dims, 0, DType::kBool));
+  }
   TENON_TRY_ASSIGN(side, node.apply(*positive ? ops::kGreater : ops::kLess, {*x, zero}));
   return node.result(node.apply(ops::kLogicalAnd, {*infinite, *side}));
 }
@@ -162,12 +176,12 @@ Status dropout(NodeImport& node) {
   }
   const bool masked = node.node().outputs.size() > 1 && !node.node().outputs[1].empty();
   if (!training && !masked) return f.result(f.apply(ops::kIdentity, {x}));
-  std::vector<int64_t> shape;
-  for (int64_t i = 0; i < x.rank(); ++i) shape.push_back(f.known_size(x, i, "a size of x"));
-  Term kept = f.apply(ops::kFull, {}, {{"shape", shape}, {"value", 1.0}, {"dtype", std::string("bool")}});
+  Term kept = f.full(x.dims(), 1, DType::kBool);
   if (!training) return f.results({f.apply(ops::kIdentity, {x}), kept});
   const Term ratio = node.has_input(1) ? f.input(1).cast(DType::kF32).reshape({}) : f.scalar(*attribute, DType::kF32);
   const Term key = f.constant(runtime::Tensor::of<int32_t>({2}, std::array{static_cast<int32_t>(*seed), 1}));
+  std::vector<int64_t> shape;
+  for (int64_t i = 0; i < x.rank(); ++i) shape.push_back(f.known_size(x, i, "a size of x"));
   const Term drawn = f.apply(ops::kRandomUniform, {key}, {{"shape", shape}});
   const Term mode = training->reshape({}), inference = f.apply(ops::kLogicalNot, {mode});
   kept = f.apply(ops::kLogicalOr, {f.apply(ops::kGreaterEqual, {drawn, ratio}), inference});
@@ -227,7 +241,7 @@ std::span<const OnnxConverter> onnx_elementwise_converters() {
       {"Dropout", 1, 3, dropout},
       {"Elu", 1, 1, activation<ops::kElu, "alpha">},
       {"Equal", 2, 2, convert_plain<ops::kEqual, 2>},
-      {"Erf", 1, 1, convert_plain<ops::kErf>},
+      {"Erf", 1, 1, convert_by_reals<ops::kErf>},
       {"Exp", 1, 1, convert_plain<ops::kExp>},
       {"Floor", 1, 1, convert_plain<ops::kFloor>},
       {"Gelu", 1, 1, gelu},
@@ -251,7 +265,7 @@ std::span<const OnnxConverter> onnx_elementwise_converters() {
       {"Neg", 1, 1, convert_plain<ops::kNegate>},
       {"Not", 1, 1, convert_plain<ops::kLogicalNot>},
       {"Or", 2, 2, convert_plain<ops::kLogicalOr, 2>},
-      {"PRelu", 2, 2, convert_plain<ops::kPrelu, 2>},
+      {"PRelu", 2, 2, prelu},
       {"Pow", 2, 2, power},
       {"Reciprocal", 1, 1, convert_plain<ops::kReciprocal>},
       {"Relu", 1, 1, convert_plain<ops::kRelu>},

@@ -3,6 +3,17 @@
 #include <fmt/format.h>
 
 namespace tenon::compiler {
+
+DType real_of(DType dtype) {
+  if (runtime::kReals.contains(dtype)) return dtype;
+  return runtime::bytes(dtype) > 2 ? DType::kF64 : DType::kF32;
+}
+
+DType widest_of(DType a, DType b) {
+  if (a == b) return a;
+  return a == DType::kF64 || b == DType::kF64 ? DType::kF64 : DType::kF32;
+}
+
 Expected<Atom> OnnxFormula::append(OperatorId op, const Atoms& args, Attrs attrs, ComputedAttrs computed) {
   return node_.apply(op, args, std::move(attrs), std::move(computed));
 }

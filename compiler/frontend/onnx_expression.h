@@ -41,6 +41,24 @@ class OnnxFormula : public Formula {
   NodeImport& node_;
 };
 
+// The dtype of floats in which an operator of floats computes one of integers, whose results are truncated: the dtype
+// itself where it is one of floats, f32 where f32 has all of its values, else f64.
+DType real_of(DType dtype);
+
+// A dtype of floats with the values of both.
+DType widest_of(DType a, DType b);
+
+// Operators that ONNX defines for integers too where ours are of floats: all inputs are cast to floats, the result
+// back.
+template <OperatorId op, size_t inputs = 1>
+Status convert_by_reals(NodeImport& node) {
+  OnnxFormula f(node);
+  const DType dtype = f.input(0).dtype();
+  std::vector<Term> args;
+  for (size_t i = 0; i < inputs; ++i) args.push_back(f.input(i).cast(real_of(dtype)));
+  return f.result(f.apply(op, args).cast(dtype));
+}
+
 // The formula of a term: those of converters are all of an OnnxFormula.
 inline OnnxFormula& formula_of(const Term& term) { return static_cast<OnnxFormula&>(term.formula()); }
 

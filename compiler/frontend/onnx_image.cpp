@@ -4,6 +4,7 @@
 
 #include "compiler/frontend/onnx_expression.h"
 #include "compiler/frontend/onnx_sizes.h"
+#include "runtime/reference/resize.h"
 
 namespace tenon::compiler {
 namespace {
@@ -35,27 +36,40 @@ Expected<Atom> computed_scales(NodeImport& node, size_t input, const Ints& axes,
   return node.apply(ops::kScatterElements, {ones, indices, *given}, {{"axis", int64_t{0}}});
 }
 
-// Scales are an input from opset 9 on; coordinates are computed as by Resize in opset 10, rounded down.
-Status upsample(NodeImport& node) {
+// x resampled by scales for all axes: constants, or where x's sizes are unknown and the scales fractions, computed.
+Expected<Atom> resized_by(NodeImport& node, Atom x, Attrs attrs, const Reals& scales) {
+  const TensorType* type = node.builder().tensor_type(x);
+  bool open = false;
+  for (size_t axis = 0; axis < scales.size() && axis < type->dims.size(); ++axis)
+    open |= !type->dims[axis].constant() && scales[axis] != std::floor(scales[axis]);
+  if (!open) {
+    attrs.emplace("scales", scales);
+    return node.apply(ops::kResize, Atoms{x}, std::move(attrs));
+  }
+  TENON_TRY_ASSIGN(computed, node.constant(runtime::Tensor::of<double>({static_cast<int64_t>(scales.size())}, scales)));
+  OnnxAttributes with_scales(std::move(attrs));
+  with_scales.set_operand("scales", *computed);
+  return with_scales.apply(node, ops::kResize, {x});
+}
+
+// Scales are an input from opset 9 on; coordinates are computed as by Resize in opset 10, rounded down. `x` has the
+// shape of input 0.
+Expected<Atom> upsampled(NodeImport& node, Atom x) {
   TENON_TRY_ASSIGN(mode, node.string("mode", "nearest"));
+  const Attrs attrs{
+      {"mode", mode_name(*mode)}, {"coordinates", std::string("asymmetric")}, {"nearest", std::string("floor")}};
   const bool second = node.inputs() > 1;
   if (second && !reals_of(node, 1, "the scales")) {
-    TENON_TRY_ASSIGN(x, node.input(0));
     TENON_TRY_ASSIGN(type, node.type(0));
     Ints axes;
     for (int64_t i = 0; i < type->rank(); ++i) axes.push_back(i);
     TENON_TRY_ASSIGN(computed, computed_scales(node, 1, axes, axes.size()));
-    OnnxAttributes attrs(
-        {{"mode", mode_name(*mode)}, {"coordinates", std::string("asymmetric")}, {"nearest", std::string("floor")}});
-    attrs.set_operand("scales", *computed);
-    return node.result(attrs.apply(node, ops::kResize, {*x}));
+    OnnxAttributes with_scales(attrs);
+    with_scales.set_operand("scales", *computed);
+    return with_scales.apply(node, ops::kResize, {x});
   }
   TENON_TRY_ASSIGN(scales, second ? reals_of(node, 1, "the scales") : node.reals("scales", {}));
-  return node.result(node.apply(ops::kResize, {0},
-                                {{"scales", *scales},
-                                 {"mode", mode_name(*mode)},
-                                 {"coordinates", std::string("asymmetric")},
-                                 {"nearest", std::string("floor")}}));
+  return resized_by(node, x, attrs, *scales);
 }
 
 // The smallest or largest scale of the axes whose sizes are given (others: -1).
@@ -129,10 +143,32 @@ Term crop_and_resize_axis(const Term& x, int64_t axis, const Term& begin, const 
   shape[static_cast<size_t>(axis)] = -1;
   const Term inside =
       f.apply(ops::kLogicalAnd, {f.apply(ops::kLessEqual, {zero, at}), f.apply(ops::kLessEqual, {at, last})});
-  const Term first = f.apply(ops::kFloor, {at}), weight = (at - first).cast(x.dtype()).reshape(shape);
-  const Term samples = string_attr(attrs, "mode") == "nearest"
-                           ? elements(nearest_elements(f, at, string_attr(attrs, "nearest")))
-                           : elements(first) * (1 - weight) + elements(first + 1) * weight;
+  const Term first = f.apply(ops::kFloor, {at}), t = at - first;
+  const auto weighted = [&](int64_t offset, const Term& weight) {
+    return elements(first + static_cast<double>(offset)) * weight.cast(x.dtype()).reshape(shape);
+  };
+  Term samples = x;
+  if (const std::string& mode = string_attr(attrs, "mode"); mode == "nearest") {
+    samples = elements(nearest_elements(f, at, string_attr(attrs, "nearest")));
+  } else if (mode == "linear") {
+    samples = weighted(0, 1 - t) + weighted(1, t);
+  } else {  // the four elements around the coordinate (Keys, Cubic convolution interpolation, 1981)
+    const double a = float_attr(attrs, "cubic");
+    const auto outer = [&](const Term& d) { return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a; };
+    const auto inner = [&](const Term& d) { return (d * (a + 2) - (a + 3)) * d * d + 1; };
+    std::vector<Term> weights{outer(t + 1), inner(t), inner(1 - t), outer(2 - t)};
+    if (int_attr(attrs, "exclude_outside") == 1) {
+      Term sum = zero;
+      for (int64_t k = 0; k < 4; ++k) {
+        Term& weight = weights[static_cast<size_t>(k)];
+        const Term index = first + static_cast<double>(k - 1);
+        weight = compiler::select(both(less_equal(zero, index), less_equal(index, last)), weight, zero);
+        sum = sum + weight;
+      }
+      for (Term& weight : weights) weight = weight / sum;
+    }
+    samples = weighted(-1, weights[0]) + weighted(0, weights[1]) + weighted(1, weights[2]) + weighted(2, weights[3]);
+  }
   return compiler::select(inside.reshape(shape), samples, f.scalar(outside, x.dtype()));
 }
 
@@ -140,8 +176,8 @@ Term crop_and_resize_axis(const Term& x, int64_t axis, const Term& begin, const 
 Expected<Atom> crop_and_resize(NodeImport& node, Atom x, const Attrs& attrs, const Ints& axes) {
   TENON_TRY_ASSIGN(outside, node.real("extrapolation_value", 0.0));
   const std::string& mode = string_attr(attrs, "mode");
-  if (mode != "nearest" && mode != "linear")
-    return node.fail(fmt::format("the mode {} of tf_crop_and_resize is not supported", mode), "use linear or nearest");
+  if (!runtime::reference::is_one_of(mode, runtime::reference::kResizeModes))
+    return node.fail(fmt::format("the mode '{}' is not supported", mode), "the modes are nearest, linear and cubic");
   const auto count = static_cast<int64_t>(axes.size());
   OnnxFormula f(node);
   const Term roi = f.input(1).cast(DType::kF64);
@@ -238,45 +274,38 @@ Expected<Atom> resized(NodeImport& node, Atom x) {
       TENON_TRY_ASSIGN(axis, axis_of_size(i));
       scales[*axis] = (*given)[i];
     }
-    // The sizes that fractions of unknown sizes have are computed when the model runs.
-    for (size_t axis = 0; axis < rank; ++axis) {
-      if (type->dims[axis].constant() || scales[axis] == std::floor(scales[axis])) continue;
-      TENON_TRY_ASSIGN(computed, node.constant(runtime::Tensor::of<double>({static_cast<int64_t>(rank)}, scales)));
-      OnnxAttributes with_scales(attrs);
-      with_scales.set_operand("scales", *computed);
-      return with_scales.apply(node, ops::kResize, {x});
-    }
-    attrs.emplace("scales", std::move(scales));
+    return resized_by(node, x, std::move(attrs), scales);
   }
   return node.apply(ops::kResize, Atoms{x}, std::move(attrs));
 }
 
-// The nearest elements of integers, as quantized models have them, are those of the same numbers as floats.
+// Integers, as quantized models have them, are resized as the same numbers as floats, and truncated.
 Status resize(NodeImport& node) {
-  if (node.opset() < 11) return upsample(node);
-  TENON_TRY_ASSIGN(type, node.type(0));
-  TENON_TRY_ASSIGN(x, node.input(0));
-  if (!runtime::kIntegers.contains(type->dtype)) return node.result(resized(node, *x));
-  TENON_TRY_ASSIGN(mode, node.string("mode", "nearest"));
-  if (*mode != "nearest") {
-    return node.fail(fmt::format("the mode {} of {} is not supported, only nearest", *mode, runtime::name(type->dtype)),
-                     "resize floats: dequantize before, quantize after");
-  }
-  if (runtime::bytes(type->dtype) > 4)
-    return node.fail(fmt::format("x of {} is not supported", runtime::name(type->dtype)));
-  const auto to = [](DType dtype) { return Attrs{{"dtype", std::string(runtime::name(dtype))}}; };
-  TENON_TRY_ASSIGN(real,
-                   node.apply(ops::kCast, Atoms{*x}, to(runtime::bytes(type->dtype) > 2 ? DType::kF64 : DType::kF32)));
-  TENON_TRY_ASSIGN(result, resized(node, *real));
-  return node.result(node.apply(ops::kCast, Atoms{*result}, to(type->dtype)));
+  OnnxFormula f(node);
+  const Term x = f.input(0);
+  TENON_TRY(f.status());
+  const Term real = x.cast(real_of(x.dtype()));
+  return f.result(
+      f.term(node.opset() < 11 ? upsampled(node, real.atom()) : resized(node, real.atom())).cast(x.dtype()));
+}
+
+Status upsample(NodeImport& node) {
+  OnnxFormula f(node);
+  const Term x = f.input(0);
+  TENON_TRY(f.status());
+  return f.result(f.term(upsampled(node, x.cast(real_of(x.dtype())).atom())).cast(x.dtype()));
 }
 
 Status grid_sample(NodeImport& node) {
   TENON_TRY_ASSIGN(mode, node.string("mode", "linear"));
   TENON_TRY_ASSIGN(padding, node.string("padding_mode", "zeros"));
   TENON_TRY_ASSIGN(align, node.integer("align_corners", 0));
-  return node.result(node.apply(ops::kGridSample, {0, 1},
-                                {{"mode", mode_name(*mode)}, {"padding", *padding}, {"align_corners", *align}}));
+  OnnxFormula f(node);
+  const Term x = f.input(0), grid = f.input(1);
+  const DType exact = widest_of(real_of(x.dtype()), grid.dtype());
+  return f.result(f.apply(ops::kGridSample, {x.cast(exact), grid.cast(exact)},
+                          {{"mode", mode_name(*mode)}, {"padding", *padding}, {"align_corners", *align}})
+                      .cast(x.dtype()));
 }
 
 Status roi_align(NodeImport& node) {

@@ -9,7 +9,9 @@ namespace {
 // The loss of log probabilities x [N, C, ...] and classes [N, ...]. An ignored class has weight 0.
 Term negative_log_likelihood(OnnxFormula& f, const Term& x, std::optional<int64_t> ignored,
                              const std::string& reduction) {
-  Term classes = f.input(1);
+  Dims dims = x.dims();
+  if (dims.size() > 1) dims.erase(dims.begin() + 1);
+  Term classes = f.checked(f.input(1), dims);
   std::optional<Term> weight, skipped;
   if (ignored) {
     skipped = f.apply(ops::kEqual, {classes, f.scalar(static_cast<double>(*ignored), classes.dtype())});

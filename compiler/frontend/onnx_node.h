@@ -157,8 +157,9 @@ std::span<const OnnxConverter> onnx_vision_converters();
 // The dtype with this TensorProto.DataType; nothing where it is not supported.
 std::optional<DType> onnx_dtype(int64_t data_type);
 // The convolution of x and w with the node's attributes. `padded`, if given, pads x with a value other than zero.
-using OnnxPadding = std::function<Expected<Atom>(Atom x, std::vector<int64_t> before,
-                                                 std::vector<int64_t> after)>;  // one element per spatial dim
+class OnnxInts;
+using OnnxPadding =
+    std::function<Expected<Atom>(Atom x, const OnnxInts& before, const OnnxInts& after)>;  // one element per dim of x
 Expected<Atom> onnx_convolution(NodeImport& node, Atom x, Atom w, const OnnxPadding& padded = nullptr);
 
 // The average pool of x, which has the shape of input 0, with the node's attributes.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "compiler/frontend/onnx_expression.h"
@@ -85,7 +86,7 @@ Attrs bounds(DType dtype) {
 // The dtype of the zero point, or `otherwise` without one, after the dtypes of both parameters are checked.
 Expected<DType> check_parameters(NodeImport& node, size_t scale, size_t zero, DType otherwise) {
   TENON_TRY_ASSIGN(scale_type, node.type(scale));
-  constexpr runtime::DTypes kScales = runtime::kReals.without({DType::kF64});
+  constexpr runtime::DTypes kScales = runtime::kReals.without({DType::kF64}) | runtime::DTypes{DType::kI32};
   if (!kScales.contains(scale_type->dtype)) {
     return node.fail(fmt::format("the scale must be {}, found {}", kScales.str(), runtime::name(scale_type->dtype)));
   }
@@ -145,6 +146,31 @@ Expected<Atom> in_bytes(NodeImport& node, size_t i) {
   return node.constant(std::move(bytes));
 }
 
+// A scale with which all weights are 0, or too small for the operator, whose scales have reciprocals: 0, or of
+// subnormal values.
+bool is_none(double scale) { return scale >= 0 && scale < 1e-37; }
+
+// A quantized constant whose elements of such a scale are the zero point instead, and their scale one of the others.
+runtime::Tensor without_zero_scales(const runtime::Tensor& constant, Attrs& attrs) {
+  auto& steps = std::get<std::vector<double>>(attrs.at("scale"));
+  const auto& zeros = std::get<Ints>(attrs.at("zero_point"));
+  const int64_t rank = static_cast<int64_t>(constant.shape().size()), given = int_attr(attrs, "axis");
+  const size_t axis = static_cast<size_t>(given < 0 ? given + rank : given);
+  int64_t inner = 1;
+  for (size_t d = axis + 1; d < constant.shape().size(); ++d) inner *= constant.shape()[d];
+  runtime::Tensor result = constant;
+  runtime::with_dtype<runtime::kIntegers>(result.dtype(), [&]<class T>(T) {
+    const auto data = result.data<T>();
+    for (size_t i = 0; i < data.size(); ++i) {
+      const size_t channel = static_cast<size_t>(static_cast<int64_t>(i) / inner) % steps.size();
+      if (is_none(steps[channel])) data[i] = static_cast<T>(zeros[zeros.size() == 1 ? 0 : channel]);
+    }
+  });
+  const double largest = std::ranges::max(steps), other = is_none(largest) ? 1 : largest;
+  std::ranges::replace_if(steps, is_none, other);
+  return result;
+}
+
 }  // namespace
 
 Expected<Atom> onnx_dequantized(NodeImport& node, size_t i, size_t scale, size_t zero, const OnnxScales& layout) {
@@ -154,7 +180,13 @@ Expected<Atom> onnx_dequantized(NodeImport& node, size_t i, size_t scale, size_t
   constexpr runtime::DTypes kIntegers = runtime::DTypes{DType::kI8, DType::kU8, DType::kI32} | runtime::kNarrowIntegers;
   if (kIntegers.contains(type->dtype) && are_attributes(node, scale, zero, layout, *dtype, kIntegers)) {
     TENON_TRY_ASSIGN(attrs, scales(node, scale, zero, layout.axis, *dtype));
-    return node.apply(ops::kDequantize, {*bytes}, std::move(*attrs));
+    std::vector<double>& steps = std::get<std::vector<double>>(attrs->at("scale"));
+    if (std::ranges::none_of(steps, is_none)) return node.apply(ops::kDequantize, {*bytes}, std::move(*attrs));
+    // Weights of a channel with such a scale are the zero point with any other scale.
+    if (const runtime::Tensor* constant = node.constant_tensor(*bytes)) {
+      const Atom zeros = node.builder().constant(without_zero_scales(*constant, *attrs));
+      return node.apply(ops::kDequantize, {zeros}, std::move(*attrs));
+    }
   }
   OnnxFormula f(node);
   const DType computed = runtime::kNarrowFloats.contains(type->dtype) ? DType::kF32 : DType::kI32;
@@ -312,6 +344,15 @@ Expected<Atom> less_product(NodeImport& node, Atom sum, Atom a, Atom b) {
 Status matmul_integer(NodeImport& node) {
   TENON_TRY_ASSIGN(a, factor(node, 0, 2, -2));
   TENON_TRY_ASSIGN(b, factor(node, 1, 3, -1));
+  // A vector is a matrix of one row or column, which is removed from the result.
+  Ints vectors;
+  for (auto* factor : {&*a, &*b}) {
+    if (node.builder().tensor_type(factor->value)->rank() != 1) continue;
+    const int64_t axis = factor == &*a ? 0 : 1;
+    TENON_TRY_ASSIGN(matrix, node.apply(ops::kExpandDims, {factor->value}, {{"axes", Ints{axis}}}));
+    factor->value = *matrix;
+    vectors.push_back(axis - 2);
+  }
   TENON_TRY_ASSIGN(sum, node.apply(ops::kMatmul, {a->value, b->value}));
   const auto over = [&](Atom x, int64_t axis) {
     return node.apply(ops::kSum, {x}, {{"axes", Ints{axis}}, {"keep", int64_t{1}}});
@@ -327,6 +368,7 @@ Status matmul_integer(NodeImport& node) {
     TENON_TRY_ASSIGN(less, less_product(node, *sum, *rows, *b->zero));
     *sum = *less;
   }
+  if (!vectors.empty()) return node.result(node.apply(ops::kSqueeze, {*sum}, {{"axes", vectors}}));
   return node.result(*sum);
 }
 
@@ -340,10 +382,12 @@ Status conv_integer(NodeImport& node) {
   TENON_TRY_ASSIGN(w_type, node.type(1));
   if (type->rank() != w_type->rank() || type->rank() < 3)
     return node.fail(fmt::format("x has {} dims, the weight {}", type->rank(), w_type->rank()));
-  const auto padded = [&](Atom inner, Ints before, Ints after) -> Expected<Atom> {
-    before.insert(before.begin(), 2, 0), after.insert(after.begin(), 2, 0);
+  const auto padded = [&](Atom inner, const OnnxInts& before, const OnnxInts& after) -> Expected<Atom> {
+    OnnxAttributes attrs;
+    attrs.set("before", before);
+    attrs.set("after", after);
     TENON_TRY_ASSIGN(less, node.apply(ops::kSubtract, {inner, *x->zero}));
-    TENON_TRY_ASSIGN(wider, node.apply(ops::kPad, {*less}, {{"before", before}, {"after", after}}));
+    TENON_TRY_ASSIGN(wider, attrs.apply(node, ops::kPad, {*less}));
     TENON_TRY_ASSIGN(more, node.apply(ops::kAdd, {*wider, *x->zero}));
     TENON_TRY_ASSIGN(bytes, node.apply(ops::kCast, {*more}, to(type->dtype)));
     return node.apply(ops::kCast, {*bytes}, to(DType::kI32));

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <optional>
 
+#include "compiler/frontend/onnx_expression.h"
 #include "compiler/frontend/onnx_sizes.h"
 #include "runtime/reference/recurrent.h"
 
@@ -79,6 +80,24 @@ Status recurrent_layer(NodeImport& node, Atom w_atom, Atom r_atom) {
   TENON_TRY_ASSIGN(direction, node.string("direction", "forward"));
   TENON_TRY_ASSIGN(layout, node.integer("layout", 0));
   TENON_TRY_ASSIGN(clip, node.real("clip", 0.0));
+  // Sizes of the weights that only the attributes state.
+  if (node.has("hidden_size") && r->rank() == 3) {
+    TENON_TRY_ASSIGN(hidden, node.integer("hidden_size"));
+    const auto sizes = [&](const TensorType& type, int64_t rows) {
+      Dims dims = type.dims;
+      const int64_t given[] = {*direction == "bidirectional" ? 2 : 1, rows, *hidden};
+      for (size_t i = 0; i < (rows == 0 ? 2 : 3); ++i) {
+        if (!dims[i].constant()) dims[i] = node.context().dim(i == 1 ? gates * *hidden : given[i]);
+      }
+      return dims;
+    };
+    OnnxFormula f(node);
+    const TensorType* w = node.builder().tensor_type(w_atom);
+    r_atom = f.checked(f.term(r_atom), sizes(*r, 1)).atom();
+    if (w && w->rank() == 3) w_atom = f.checked(f.term(w_atom), sizes(*w, 0)).atom();
+    TENON_TRY(f.status());
+    r = node.builder().tensor_type(r_atom);
+  }
   const bool batch_first = *layout == 1;
   if (*layout != 0 && *layout != 1) return node.fail("layout must be 0 or 1");
   if (!(*clip >= 0)) return node.fail("clip must not be negative");
@@ -108,7 +127,13 @@ Status recurrent_layer(NodeImport& node, Atom w_atom, Atom r_atom) {
   TENON_TRY_ASSIGN(bias, node.has_input(3) ? node.input(3) : zeros({directions, 2 * gates * hidden}));
   args.push_back(*bias);
   if (kCell && node.has_input(7)) {
-    TENON_TRY_ASSIGN(peepholes, node.input(7));
+    TENON_TRY_ASSIGN(given, node.input(7));
+    OnnxFormula f(node);
+    Context& context = node.context();
+    const Atom peepholes_atom = f.checked(f.term(*given), {context.dim(directions), context.dim(3 * hidden)}).atom();
+    args.back() = f.checked(f.term(args.back()), {context.dim(directions), context.dim(2 * gates * hidden)}).atom();
+    TENON_TRY(f.status());
+    const Expected<Atom> peepholes = peepholes_atom;
     TENON_TRY_ASSIGN(both, node.apply(ops::kConcat, Atoms{args.back(), *peepholes}, {{"axis", int64_t{1}}}));
     args.back() = *both;
   }

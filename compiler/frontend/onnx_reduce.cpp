@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/frontend/onnx_expression.h"
 #include "compiler/frontend/onnx_sizes.h"
 
 namespace tenon::compiler {
@@ -31,13 +32,10 @@ Expected<Atom> reduced(NodeImport& node, Atom x) {
     attrs.set("axes", given);
     return attrs.apply(node, op, {x});
   }
-  if (axes->empty() && *noop) {
-    constexpr bool kChangesElements = op == ops::kSumSquare || op == ops::kNormL1 || op == ops::kNormL2 ||
-                                      op == ops::kLogSum || op == ops::kLogSumExp;
-    if (kChangesElements) {
-      return node.fail("noop_with_empty_axes is not supported for this operator");
-    }
-    return node.apply(ops::kIdentity, {x});
+  if (axes->empty() && *noop) {  // each element is reduced alone
+    if (op == ops::kSumSquare) return node.apply(ops::kMultiply, {x, x});
+    if (op == ops::kNormL1 || op == ops::kNormL2) return node.apply(ops::kAbs, {x});
+    return node.apply(op == ops::kLogSum ? ops::kLog : ops::kIdentity, {x});
   }
   // A mean over whole maps becomes global_avg_pool, which later passes support.
   Ints sorted = *axes;
@@ -50,15 +48,26 @@ Expected<Atom> reduced(NodeImport& node, Atom x) {
   return node.apply(op, {x}, {{"axes", *axes}, {"keep", *keep}});
 }
 
-// The largest of bools is that of the same numbers as bytes.
+// The largest of bools is that of the same numbers as bytes. Sums of the magnitudes of integers are integers, which
+// wrap; means, roots and logarithms of integers are those of the same numbers as floats, truncated.
 template <OperatorId op>
 Status reduce(NodeImport& node) {
-  TENON_TRY_ASSIGN(x, node.input(0));
-  TENON_TRY_ASSIGN(type, node.type(0));
-  if (type->dtype != DType::kBool || (op != ops::kMax && op != ops::kMin)) return node.result(reduced<op>(node, *x));
-  TENON_TRY_ASSIGN(bytes, node.apply(ops::kCast, {*x}, {{"dtype", std::string("u8")}}));
-  TENON_TRY_ASSIGN(result, reduced<op>(node, *bytes));
-  return node.result(node.apply(ops::kCast, {*result}, {{"dtype", std::string("bool")}}));
+  OnnxFormula f(node);
+  const Term x = f.input(0);
+  if (!f.ok()) return f.status();
+  const DType dtype = x.dtype();
+  const bool is_integer = runtime::kIntegers.contains(dtype);
+  constexpr bool kExtreme = op == ops::kMax || op == ops::kMin;
+  constexpr bool kOfReals = op == ops::kMean || op == ops::kNormL2 || op == ops::kLogSum || op == ops::kLogSumExp;
+  if (dtype == DType::kBool && kExtreme) {
+    return f.result(f.term(reduced<op>(node, x.cast(DType::kU8).atom())).cast(dtype));
+  }
+  if (is_integer && op == ops::kNormL1) {
+    const Term magnitudes = runtime::kUnsignedIntegers.contains(dtype) ? x : abs(x);
+    return node.result(reduced<ops::kSum>(node, magnitudes.atom()));
+  }
+  if (is_integer && kOfReals) return f.result(f.term(reduced<op>(node, x.cast(DType::kF64).atom())).cast(dtype));
+  return node.result(reduced<op>(node, x.atom()));
 }
 
 template <OperatorId op>
@@ -92,8 +101,10 @@ Status softmax(NodeImport& node) {
   TENON_TRY_ASSIGN(result, node.apply(op, {*flat}, {{"axis", int64_t{1}}}));
   Ints shape;
   for (Dim dim : type->dims) shape.push_back(dim.constant().value_or(-1));
-  if (std::ranges::count(shape, -1) > 1) return node.fail("more than one size is unknown", "bind them with --shapes");
-  return node.result(node.apply(ops::kReshape, {*result}, {{"shape", shape}}));
+  const bool plain = std::ranges::count(shape, -1) <= 1 && std::ranges::find(shape, 0) == shape.end();
+  if (plain) return node.result(node.apply(ops::kReshape, {*result}, {{"shape", shape}}));
+  OnnxFormula f(node);
+  return f.result(f.term(*result).reshape_to(type->dims));
 }
 
 }  // namespace

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/base/dim_prover.h"
+#include "compiler/frontend/onnx_expression.h"
 #include "compiler/frontend/onnx_sizes.h"
 
 namespace tenon::compiler {
 namespace {
 
 using Ints = std::vector<int64_t>;
-constexpr int64_t kMaxConstant = 1 << 24;  // elements of ConstantOfShape
+constexpr int64_t kMaxConstant = 1 << 16;  // elements of ConstantOfShape that a constant of the module has
 
 Status constant(NodeImport& node) {
   const auto& attrs = node.node().attrs;
@@ -56,11 +58,15 @@ Status constant_of_shape(NodeImport& node) {
     attrs.set("shape", *sizes);
     return node.result(attrs.apply(node, ops::kFull, {}));
   }
-  int64_t count = 1;
-  for (int64_t size : *shape) {
-    if (size < 0 || size > kMaxConstant || (count *= std::max<int64_t>(size, 1)) > kMaxConstant) {
-      return node.fail(fmt::format("the shape [{}] is impossible", fmt::join(*shape, ", ")));
-    }
+  if (std::ranges::any_of(*shape, [](int64_t size) { return size < 0; }) ||
+      !runtime::checked_bytes(value.dtype(), *shape)) {
+    return node.fail(
+        fmt::format("the shape [{}] is impossible: its sizes must be 0 or more, and its bytes less than 2^63",
+                    fmt::join(*shape, ", ")));
+  }
+  if (!has_at_most(*shape, kMaxConstant)) {  // computed when the model runs, in memory that exists then
+    TENON_TRY_ASSIGN(element, node.constant(value.reshaped({})));
+    return node.result(node.apply(ops::kBroadcastTo, {*element}, {{"shape", *shape}}));
   }
   runtime::Tensor out(value.dtype(), *shape);
   const size_t width = value.bytes().size();
@@ -96,17 +102,36 @@ std::optional<Ints> constant_shape(Context& context, const Dims& x, const Dims& 
   return sizes;
 }
 
+// A list that is an input from opset `since` on, an attribute before.
+Expected<OnnxInts> ints_of(NodeImport& node, int64_t since, size_t input, const std::string& name,
+                           std::string_view what, std::optional<OnnxInts> fallback) {
+  if (node.opset() >= since && node.has_input(input)) return OnnxInts::input(node, input, what);
+  if (node.opset() < since && (node.has(name) || !fallback)) {
+    TENON_TRY_ASSIGN(list, node.list(name));
+    return OnnxInts::of(node.context(), *list);
+  }
+  if (fallback) return *fallback;
+  return node.fail(fmt::format("{} are missing", what));
+}
+
 Status reshape(NodeImport& node) {
   TENON_TRY_ASSIGN(x, node.input(0));
   TENON_TRY_ASSIGN(type, node.type(0));
-  TENON_TRY_ASSIGN(shape, OnnxInts::input(node, 1, "the shape"));
+  TENON_TRY_ASSIGN(shape, ints_of(node, 5, 1, "shape", "the shape", {}));
   TENON_TRY_ASSIGN(allow_zero, node.integer("allowzero", 0));
   const auto constants = shape->constants();
   const bool has_zero = constants && std::ranges::find(*constants, 0) != constants->end();
   OnnxAttributes attrs;
   if (*allow_zero && (has_zero || !shape->dims())) attrs.set("zero", int64_t{1});
   attrs.set("shape", *shape);
-  if (constants || !shape->dims()) return node.result(attrs.apply(node, ops::kReshape, {*x}));
+  if (constants) {
+    const auto result = attrs.apply(node, ops::kReshape, {*x});
+    if (result || type->shape()) return node.result(result);
+    // A size that is not known to divide the number of elements does so when the model runs.
+    TENON_TRY_ASSIGN(operand, shape->vector(node));
+    return node.result(node.apply(ops::kReshape, {*x}, {}, {{"shape", *operand}}));
+  }
+  if (!shape->dims()) return node.result(attrs.apply(node, ops::kReshape, {*x}));
   // 0 and -1 as the sizes that they stand for.
   Context& context = node.context();
   Dims sizes = *shape->dims();
@@ -150,22 +175,47 @@ Status concat(NodeImport& node) {
   return node.result(node.apply(ops::kConcat, std::move(args), {{"axis", *axis}}));
 }
 
-// A list that is an input from opset `since` on, an attribute before.
-Expected<OnnxInts> ints_of(NodeImport& node, int64_t since, size_t input, const std::string& name,
-                           std::string_view what, std::optional<OnnxInts> fallback) {
-  if (node.opset() >= since && node.has_input(input)) return OnnxInts::input(node, input, what);
-  if (node.opset() < since && (node.has(name) || !fallback)) {
-    TENON_TRY_ASSIGN(list, node.list(name));
-    return OnnxInts::of(node.context(), *list);
-  }
-  if (fallback) return *fallback;
-  return node.fail(fmt::format("{} are missing", what));
-}
 // 0 .. rank - 1
 OnnxInts all_axes(NodeImport& node, size_t rank) {
   Ints axes;
   for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
   return OnnxInts::of(node.context(), axes);
+}
+
+// x without the elements that negative pads remove, which are 0 afterwards. Elements are removed first: a boundary that
+// is reflected, repeated or wrapped is that of what is left, as in ONNX Runtime.
+Expected<Atom> cropped_by_negative_pads(NodeImport& node, Atom x, OnnxInts& before, OnnxInts& after) {
+  Context& context = node.context();
+  const DimProver prover(context);
+  const auto is_padding = [&](const OnnxInts& pads) {
+    return pads.dims() && std::ranges::all_of(*pads.dims(), [&](Dim pad) {
+             return prover.less_equal(context.dim(0), pad) == Answer::kYes;
+           });
+  };
+  if (is_padding(before) && is_padding(after)) return x;
+  const size_t rank = before.size();
+  OnnxAttributes crop({{"step", Ints(rank, 1)}});
+  const auto begins = before.constants(), ends = after.constants();
+  if (begins && ends) {
+    Ints begin(rank, 0), end(rank, INT64_MAX), first = *begins, last = *ends;
+    for (size_t i = 0; i < rank; ++i) {
+      begin[i] = std::max<int64_t>(-first[i], 0), first[i] = std::max<int64_t>(first[i], 0);
+      if (last[i] < 0) end[i] = last[i];
+      last[i] = std::max<int64_t>(last[i], 0);
+    }
+    before = OnnxInts::of(context, first), after = OnnxInts::of(context, last);
+    crop.set("begin", begin);
+    crop.set("end", end);
+    return crop.apply(node, ops::kSlice, {x});
+  }
+  OnnxFormula f(node);
+  const Term zero = f.scalar(0, DType::kI64), first = f.vector(before), last = f.vector(after);
+  const auto part = [&](OperatorId op, const Term& pads) { return f.apply(op, {pads, zero}); };
+  crop.set("begin", f.integers(-part(ops::kMinimum, first)));
+  crop.set("end", f.integers(f.apply(ops::kShapeOf, {f.term(x)}) + part(ops::kMinimum, last)));
+  before = f.integers(part(ops::kMaximum, first)), after = f.integers(part(ops::kMaximum, last));
+  TENON_TRY(f.status());
+  return crop.apply(node, ops::kSlice, {x});
 }
 
 // Pads are an attribute up to opset 10.
@@ -204,6 +254,7 @@ Status pad(NodeImport& node) {
   TENON_TRY_ASSIGN(after, pads->part(node, axes.size(), pads->size()));
   TENON_TRY_ASSIGN(all_before, before->at_axes(node, axes, rank, 0));
   TENON_TRY_ASSIGN(all_after, after->at_axes(node, axes, rank, 0));
+  TENON_TRY_ASSIGN(cropped, cropped_by_negative_pads(node, *x, *all_before, *all_after));
   OnnxAttributes attrs;
   attrs.set("before", *all_before);
   attrs.set("after", *all_after);
@@ -213,7 +264,7 @@ Status pad(NodeImport& node) {
                         : *mode == "edge"    ? ops::kPadEdge
                         : *mode == "reflect" ? ops::kPadReflect
                                              : ops::kPadWrap;
-  return node.result(attrs.apply(node, op, {*x}));
+  return node.result(attrs.apply(node, op, {*cropped}));
 }
 
 // Starts, ends, axes and steps are inputs from opset 10 on.
@@ -424,7 +475,7 @@ std::span<const OnnxConverter> onnx_shape_converters() {
       {"Flatten", 1, 1, flatten},
       {"Pad", 1, 4, pad},
       {"ConstantOfShape", 1, 1, constant_of_shape},
-      {"Reshape", 2, 2, reshape},
+      {"Reshape", 1, 2, reshape},
       {"Shape", 1, 1, shape},
       {"Slice", 1, 5, slice},
       {"Size", 1, 1, size},

@@ -160,12 +160,12 @@ Status stft(NodeImport& node) {
   return f.result(y.transpose({0, 2, 1}).reshape({0, 0, bins, 2}).cast(dtype));
 }
 
-// The dtype of the attribute `output_datatype`; a float.
-Expected<DType> real_dtype(NodeImport& node) {
+// The dtype of the attribute `output_datatype`; one of numbers, of which integers are truncated.
+Expected<DType> numeric_dtype(NodeImport& node) {
   TENON_TRY_ASSIGN(number, node.integer("output_datatype", 1));
   const auto dtype = onnx_dtype(*number);
-  if (!dtype || !runtime::kReals.contains(*dtype)) {
-    return node.fail(fmt::format("output_datatype {} is not supported, only those of floats", *number));
+  if (!dtype || !runtime::kNumericTypes.contains(*dtype)) {
+    return node.fail(fmt::format("output_datatype {} is not supported, only those of numbers", *number));
   }
   return *dtype;
 }
@@ -179,7 +179,7 @@ constexpr WindowFactors kHann{0.5, 0.5, 0}, kHamming{25.0 / 46, 21.0 / 46, 0}, k
 template <WindowFactors factors>
 Status window(NodeImport& node) {
   TENON_TRY_ASSIGN(periodic, node.integer("periodic", 1));
-  TENON_TRY_ASSIGN(dtype, real_dtype(node));
+  TENON_TRY_ASSIGN(dtype, numeric_dtype(node));
   TENON_TRY_ASSIGN(given, OnnxInts::input(node, 0, "the size of the window"));
   const auto known = given->constants();
   if (known && (known->size() != 1 || (*known)[0] < 0 || (*known)[0] > kMaxElements))
@@ -188,12 +188,14 @@ Status window(NodeImport& node) {
   TENON_TRY(attrs.set_scalar(node, "count", *given));
   TENON_TRY_ASSIGN(scalar, given->scalar(node));
   OnnxFormula f(node);
-  const DType exact = *dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  const bool is_short = runtime::kReals.contains(*dtype) && *dtype != DType::kF64;
+  const DType exact = is_short ? DType::kF32 : DType::kF64;
   const Term n = f.term(attrs.apply(node, ops::kArange, {})).cast(exact), size = f.term(*scalar).cast(exact);
-  const Term period = f.apply(ops::kMaximum, {*periodic ? size : size - 1, f.scalar(1, exact)});
-  const Term angle = n * kTau / period;
-  const Term wave = f.apply(ops::kCos, {angle}) * -factors.b + factors.a;
-  return f.result((factors.c == 0 ? wave : wave + f.apply(ops::kCos, {angle * 2}) * factors.c).cast(*dtype));
+  const Term angle = n * kTau / (*periodic ? size : size - 1);  // NaN for a single element, by ONNX's definition
+  const Term first = f.apply(ops::kCos, {angle}) * -factors.b;
+  if (factors.c == 0) return f.result((first + factors.a).cast(*dtype));
+  // In this order the middle of a window is exactly 1, also as an integer.
+  return f.result((f.apply(ops::kCos, {angle * 2}) * factors.c + factors.a + first).cast(*dtype));
 }
 
 Expected<double> real_input(NodeImport& node, size_t input, std::string_view what) {
@@ -207,7 +209,7 @@ Expected<double> real_input(NodeImport& node, size_t input, std::string_view wha
 
 // Triangles [bins of the spectrum, filters] whose corners are equidistant on the mel scale.
 Status mel_weights(NodeImport& node) {
-  TENON_TRY_ASSIGN(dtype, real_dtype(node));
+  TENON_TRY_ASSIGN(dtype, numeric_dtype(node));
   TENON_TRY_ASSIGN(filters, integer_or(node, 0, "the number of filters", 0));
   TENON_TRY_ASSIGN(length, integer_or(node, 1, "the length of the transform", 0));
   TENON_TRY_ASSIGN(rate, integer_or(node, 2, "the sample rate", 0));
@@ -238,7 +240,7 @@ Status mel_weights(NodeImport& node) {
       at(bin) = static_cast<double>(right - bin) / static_cast<double>(right - centre);
   }
   OnnxFormula f(node);
-  return f.result(f.real_constant({bins, *filters}, values, *dtype));
+  return f.result(f.real_constant({bins, *filters}, values, real_of(*dtype)).cast(*dtype));
 }
 
 // The key of a node's random numbers: of its seed, or of its index among the module's constants. The numbers of a node

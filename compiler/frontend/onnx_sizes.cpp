@@ -251,7 +251,7 @@ Expected<OnnxInts> OnnxInts::at_axes(NodeImport& node, const OnnxInts& axes, int
       if (axis < -rank || axis >= rank) return node.fail(fmt::format("there is no axis {}", axis));
       dims[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = (*dims_)[i];
     }
-    return OnnxInts(dims.size(), std::move(dims), std::nullopt);
+    return OnnxInts(static_cast<size_t>(rank), std::move(dims), std::nullopt);
   }
   const Atom base = node.builder().constant<int64_t>({rank}, Ints(static_cast<size_t>(rank), other));
   TENON_TRY_ASSIGN(values, vector(node));

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
+
 #include "compiler/frontend/onnx_expression.h"
 
 namespace tenon::compiler {
@@ -45,7 +47,8 @@ Status affine_grid(NodeImport& node) {
     TENON_TRY(check_sizes(node, Ints(known->begin() + 2, known->end()), "the size"));
   }
   OnnxFormula f(node);
-  const Term theta = f.input(0);
+  const DType dtype = f.input(0).dtype(), exact = dtype == DType::kF64 ? dtype : DType::kF32;
+  const Term theta = f.input(0).cast(exact);
   f.expect(theta.rank() == 3, "theta must be [N, dims, dims + 1]");
   Ints spatial;
   for (size_t d = 0; d < dims; ++d) spatial.push_back(static_cast<int64_t>(d) + 1);
@@ -59,7 +62,7 @@ Status affine_grid(NodeImport& node) {
     shape[dims - i] = -1;
     points = points + column(i) * grid_coordinates(f, *count, *align != 0).cast(theta.dtype()).reshape(shape);
   }
-  return f.result(points);
+  return f.result(points.cast(dtype));
 }
 
 // x cut around its center, or padded evenly, to sizes at axes.
@@ -210,7 +213,9 @@ Status col2im(NodeImport& node) {
   if (dims < 1 || dims > 3 || image->size() != dims) return node.fail("one to three spatial dims are supported");
   TENON_TRY_ASSIGN(blocks, image_blocks_of(node, dims));
   const auto image_size = image->constants(), block_size = block->constants();
-  if (image_size && block_size) return col2im_by_convolution(node, *blocks, *image_size, *block_size);
+  TENON_TRY_ASSIGN(x, node.type(0));
+  const bool convolves = runtime::kReals.contains(x->dtype) && x->rank() == 3 && x->dims[1].constant();
+  if (image_size && block_size && convolves) return col2im_by_convolution(node, *blocks, *image_size, *block_size);
   return col2im_by_scatter(node, *blocks, *image, *block);
 }
 
@@ -218,7 +223,9 @@ Status col2im(NodeImport& node) {
 // times the weights.
 Status deformed_convolution(NodeImport& node) {
   OnnxFormula f(node);
-  const Term x = f.input(0), w = f.input(1), offset = f.input(2);
+  // Coordinates of floats of 2 bytes would be off by parts of an element.
+  const DType dtype = f.input(0).dtype(), exact = dtype == DType::kF64 ? dtype : DType::kF32;
+  const Term x = f.input(0).cast(exact), w = f.input(1).cast(exact), offset = f.input(2).cast(exact);
   if (x.rank() != 4 || w.rank() != 4 || offset.rank() != 4) return node.fail("only images of two dims are supported");
   TENON_TRY_ASSIGN(strides, node.list("strides", Ints{1, 1}));
   TENON_TRY_ASSIGN(dilations, node.list("dilations", Ints{1, 1}));
@@ -254,14 +261,17 @@ Status deformed_convolution(NodeImport& node) {
   const Term maps = x.reshape({-1, channels / *fields, height, width});
   Term samples = f.apply(ops::kGridSample, {maps, grid.reshape({-1, elements * out_height, out_width, 2})},
                          {{"normalized", int64_t{0}}});
-  if (node.has_input(4)) samples = samples * f.input(4).reshape({-1, 1, elements * out_height, out_width});
+  if (node.has_input(4)) samples = samples * f.input(4).cast(exact).reshape({-1, 1, elements * out_height, out_width});
   const Term result = matmul(w.reshape({*groups, outputs / *groups, channels / *groups * elements}),
                              samples.reshape({-1, *groups, channels / *groups * elements, points}))
                           .reshape({-1, outputs, out_height, out_width});
-  return f.result(node.has_input(3) ? f.apply(ops::kBiasAdd, {result, f.input(3)}) : result);
+  const Term biased = node.has_input(3) ? f.apply(ops::kBiasAdd, {result, f.input(3).cast(exact)}) : result;
+  return f.result(biased.cast(dtype));
 }
 
-// The elements of x at their indices in the larger map that a pool has read, zeros elsewhere.
+// The elements of x at their indices in the larger map that a pool has read, zeros elsewhere. The indices count the
+// elements of output_shape where it is given, as ONNX Runtime and PyTorch do, and not those of the map that
+// kernel_shape, strides and pads define, as the text of ONNX's operator has it.
 Status max_unpool(NodeImport& node) {
   TENON_TRY_ASSIGN(kernel, node.list("kernel_shape"));
   const size_t dims = kernel->size();
@@ -272,42 +282,80 @@ Status max_unpool(NodeImport& node) {
   f.expect(x.rank() == static_cast<int64_t>(dims) + 2 && strides->size() == dims && pads->size() == 2 * dims,
            fmt::format("kernel_shape, strides and pads do not fit {} dims", x.rank()));
   if (!f.ok()) return f.status();
-  Ints shape{f.known_size(x, 0, "the batch"), f.known_size(x, 1, "the number of channels")};
+  Context& context = node.context();
+  Dims shape = x.dims();
   for (size_t d = 0; d < dims; ++d) {
-    const int64_t size = f.known_size(x, static_cast<int64_t>(d) + 2, "a size of x");
     f.expect((*strides)[d] >= 1 && (*strides)[d] <= kMaxWindow && (*kernel)[d] >= 1 && (*kernel)[d] <= kMaxWindow &&
                  (*pads)[d] >= 0 && (*pads)[d] <= kMaxWindow && (*pads)[dims + d] >= 0 &&
                  (*pads)[dims + d] <= kMaxWindow,
              "kernel_shape and strides must be in 1 .. 2^20, pads in 0 .. 2^20");
     if (!f.ok()) return f.status();
-    shape.push_back((size - 1) * (*strides)[d] - (*pads)[d] - (*pads)[dims + d] + (*kernel)[d]);
+    const Dim steps = context.multiply(context.subtract(shape[d + 2], context.dim(1)), context.dim((*strides)[d]));
+    shape[d + 2] = context.add(steps, context.dim((*kernel)[d] - (*pads)[d] - (*pads)[dims + d]));
   }
-  TENON_TRY(check_sizes(node, shape, "the result"));
-  const Term zeros = f.zeros(x.dtype(), {product(shape)});
-  Term y = f.apply(ops::kScatterElements, {zeros, f.input(1).reshape({-1}), x.reshape({-1})}).reshape(shape);
-  if (node.has_input(2)) {  // a larger result, padded at the end
-    TENON_TRY_ASSIGN(sizes, OnnxInts::input(node, 2, "the shape of the result"));
-    f.expect(sizes->size() == shape.size(), "the shape of the result must have the rank of x");
-    if (const auto known = sizes->constants(); known && f.ok()) {
-      TENON_TRY(check_sizes(node, *known, "the shape of the result"));
-      for (size_t d = 0; d < shape.size(); ++d)
-        f.expect((*known)[d] >= shape[d],
-                 fmt::format("the shape [{}] of the result is too small", fmt::join(*known, ", ")));
-    }
+  OnnxInts sizes(shape.size(), f.proved_sizes(shape), std::nullopt);
+  if (node.has_input(2)) {
+    TENON_TRY_ASSIGN(given, OnnxInts::input(node, 2, "the shape of the result"));
+    f.expect(given->size() == shape.size(), "the shape of the result must have the rank of x");
     if (!f.ok()) return f.status();
-    OnnxAttributes attrs(Attrs{{"before", Ints(shape.size(), 0)}});
-    attrs.set("after", f.integers(f.vector(*sizes) - f.vector(OnnxInts::of(node.context(), shape))));
-    y = f.apply_computed(ops::kPad, {y}, attrs);
+    sizes = *given;
   }
-  return f.result(y);
+  if (const auto known = sizes.constants()) TENON_TRY(check_sizes(node, *known, "the shape of the result"));
+  OnnxAttributes zeros;
+  zeros.set("shape", sizes);
+  const Term map = f.apply_computed(ops::kBroadcastTo, {f.scalar(0, x.dtype())}, zeros);
+  const Term filled = f.apply(ops::kScatterElements, {map.reshape({-1}), f.input(1).reshape({-1}), x.reshape({-1})});
+  OnnxAttributes attrs;
+  attrs.set("shape", sizes);
+  return f.result(f.apply_computed(ops::kReshape, {filled}, attrs));
+}
+
+// The elements of one axis that belong to each of `bins` bins of a region from `first` to `last`, [R, bins, size].
+Term elements_of_bins(const Term& first, const Term& last, int64_t bins, const Term& x, int64_t axis) {
+  OnnxFormula& f = formula_of(x);
+  const Term one = f.scalar(1, x.dtype());
+  const Term bin = f.range(OnnxInts::of(f.node().context(), {bins})).cast(x.dtype()).expand_dims({0, 2});
+  const Term begin = first.expand_dims({1, 2}), end = last.expand_dims({1, 2});
+  const Term width = f.apply(ops::kMaximum, {end - begin + 1, one}) / static_cast<double>(bins);
+  const Term at = f.positions(x, axis).reshape({1, 1, -1}).cast(x.dtype());
+  return both(less_equal(f.apply(ops::kFloor, {bin * width}) + begin, at),
+              less(at, f.apply(ops::kCeil, {(bin + 1) * width}) + begin));
+}
+
+// The maxima of the bins of regions [R, 5] (image, left, top, right, bottom) of x [N, C, H, W]; 0 in an empty bin
+// (Girshick, Fast R-CNN, 2015, section 2.1).
+Status max_roi_pool(NodeImport& node) {
+  TENON_TRY_ASSIGN(pooled, node.list("pooled_shape"));
+  TENON_TRY_ASSIGN(scale, node.real("spatial_scale", 1.0));
+  if (pooled->size() != 2) return node.fail(fmt::format("pooled_shape has {} elements, must have 2", pooled->size()));
+  TENON_TRY(check_sizes(node, *pooled, "pooled_shape"));
+  OnnxFormula f(node);
+  const DType dtype = f.input(0).dtype(), exact = dtype == DType::kF64 ? dtype : DType::kF32;
+  const Term x = f.input(0).cast(exact), regions = f.input(1).cast(exact);
+  f.expect(x.rank() == 4 && regions.rank() == 2 && regions.size(1).value_or(5) == 5,
+           "requires images of two dims and regions of five elements");
+  const auto corner = [&](int64_t i) {
+    return f.apply(ops::kFloor, {regions.slice(1, i, i + 1).squeeze({1}) * *scale + 0.5});
+  };
+  const Term images = gather(x, regions.slice(1, 0, 1).squeeze({1}).cast(DType::kI64), 0);  // [R, C, H, W]
+  const Term rows = elements_of_bins(corner(2), corner(4), (*pooled)[0], x, 2);             // [R, h, H]
+  const Term columns = elements_of_bins(corner(1), corner(3), (*pooled)[1], x, 3);          // [R, w, W]
+  const Term none = f.scalar(-std::numeric_limits<double>::infinity(), exact), zero = f.scalar(0, exact);
+  const Term of_rows = select(rows.expand_dims({1, 4}), images.expand_dims({2}), none).reduce(ops::kMax, {3});
+  const Term maxima =
+      select(columns.expand_dims({1, 2}), of_rows.expand_dims({3}), none).reduce(ops::kMax, {4});  // [R, C, h, w]
+  const Term filled =
+      both(rows.reduce(ops::kAny, {2}).expand_dims({1, 3}), columns.reduce(ops::kAny, {2}).expand_dims({1, 2}));
+  return f.result(select(filled, maxima, zero).cast(dtype));
 }
 
 }  // namespace
 
 std::span<const OnnxConverter> onnx_vision_converters() {
   static constexpr OnnxConverter kTable[] = {
-      {"AffineGrid", 2, 2, affine_grid},          {"CenterCropPad", 2, 2, center_crop_pad}, {"Col2Im", 3, 3, col2im},
-      {"DeformConv", 3, 5, deformed_convolution}, {"MaxUnpool", 2, 3, max_unpool},
+      {"AffineGrid", 2, 2, affine_grid},  {"CenterCropPad", 2, 2, center_crop_pad},
+      {"Col2Im", 3, 3, col2im},           {"DeformConv", 3, 5, deformed_convolution},
+      {"MaxRoiPool", 2, 2, max_roi_pool}, {"MaxUnpool", 2, 3, max_unpool},
   };
   return kTable;
 }

@@ -140,6 +140,43 @@ class Interpreter {
     return error(fmt::format("a tensor {} exceeds the limit of {} bytes", runtime::to_string(shape), limits_.bytes));
   }
 
+  // Checks the sizes of a result that depend on data, and not on the types alone: by the operator's type rule over the
+  // shapes of its arguments and the values of its computed attributes, or by the shape that is an argument.
+  Status check_computed_bytes(const Apply& apply, const runtime::Attrs& attrs,
+                              std::span<const runtime::Tensor> tensors) const {
+    const bool by_argument = apply.op->is(ops::kBroadcastDynamic);
+    if (limits_.bytes == INT64_MAX || (!by_argument && apply.computed.empty())) return {};
+    Context sizes;
+    std::vector<Type> args;
+    for (const runtime::Tensor& tensor : tensors) {
+      Dims dims;
+      for (const int64_t size : tensor.shape()) dims.push_back(sizes.dim(size));
+      args.push_back(sizes.tensor(std::move(dims), tensor.dtype()));
+    }
+    runtime::Shape shape;
+    if (by_argument) {
+      const auto wanted = tensors[1].data<int64_t>();
+      shape.assign(wanted.begin(), wanted.end());
+      const runtime::Shape& x = tensors[0].shape();
+      while (shape.size() < x.size()) shape.insert(shape.begin(), 1);
+      for (size_t i = 0; i < x.size(); ++i) {
+        int64_t& size = shape[shape.size() - x.size() + i];
+        size = x[i] == 1 ? size : x[i];
+      }
+    } else {
+      const DimProver prover(sizes);
+      const AttrDims computed;
+      const auto type = apply.op->rule({sizes, attrs, args, prover, nullptr, apply.op->inputs, computed});
+      const auto known = type && type->tensor() ? type->tensor()->shape() : std::nullopt;
+      if (!known) return {};  // the kernel says what is wrong
+      shape = *known;
+    }
+    if (std::ranges::any_of(shape, [](int64_t size) { return size < 0; })) return {};
+    const auto bytes = runtime::checked_bytes(DType::kF64, shape);
+    if (bytes && *bytes <= limits_.bytes) return {};
+    return error(fmt::format("a tensor {} exceeds the limit of {} bytes", runtime::to_string(shape), limits_.bytes));
+  }
+
   // Checks the arguments of a global function. `sizes`: the values of dims that the types of the arguments determine;
   // those of all other dims are added.
   Status check_call(Symbol name, std::span<const RunValue> args, Sizes& sizes) const {
@@ -218,9 +255,11 @@ class Interpreter {
       for (const Atom& arg : apply.args) tensors.push_back(self.read(arg).tensor());
       if (!apply.computed.empty()) {
         TENON_TRY_ASSIGN(attrs, self.complete(apply));
+        TENON_TRY(self.check_computed_bytes(apply, *attrs, tensors));
         TENON_TRY_ASSIGN(results, apply.op->reference(*attrs, tensors));
         return self.deliver(joined(*results));
       }
+      TENON_TRY(self.check_computed_bytes(apply, apply.attrs, tensors));
       TENON_TRY_ASSIGN(results, apply.op->reference(apply.attrs, tensors));
       return self.deliver(joined(*results));
     }

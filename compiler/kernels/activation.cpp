@@ -51,7 +51,7 @@ LoweredResults prelu(const OperatorCall& op) {
 
 Expr softplus(const Expr& x) { return maximum(x, like(x, 0)) + log1p(exponential(-absolute(x))); }
 Expr hard_sigmoid(const Expr& x, double alpha, double beta) {
-  return maximum(like(x, 0), minimum(like(x, 1), alpha * x + beta));
+  return maximum(minimum(alpha * x + beta, like(x, 1)), like(x, 0));
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ LoweredResults slice(const OperatorCall& op) {
     } else {
       const Dim last = context.subtract(size, context.dim(1));
       first =
-          begin[d] < 0 ? context.maximum({context.add(size, first), context.dim(-1)}) : context.minimum({first, last});
+          begin[d] < 0 ? context.maximum({context.add(size, first), context.dim(0)}) : context.minimum({first, last});
     }
     firsts.push_back(first);
   }

@@ -10,8 +10,9 @@
 namespace tenon::compiler::kernels {
 namespace {
 
-// The identity of maximum pooling in the semantics of the reference kernels, in which a NaN never wins.
+// The identity of maximum pooling. A NaN in a window is its maximum, as in reductions.
 Expr lowest(DType dtype) { return loop::identity(BinaryOp::kMax, dtype); }
+Expr larger(const Expr& a, const Expr& b) { return loop::binary(BinaryOp::kMax, a, b); }
 
 Windows read_pool(const OperatorCall& op) {
   Dims kernel;
@@ -40,22 +41,20 @@ LazyTensor over_windows(const OperatorCall& op, const Windows& windows, const Ex
                            .pad = pad,
                            .init = loop::identity(is_max ? BinaryOp::kMax : BinaryOp::kAdd, x.dtype),
                            .step = [=](const Expr& sum, const Expr& x, const Dims&, const Dims&) {
-                             return is_max ? maximum(sum, x) : sum + x;
+                             return is_max ? larger(sum, x) : sum + x;
                            }});
   }
   const LazyTensor x = has_threads ? padded_elements(op, windows, op.arg(0), pad) : padded(op, windows, op.arg(0), pad);
   return op.emit.reduce("pool", {.dims = op.dims(),
                                  .over = windows.kernel,
                                  .op = is_max ? BinaryOp::kMax : BinaryOp::kAdd,
-                                 .term =
-                                     [=, &context](const Dims& at) {
-                                       const size_t rank = windows.rank();
-                                       Dims from{at[0], at[1]};
-                                       for (size_t d = 0; d < rank; ++d)
-                                         from.push_back(windows.input_index(context, d, at[2 + d], at[2 + rank + d]));
-                                       return term(x.at(from));
-                                     },
-                                 .ordered = is_max});
+                                 .term = [=, &context](const Dims& at) {
+                                   const size_t rank = windows.rank();
+                                   Dims from{at[0], at[1]};
+                                   for (size_t d = 0; d < rank; ++d)
+                                     from.push_back(windows.input_index(context, d, at[2 + d], at[2 + rank + d]));
+                                   return term(x.at(from));
+                                 }});
 }
 
 LoweredResults max_pool(const OperatorCall& op) {
@@ -153,19 +152,17 @@ LazyTensor over_maps(const OperatorCall& op, bool is_max, Term term) {
   const Expr pad = is_max ? lowest(x.dtype) : like(loop::literal(x.dtype, 0), 0);
   if (has_map_sum(x, term(pad)->dtype)) {
     return map_sum(op, "pool", {.pad = pad, .term = term, .step = [=](const Expr& a, const Expr& b) {
-                                  return is_max ? maximum(a, b) : a + b;
+                                  return is_max ? larger(a, b) : a + b;
                                 }});
   }
   return op.emit.reduce("pool", {.dims = op.dims(),
                                  .over = Dims(x.dims.begin() + 2, x.dims.end()),
                                  .op = is_max ? BinaryOp::kMax : BinaryOp::kAdd,
-                                 .term =
-                                     [=](const Dims& at) {
-                                       Dims from{at[0], at[1]};
-                                       from.insert(from.end(), at.begin() + static_cast<ptrdiff_t>(x.rank()), at.end());
-                                       return term(x.at(from));
-                                     },
-                                 .ordered = is_max});
+                                 .term = [=](const Dims& at) {
+                                   Dims from{at[0], at[1]};
+                                   from.insert(from.end(), at.begin() + static_cast<ptrdiff_t>(x.rank()), at.end());
+                                   return term(x.at(from));
+                                 }});
 }
 
 LoweredResults global_avg_pool(const OperatorCall& op) {
@@ -220,20 +217,18 @@ LoweredResults adaptive_pool(const OperatorCall& op) {
       "pool", {.dims = op.dims(),
                .over = over,
                .op = average ? BinaryOp::kAdd : BinaryOp::kMax,
-               .term =
-                   [=, &context](const Dims& at) {
-                     Dims from{at[0], at[1]};
-                     Expr inside;
-                     for (size_t d = 0; d < rank; ++d) {
-                       from.push_back(context.add(first(d, at[2 + d]), at[2 + rank + d]));
-                       if (!uneven[d]) continue;
-                       const Expr in_range = less(loop::index_value(from.back()), loop::index_value(end(d, at[2 + d])));
-                       inside = inside ? logical_and(inside, in_range) : in_range;
-                     }
-                     const Expr value = x.at(from);
-                     return inside ? select(inside, value, average ? like(value, 0) : lowest(value->dtype)) : value;
-                   },
-               .ordered = !average});
+               .term = [=, &context](const Dims& at) {
+                 Dims from{at[0], at[1]};
+                 Expr inside;
+                 for (size_t d = 0; d < rank; ++d) {
+                   from.push_back(context.add(first(d, at[2 + d]), at[2 + rank + d]));
+                   if (!uneven[d]) continue;
+                   const Expr in_range = less(loop::index_value(from.back()), loop::index_value(end(d, at[2 + d])));
+                   inside = inside ? logical_and(inside, in_range) : in_range;
+                 }
+                 const Expr value = x.at(from);
+                 return inside ? select(inside, value, average ? like(value, 0) : lowest(value->dtype)) : value;
+               }});
   if (!average) return std::vector{sum};
   return op.expression([=, &context](const Dims& at) {
     Dim count = context.dim(1);

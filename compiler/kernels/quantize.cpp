@@ -83,9 +83,10 @@ LoweredResults dynamic_quantize(const OperatorCall& op) {
   };
   const LazyTensor lowest = extreme("least", BinaryOp::kMin), highest = extreme("most", BinaryOp::kMax);
   const LazyTensor scale = emit.stored("scale", emit.expression({}, DType::kF32, [=](const Dims& at) {
-    return (highest.at(at) - lowest.at(at)) / 255.0;
+    const Expr range = (highest.at(at) - lowest.at(at)) / 255.0;
+    return select(above(range, 0), range, like(range, 1));  // 1 where all elements are 0
   }));
-  const auto step = [scale] { return select(above(scale.at({}), 0), scale.at({}), like(scale.at({}), 1)); };
+  const auto step = [scale] { return scale.at({}); };
   const LazyTensor zero = emit.stored("zero", emit.expression({}, DType::kU8, [=](const Dims& at) {
     const Expr lo = lowest.at(at), hi = highest.at(at), finite = logical_and(below(hi, HUGE_VAL), above(lo, -HUGE_VAL));
     const Expr point = loop::unary(UnaryOp::kRound, minimum(maximum(-lo / step(), like(lo, 0)), like(lo, 255)));

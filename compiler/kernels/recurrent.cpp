@@ -47,7 +47,7 @@ Expr activation(const GateFunction& function, const Expr& x) {
     case GateKind::kLeakyRelu: return select(below(x, 0), alpha * x, x);
     case GateKind::kThresholdedRelu: return select(above(x, alpha), x, like(x, 0));
     case GateKind::kScaledTanh: return alpha * tanh(beta * x);
-    case GateKind::kHardSigmoid: return maximum(like(x, 0), minimum(like(x, 1), alpha * x + beta));
+    case GateKind::kHardSigmoid: return maximum(minimum(alpha * x + beta, like(x, 1)), like(x, 0));
     case GateKind::kElu: return select(below(x, 0), alpha * expm1(x), x);
     case GateKind::kSoftsign: return x / (1.0 + absolute(x));
     case GateKind::kSoftplus: return maximum(x, like(x, 0)) + log1p(exponential(-absolute(x)));

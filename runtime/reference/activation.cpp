@@ -57,7 +57,7 @@ constexpr auto kSoftplus = [](auto x) { return std::max(x, decltype(x){0}) + std
 constexpr auto kSigmoid = [](auto x) { return decltype(x){1} / (decltype(x){1} + std::exp(-x)); };
 constexpr auto kHardSigmoid = [](auto x, auto alpha, auto beta) {
   using T = decltype(x);
-  return std::max(T{0}, std::min(T{1}, alpha * x + beta));
+  return std::max(std::min(alpha * x + beta, T{1}), T{0});  // NaN for NaN
 };
 
 }  // namespace

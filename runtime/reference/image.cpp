@@ -229,7 +229,7 @@ Result roi_align(const Attrs& attrs, std::span<const Tensor> inputs) {
             corners[0] = (1 - dy) * (1 - dx) * map[y0 * width + x0], corners[1] = (1 - dy) * dx * map[y0 * width + x1];
             corners[2] = dy * (1 - dx) * map[y1 * width + x0], corners[3] = dy * dx * map[y1 * width + x1];
           }
-          // The maximum is that of the weighted corners, as in ONNX; NaN is ignored, as in pooling.
+          // The maximum is that of the weighted corners, as in ONNX; NaN is ignored, as in ONNX Runtime.
           for (const T corner : corners) best = std::max(best, corner);
           sum += corners[0] + corners[1] + corners[2] + corners[3];
         }

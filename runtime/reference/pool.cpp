@@ -91,6 +91,13 @@ template <class T>
 constexpr T kLowestElement = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                                   : std::numeric_limits<T>::lowest();
 
+// The larger one, or the NaN among them: a NaN in a window is its maximum. (ONNX Runtime keeps or drops it by its
+// position in the window; a window of one element would be -inf if it were dropped.)
+template <class T>
+T larger(T a, T b) {
+  return b > a || b != b ? b : a;
+}
+
 // One element for each window: f(base of the image, window).
 template <DTypes allowed, class F>
 Result pooled(const Pool& p, const Tensor& in, F&& f) {
@@ -113,7 +120,7 @@ Result max_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
   if (!call.ok()) return call.fail();
   return pooled<kNumericTypes>(p, inputs[0], [&]<class T>(std::span<const T> image, const Spatial& window) {
     T best = kLowestElement<T>;
-    for_each_in_window(p, window, [&](int64_t at) { best = std::max(best, image[at]); });
+    for_each_in_window(p, window, [&](int64_t at) { best = larger(best, image[at]); });
     return best;
   });
 }
@@ -185,7 +192,7 @@ Result global_avg_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
 Result global_max_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
   return over_maps<"global_max_pool", kNumericTypes>(attrs, inputs, []<class T>(std::span<const T> map) {
     T best = kLowestElement<T>;
-    for (T x : map) best = std::max(best, x);
+    for (T x : map) best = larger(best, x);
     return best;
   });
 }
@@ -245,7 +252,7 @@ Result adaptive_pool(const Attrs& attrs, std::span<const Tensor> inputs) {
         for (int64_t x = first[2]; x < end[2]; ++x, ++elements) {
           const T value = image[(z * p.in[1] + y) * p.in[2] + x];
           if constexpr (average) sum += value;
-          else best = std::max(best, value);
+          else best = larger(best, value);
         }
       }
     }

@@ -96,13 +96,13 @@ Result dynamic_quantize(const Attrs& attrs, std::span<const Tensor> inputs) {
     lo = std::min(lo, x), hi = std::max(hi, x);
   }
   if (!call.ok()) return call.fail();
-  const float scale = (hi - lo) / 255, step = scale > 0 ? scale : 1;
+  const float range = (hi - lo) / 255, step = range > 0 ? range : 1;
   const float zero = std::nearbyint(std::clamp(-lo / step, 0.0f, 255.0f));
   Tensor out(DType::kU8, inputs[0].shape());
   std::ranges::transform(inputs[0].data<float>(), out.data<uint8_t>().begin(), [&](float x) {
     return static_cast<uint8_t>(std::clamp(std::nearbyint(x / step) + zero, 0.0f, 255.0f));
   });
-  return std::vector{out, Tensor::of<float>({}, std::array{scale}),
+  return std::vector{out, Tensor::of<float>({}, std::array{step}),
                      Tensor::of<uint8_t>({}, std::array{static_cast<uint8_t>(zero)})};
 }
 

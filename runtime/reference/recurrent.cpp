@@ -44,7 +44,7 @@ T apply(const GateFunction& function, T x) {
     case GateKind::kLeakyRelu: return x < 0 ? alpha * x : x;
     case GateKind::kThresholdedRelu: return x > alpha ? x : T(0);
     case GateKind::kScaledTanh: return alpha * std::tanh(beta * x);
-    case GateKind::kHardSigmoid: return std::max(T(0), std::min(T(1), alpha * x + beta));
+    case GateKind::kHardSigmoid: return std::max(std::min(alpha * x + beta, T(1)), T(0));
     case GateKind::kElu: return x < 0 ? alpha * std::expm1(x) : x;
     case GateKind::kSoftsign: return x / (1 + std::abs(x));
     case GateKind::kSoftplus: return std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)));

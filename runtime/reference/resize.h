@@ -13,8 +13,9 @@
 namespace tenon::runtime::reference {
 
 inline constexpr std::array<std::string_view, 3> kResizeModes{"nearest", "linear", "cubic"};
-inline constexpr std::array<std::string_view, 5> kResizeCoordinates{
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"};
+inline constexpr std::array<std::string_view, 6> kResizeCoordinates{
+    "half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
+    "align_corners", "asymmetric",           "tf_half_pixel_for_nn"};
 inline constexpr std::array<std::string_view, 4> kResizeRoundings{"round_prefer_floor", "round_prefer_ceil", "floor",
                                                                   "ceil"};
 
@@ -55,6 +56,7 @@ T coordinate(const Resize& r, int64_t i, int64_t in, int64_t out, T scale) {
   if (r.coordinates == "asymmetric") return x / scale;
   if (r.coordinates == "align_corners") return out == 1 ? T{0} : x * (size - 1) / (length - 1);
   if (r.coordinates == "pytorch_half_pixel" && out == 1) return T{0};
+  if (r.coordinates == "tf_half_pixel_for_nn") return (x + T(0.5)) / scale;
   const T half = (x + T(0.5)) / scale - T(0.5);
   if (r.coordinates != "half_pixel_symmetric") return half;
   return size / 2 * (1 - length / (scale * size)) + half;

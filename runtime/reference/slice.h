@@ -1,4 +1,5 @@
-// The bounds of slices, as in ONNX and NumPy.
+// The bounds of slices, as in ONNX: those of NumPy, but that a begin before the first element is the first element where the
+// step is negative, and not in front of it.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +9,8 @@ namespace tenon::runtime::reference {
 
 // The first index of a slice over `size` elements: negative counts from the end, and out of bounds is clamped.
 inline int64_t slice_begin(int64_t size, int64_t begin, int64_t step) {
-  if (begin < 0) begin = begin < -size ? -1 : begin + size;
-  return step > 0 ? std::clamp<int64_t>(begin, 0, size) : std::clamp<int64_t>(begin, -1, size - 1);
+  if (begin < 0) begin = begin < -size ? 0 : begin + size;
+  return std::min(begin, step > 0 ? size : size - 1);
 }
 
 // The number of elements of the slice; step is not 0.

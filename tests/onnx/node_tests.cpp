@@ -1,4 +1,5 @@
-// Runs the ONNX backend node tests of one release, and compares what passes with the checked-in list.
+// Runs the ONNX backend node tests of one release, and compares what passes with the checked-in list; or models that
+// generate.py wrote, of which none may be wrong and few refused.
 //
 // Semantics: tests run in a child process, in order; a test that crashes it or takes longer than a minute is reported
 // as such, and a new child goes on with the next. A test of the list that fails is an error; a test that passes and is
@@ -25,23 +26,30 @@
 namespace {
 
 namespace fs = std::filesystem;
+using tenon::compiler::Expectation;
 using tenon::compiler::NodeTestResult;
 using tenon::compiler::Outcome;
 
 constexpr int kMillisecondsPerTest = 60'000;
 constexpr const char* kUsage = R"(Usage: onnx_node_tests FOLDER LIST [--compiled N] [--only TEXT] [--update TABLE]
+       onnx_node_tests FOLDER generated [--compiled N] [--only TEXT] [--update TABLE] [--refused N]
 
 FOLDER         the tests' folders, as onnx/backend/test/data/node
 LIST           the tests that must pass, one a line; "NAME interpreted" is not compared on the compiled path
 --compiled N   compile every Nth test too; without: none
 --only TEXT    only the tests whose name contains TEXT, with the outcome of each
---update TABLE write LIST and the table of results by operator and reason; requires --compiled 1
+--update TABLE write LIST and the table of results by operator and reason; requires --compiled 1. Of generated models
+               the table alone
+--refused N    of generated models, N in a thousand may be refused; without: 20
 )";
 
 struct Options {
   fs::path folder, list, table;
   std::string only;
   size_t compiled = 0;
+  size_t refused = 20;  // of a thousand generated models
+
+  bool generated() const { return list == "generated"; }
 };
 
 struct Test {
@@ -54,8 +62,12 @@ struct Test {
 
 [[noreturn]] void run_tests(const Options& options, std::span<const Test> tests, int pipe) {
   for (const Test& test : tests) {
-    const NodeTestResult result = tenon::compiler::run_node_test(options.folder / test.name, test.compile);
-    const auto part = [](const Outcome& outcome) { return fmt::format("{}{}", outcome.ran ? 1 : 0, outcome.reason); };
+    const NodeTestResult result =
+        tenon::compiler::run_node_test(options.folder / test.name, test.compile,
+                                       options.generated() ? Expectation::kAnyDataSet : Expectation::kEachDataSet);
+    const auto part = [](const Outcome& outcome) {
+      return fmt::format("{}{}", static_cast<int>(outcome.state), outcome.reason);
+    };
     const std::string line = fmt::format("{}\t{}\n", part(result.interpreted), part(result.compiled));
     for (size_t at = 0; at < line.size();) {
       const ssize_t wrote = write(pipe, line.data() + at, line.size() - at);
@@ -69,7 +81,8 @@ struct Test {
 // --- the parent ------------------------------------------------------------------------------------------------------
 
 Outcome parse_outcome(std::string_view text) {
-  return {!text.empty() && text[0] == '1', std::string(text.substr(std::min<size_t>(1, text.size())))};
+  const int state = text.empty() ? 0 : std::clamp(text[0] - '0', 0, 3);
+  return {static_cast<Outcome::State>(state), std::string(text.substr(std::min<size_t>(1, text.size())))};
 }
 
 // Runs the tests of one child; returns how many of them it ended, the one that it died of included.
@@ -108,7 +121,7 @@ size_t run_child(const Options& options, std::span<Test> tests) {
   int status = 0;
   waitpid(child, &status, 0);
   if (done == tests.size()) return done;
-  tests[done].result.interpreted = {true, late ? "takes longer than a minute" : "crashes"};
+  tests[done].result.interpreted = {Outcome::State::kWrong, late ? "takes longer than a minute" : "crashes"};
   return done + 1;
 }
 
@@ -182,6 +195,79 @@ std::string table(const Options& options, const std::vector<Test>& tests) {
   return text;
 }
 
+// How a generated model ended: on the compiled path where the interpreted one passed.
+const Outcome& ending(const Test& test) {
+  const auto& [interpreted, compiled] = test.result;
+  return interpreted.passed() && compiled.ran() ? compiled : interpreted;
+}
+
+std::string reason_of(const Test& test) {
+  return (test.result.interpreted.passed() ? "compiled: " : "") + general(ending(test).reason);
+}
+
+// Whose results a generated model has, where the judges differ.
+std::string judges(const Options& options, const Test& test) {
+  std::string names;
+  for (int i = 0; i < 2; ++i) {
+    std::ifstream in(options.folder / test.name / fmt::format("test_data_set_{}", i) / "judge");
+    std::string name;
+    if (std::getline(in, name)) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+struct GeneratedRow {
+  size_t models = 0, equal = 0, one_judge = 0, wrong = 0, refused = 0;
+  std::map<std::string, size_t> reasons;
+};
+
+std::string generated_table(const Options& options, const std::vector<Test>& tests) {
+  std::map<std::string, GeneratedRow> rows;
+  GeneratedRow all;
+  for (const Test& test : tests) {
+    GeneratedRow& row = rows[tenon::compiler::tested_operator(options.folder / test.name)];
+    const Outcome& end = ending(test);
+    const bool differ = end.passed() && judges(options, test).contains(',');
+    for (GeneratedRow* one : {&row, &all}) {
+      ++one->models;
+      one->equal += end.passed() ? 1 : 0;
+      one->one_judge += differ ? 1 : 0;
+      one->wrong += end.state == Outcome::State::kWrong ? 1 : 0;
+      one->refused += end.state == Outcome::State::kRefused ? 1 : 0;
+    }
+    if (!end.passed()) ++row.reasons[reason_of(test)];
+  }
+  std::string text = fmt::format(
+      "{} models: {} are equal to a judge ({} of them to one of two judges that differ), {} are wrong, {} are "
+      "refused.\n\n",
+      all.models, all.equal, all.one_judge, all.wrong, all.refused);
+  text +=
+      "| operator | models | equal | of them to one of two | wrong | refused | reasons |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const auto& [op, row] : rows) {
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", op, row.models, row.equal, row.one_judge, row.wrong,
+                        row.refused, reasons_text(row.reasons));
+  }
+  return text;
+}
+
+// Prints the generated models that are wrong, and whether more are refused than may be; returns the exit code.
+int assess(const Options& options, const std::vector<Test>& tests) {
+  size_t wrong = 0, refused = 0;
+  for (const Test& test : tests) {
+    const Outcome::State state = ending(test).state;
+    refused += state == Outcome::State::kRefused ? 1 : 0;
+    if (state != Outcome::State::kWrong) continue;
+    ++wrong;
+    fmt::print("{} is wrong ({}): {}\n", test.name, judges(options, test), reason_of(test));
+  }
+  fmt::print("{} of {} generated models are wrong, {} are refused\n", wrong, tests.size(), refused);
+  if (!options.table.empty() && !tenon::write_file(options.table, generated_table(options, tests))) return 3;
+  const bool few = refused * 1000 <= tests.size() * options.refused;
+  if (!few) fmt::print("more than {} in a thousand are refused\n", options.refused);
+  return wrong == 0 && few ? 0 : 1;
+}
+
 std::string list_text(const std::vector<Test>& tests) {
   std::string text = "# The node tests that pass; written by onnx_node_tests --update.\n";
   for (const Test& test : tests) {
@@ -192,7 +278,7 @@ std::string list_text(const std::vector<Test>& tests) {
 }
 
 std::string describe(const Outcome& outcome) {
-  return !outcome.ran ? "not run" : outcome.reason.empty() ? "passed" : outcome.reason;
+  return !outcome.ran() ? "not run" : outcome.reason.empty() ? "passed" : outcome.reason;
 }
 
 // Prints the tests of the list that fail, and returns how many.
@@ -237,10 +323,11 @@ int run(const Options& options) {
     }
   }
   const auto interpreted = std::ranges::count_if(tests, [](const Test& t) { return t.result.interpreted.passed(); });
-  const auto attempted = std::ranges::count_if(tests, [](const Test& t) { return t.result.compiled.ran; });
+  const auto attempted = std::ranges::count_if(tests, [](const Test& t) { return t.result.compiled.ran(); });
   const auto compiled = std::ranges::count_if(tests, [](const Test& t) { return t.result.compiled.passed(); });
   fmt::print("{} of {} tests pass in the interpreter; of {} that were compiled too, {} pass\n", interpreted,
              tests.size(), attempted, compiled);
+  if (options.generated()) return assess(options, tests);
   if (!options.table.empty()) {
     const auto list = tenon::write_file(options.list, list_text(tests));
     const auto written = tenon::write_file(options.table, table(options, tests));
@@ -259,18 +346,18 @@ bool parse(const std::vector<std::string>& arguments, Options& options) {
     }
     if (++i == arguments.size()) return false;
     const std::string& value = arguments[i];
+    const auto number = [&](size_t& to) {
+      const char* end = value.data() + value.size();
+      return std::from_chars(value.data(), end, to).ptr == end;
+    };
     if (argument == "--only") options.only = value;
     else if (argument == "--update") options.table = value;
-    else if (argument != "--compiled" ||
-             std::from_chars(value.data(), value.data() + value.size(), options.compiled).ptr !=
-                 value.data() + value.size())
+    else if (argument == "--compiled" ? !number(options.compiled) : argument != "--refused" || !number(options.refused))
       return false;
   }
-  if (positional.size() != 2 || (!options.table.empty() && (options.compiled != 1 || !options.only.empty()))) {
-    return false;
-  }
+  if (positional.size() != 2) return false;
   options.folder = positional[0], options.list = positional[1];
-  return true;
+  return options.table.empty() || options.generated() || (options.compiled == 1 && options.only.empty());
 }
 
 }  // namespace

@@ -114,8 +114,8 @@ std::vector<Operator> image_operators() {
                       {"mode", AttrKind::kString, std::string("nearest"), "nearest, linear or cubic"},
                       {"coordinates", AttrKind::kString, std::string("half_pixel"),
                        "coordinates of the result's elements: half_pixel, half_pixel_symmetric, pytorch_half_pixel, "
-                       "align_corners or "
-                       "asymmetric"},
+                       "align_corners, "
+                       "asymmetric or tf_half_pixel_for_nn"},
                       {"nearest", AttrKind::kString, std::string("round_prefer_floor"),
                        "rounding to the nearest element: round_prefer_floor, round_prefer_ceil, floor or ceil"},
                       {"cubic", AttrKind::kFloat, -0.75, "slope parameter of the cubic"},

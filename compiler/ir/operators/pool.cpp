@@ -83,7 +83,7 @@ Operator max_pool(Operator op) {
   op.inputs = {{"x", kNumericTypes}};
   op.continuous = true;
   op.elements = Elements::kSelected;
-  return windows<rank>(std::move(op), "Maximum, without the padding,");
+  return windows<rank>(std::move(op), "Maximum, without the padding, NaN where an element is NaN,");
 }
 template <int rank>
 Operator avg_pool(Operator op) {
@@ -119,7 +119,7 @@ std::vector<Operator> pool_operators() {
        .continuous = true,
        .samples = SampleArguments::images(2)},
       {.name = "global_max_pool",
-       .documentation = "Maximum of each map of x [N, C, ...]: [N, C, 1, ...].",
+       .documentation = "Maximum of each map of x [N, C, ...]: [N, C, 1, ...]; NaN where an element is NaN.",
        .inputs = {{"x", kNumericTypes}},
        .rule = global,
        .pattern = OpPattern::kReduction,
@@ -152,7 +152,7 @@ std::vector<Operator> pool_operators() {
        .continuous = true,
        .samples = SampleArguments::images(2)},
       {.name = "adaptive_max_pool",
-       .documentation = "Maxima of x [N, C, ...] over the windows of adaptive_avg_pool.",
+       .documentation = "Maxima of x [N, C, ...] over the windows of adaptive_avg_pool; NaN where an element is NaN.",
        .inputs = {{"x", kNumericTypes}},
        .attributes = {size},
        .rule = adaptive,

@@ -176,13 +176,14 @@ Dim slice_length(const RuleInput& in, Dim size, Dim begin_dim, Dim end_dim, Dim 
     const Dim inside = *from_begin ? room : least(in, context.subtract(room, size), stop);
     return context.ceil_divide(greatest(in, inside, zero), step);
   }
-  const auto clamped = [&](Dim index, std::optional<int64_t> value, bool positive) {  // into -1 .. size - 1
-    if (value && *value >= kFar) return last;
-    if (value && *value < -kFar) return minus;
-    return positive ? least(in, index, last) : greatest(in, context.add(size, index), minus);
+  // Into `lowest` .. size - 1; the last element alone is not clamped from below, since it is -1 of an empty axis.
+  const auto clamped = [&](Dim index, std::optional<int64_t> value, bool positive, Dim lowest) {
+    if (value && (*value >= kFar || *value == -1)) return last;
+    if (value && *value < -kFar) return least(in, lowest, last);
+    return least(in, positive ? index : greatest(in, context.add(size, index), lowest), last);
   };
-  const Dim room =
-      context.subtract(clamped(begin_dim, given_begin, *from_begin), clamped(end_dim, given_end, *from_end));
+  const Dim room = context.subtract(clamped(begin_dim, given_begin, *from_begin, zero),
+                                    clamped(end_dim, given_end, *from_end, minus));
   return context.ceil_divide(greatest(in, room, zero), -step);
 }
 

@@ -166,12 +166,6 @@ INSTANTIATE_TEST_SUITE_P(
                "output 'input' has the name of another tensor"},
         Broken{"missing_attribute", [](auto& m) { node_of(m, "MaxPool")->clear_attribute(); },
                "m.onnx: MaxPool '/f/f.1/MaxPool': error: the attribute 'kernel_shape' is missing"},
-        Broken{"indices_of_maps",
-               [](auto& m) {
-                 input_dim(m, 0)->set_dim_value(1 << 24);
-                 node_of(m, "MaxPool")->add_output("indices");
-               },
-               "the indices of so many maps are not supported"},
         Broken{"indices_of_windows",
                [](auto& m) {
                  for (const int axis : {2, 3}) input_dim(m, axis)->set_dim_value(1 << 14);
@@ -354,6 +348,9 @@ onnx::ModelProto quantizing(int64_t output_dtype, int zero, int64_t dequantized 
   auto& graph = *model.mutable_graph();
   port(graph.add_input(), "x");
   port(graph.add_output(), "y");
+  if (dequantized != 0) {
+    graph.mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(static_cast<int32_t>(dequantized));
+  }
   auto* scale = graph.add_initializer();
   scale->set_name("scale");
   scale->set_data_type(1);
@@ -476,6 +473,40 @@ TEST(OutputDtype, IsTakenWhereItSaysWhatIsMeant) {
               HasSubstr("'d': error: output_dtype 11 (f64) is not supported"));
 }
 
+// What a file states about values must be what its nodes result in: LayerNormalization's mean is f32 where x is f16.
+TEST(StatedTypes, ThatAreNotTheInferredOnesAreErrors) {
+  const auto imported = [](int mean, int rank) -> std::string {
+    onnx::ModelProto model;
+    model.set_ir_version(10);
+    model.add_opset_import()->set_version(17);
+    auto& graph = *model.mutable_graph();
+    const auto value = [](onnx::ValueInfoProto* port, const char* name, int dtype, std::initializer_list<int> dims) {
+      port->set_name(name);
+      auto& type = *port->mutable_type()->mutable_tensor_type();
+      type.set_elem_type(dtype);
+      for (const int dim : dims) type.mutable_shape()->add_dim()->set_dim_value(dim);
+    };
+    constexpr int kHalf = 10;
+    value(graph.add_input(), "x", kHalf, {2, 4});
+    value(graph.add_input(), "scale", kHalf, {4});
+    auto* node = graph.add_node();
+    node->set_op_type("LayerNormalization"), node->set_name("n");
+    node->add_input("x"), node->add_input("scale");
+    node->add_output("y"), node->add_output("mean");
+    graph.add_output()->set_name("y");
+    if (rank == 2) value(graph.add_value_info(), "mean", mean, {2, 1});
+    else value(graph.add_value_info(), "mean", mean, {2});
+    Context context;
+    auto module = import(context, model);
+    return module ? "" : module.error().str();
+  };
+  EXPECT_EQ(imported(1, 2), "");
+  EXPECT_THAT(imported(10, 2),
+              HasSubstr("LayerNormalization 'n': error: the model states that 'mean' is Tensor[(2, 1), f16], the "
+                        "node's result is Tensor[(2, 1), f32]"));
+  EXPECT_THAT(imported(1, 1), HasSubstr("'mean' is Tensor[(2,), f32], the node's result is Tensor[(2, 1), f32]"));
+}
+
 // Scales and zero points that are inputs of the model.
 TEST(ComputedScales, ThatCannotBeTakenAreErrors) {
   constexpr int kFloat = 1, kU8 = 2, kI8 = 3, kI32 = 6, kI64 = 7, kDouble = 11;
@@ -509,7 +540,7 @@ TEST(ComputedScales, ThatCannotBeTakenAreErrors) {
   };
   EXPECT_EQ(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {3}}, {kI8, {3}}}), "");
   EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kDouble, {}}}),
-              HasSubstr("the scale must be f16 or bf16 or f32, found f64"));
+              HasSubstr("the scale must be i32 or f16 or bf16 or f32, found f64"));
   EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {}}, {kI64, {}}}),
               HasSubstr("the zero point is i64, must be i2 or i4 or i8"));
   EXPECT_THAT(imported("QuantizeLinear", {{kFloat, {2, 3}}, {kFloat, {}}, {kI32, {}}}),
