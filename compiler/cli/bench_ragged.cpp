@@ -14,6 +14,7 @@
 #include "runtime/temporary.h"
 #include "support/file.h"
 #include "support/json.h"
+#include "support/memory.h"
 #include "support/number.h"
 #include "support/try.h"
 
@@ -36,6 +37,11 @@ struct BenchRagged {
                    "each head has width / heads elements of a token", Fault::kUsage);
     }
     TENON_TRY_ASSIGN(sizes, read_lengths());
+    // The padded batch and the scores of its attention.
+    const auto most = static_cast<double>(std::ranges::max(*sizes)),
+               sentences_count = static_cast<double>(sizes->size());
+    const double bytes = 4 * sentences_count * most * (static_cast<double>(width) + static_cast<double>(heads) * most);
+    TENON_TRY(check_memory(static_cast<uint64_t>(std::min(bytes, 9e18)), "a batch of these lengths", lengths));
     const runtime::TemporaryDirectory folder;
     TENON_TRY(write_layer(folder.path()));
     ModelOptions model;

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <fstream>
 #include <numbers>
 
@@ -20,6 +22,7 @@
 #include "runtime/run/samples.h"
 #include "runtime/train/trainer.h"
 #include "support/clock.h"
+#include "support/file_lock.h"
 #include "support/json.h"
 #include "support/number.h"
 #include "support/random.h"
@@ -60,6 +63,13 @@ Tensor initial(const std::string& name, const Tensor& model, Random& random) {
   return tensor;
 }
 
+// Set by SIGINT and SIGTERM: the step in progress ends, and the state is written. The second signal ends the process.
+std::atomic<bool> interrupted = false;
+void interrupt(int signal) {
+  interrupted = true;
+  std::signal(signal, SIG_DFL);
+}
+
 struct TrainCommand {
   std::string model, labels, eval_labels, output, state, metrics, step_file, init = "model", schedule = "constant";
   std::vector<std::string> data, eval_data;
@@ -73,6 +83,21 @@ struct TrainCommand {
 
   Status run() {
     TENON_TRY(check_options());
+    std::optional<FileLock> lock;
+    if (!state.empty()) {
+      lock.emplace(state + ".lock", FileLock::kTry);
+      if (!lock->held()) {
+        return error("another training writes this state, or its lock cannot be created", state,
+                     "wait until it ends, or give another file");
+      }
+    }
+    const Status done = train_model();
+    if (lock) lock->remove();
+    return done;
+  }
+
+ private:
+  Status train_model() {
     TENON_TRY(load());
     if (data.empty()) return write_step();
     TENON_TRY(read_data());
@@ -82,10 +107,11 @@ struct TrainCommand {
     return write();
   }
 
- private:
   Status check_options() const {
     std::vector<std::string> inputs{model, labels, eval_labels};
     inputs.insert(inputs.end(), data.begin(), data.end());
+    for (const std::string& samples : quantization.calibration_data) inputs.push_back(samples);
+    if (training.step.optimizer.ends_with(".tn")) inputs.push_back(training.step.optimizer);
     inputs.insert(inputs.end(), eval_data.begin(), eval_data.end());
     for (const auto& [path, option] :
          {std::pair{output, "--output"}, {state, "--state"}, {metrics, "--metrics"}, {step_file, "--step"}})
@@ -156,6 +182,19 @@ struct TrainCommand {
   Status quantize(compiler::Model& open) const {
     StageLine stage(quiet);
     stage.show("calibrating");
+    // The passes before quantization would remove what derivatives are told.
+    std::string_view told;
+    compiler::for_each_function(open.module, [&](compiler::Symbol, const compiler::Function& function) {
+      if (function.gradient) told = "a function with a gradient of its own";
+      compiler::for_each_binding(function.body, [&](const compiler::Binding& binding) {
+        const auto* apply = std::get_if<compiler::Apply>(&binding.value);
+        if (apply && apply->op->is(compiler::ops::kStopGradient)) told = "stop_gradient";
+      });
+    });
+    if (!told.empty()) {
+      return error(fmt::format("the model has {}, which quantization does not keep", told), model,
+                   "train it without --calibrate, or without that part");
+    }
     TENON_TRY_ASSIGN(simplified,
                      compiler::run_passes(*open.context, std::move(open.module), compiler::standard_passes()));
     open.module = std::move(*simplified);
@@ -237,10 +276,10 @@ struct TrainCommand {
   Status read_data() {
     TENON_TRY_ASSIGN(samples, read(data, labels));
     training_ = std::move(*samples);
-    if (training_.samples() < training.samples()) {
+    if (training_.samples() < training.samples_of_step()) {
       return error(
-          fmt::format("there are {} samples, less than a batch of {}", training_.samples(), training.samples()), {},
-          "give a smaller --batch", Fault::kUsage);
+          fmt::format("there are {} samples, less than a batch of {}", training_.samples(), training.samples_of_step()),
+          {}, "give a smaller --batch", Fault::kUsage);
     }
     if (eval_data.empty()) return {};
     TENON_TRY_ASSIGN(held, read(eval_data, eval_labels));
@@ -295,6 +334,7 @@ struct TrainCommand {
     session.profile = false;
     TENON_TRY(budget.apply(session));
     if (bound_) session.budget = 0;
+    session.cancel = &interrupted;
     TENON_TRY_ASSIGN(trainer, runtime::Trainer::create(step_, session));
     trainer_.emplace(std::move(*trainer));
     TENON_TRY(trainer_->check(training_, classes_));
@@ -305,11 +345,13 @@ struct TrainCommand {
     return {};
   }
 
-  int64_t steps_of_epoch() const { return training_.samples() / training.samples(); }
+  int64_t steps_of_epoch() const { return training_.samples() / training.samples_of_step(); }
 
   // What a state must agree with, so that the rest of the training is as if it had not been interrupted.
   NamedTensors settings() const {
-    return {{"samples", scalar(training_.samples())}, {"batch", scalar(training.samples())}, {"seed", scalar(seed)}};
+    return {{"samples", scalar(training_.samples())},
+            {"batch", scalar(training.samples_of_step())},
+            {"seed", scalar(seed)}};
   }
 
   Status resume() {
@@ -338,6 +380,7 @@ struct TrainCommand {
   }
 
   Status train() {
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, interrupt);
     for (int64_t epoch = trainer_->steps() / steps_of_epoch(); epoch < epochs; ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
       const double cpu = cpu_seconds();
@@ -347,10 +390,11 @@ struct TrainCommand {
       {
         Progress progress(fmt::format("epoch {} of {}", epoch + 1, epochs), steps_of_epoch() - first, quiet);
         for (int64_t i = first; i < steps_of_epoch(); ++i) {
-          const auto samples = std::span(order).subspan(i * training.samples(), training.samples());
+          const auto samples = std::span(order).subspan(i * training.samples_of_step(), training.samples_of_step());
           auto loss = trainer_->step(training_, samples, rate_at(trainer_->steps()));
           if (!loss) {
             if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
+            if (interrupted) return interruption();
             return std::unexpected(std::move(loss.error()));
           }
           sum += *loss;
@@ -364,6 +408,13 @@ struct TrainCommand {
       if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
     }
     return {};
+  }
+
+  // What the user is told who ended the training.
+  Status interruption() const {
+    return error(fmt::format("the training was interrupted after step {}", trainer_->steps()), {},
+                 state.empty() ? "with --state FILE.npz, it could go on from there"
+                               : fmt::format("the same command goes on from {}", state));
   }
 
   Status report(int64_t epoch, double loss, double seconds, double cpu) {

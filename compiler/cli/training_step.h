@@ -17,7 +17,7 @@ struct TrainingStepOptions {
   std::vector<std::string> frozen;
 
   void declare(Options& options);
-  int64_t samples() const { return batch * step.parts; }  // of a step
+  int64_t samples_of_step() const { return batch * step.parts; }
 };
 
 // The sizes of the model's inputs for a batch: the first size of each that is not known, and those of --shapes. Where

@@ -586,7 +586,9 @@ Status row_statistics(NodeImport& node, int64_t axis, double epsilon, DType dtyp
 
 // A scale or bias of the axes of x from `axis` on, where it has fewer axes or sizes of 1 repeated to their sizes.
 Expected<Atom> broadcast_factor(NodeImport& node, Atom factor, const TensorType& x, int64_t axis) {
-  const TensorType& type = *node.builder().tensor_type(factor);
+  const TensorType* found = node.builder().tensor_type(factor);
+  if (!found) return node.fail("the scale or the bias is no tensor");
+  const TensorType& type = *found;
   const int64_t first = axis < 0 ? axis + x.rank() : axis;
   if (first < 0 || first > x.rank()) return factor;  // an error of the operator
   const Dims wanted(x.dims.begin() + first, x.dims.end());

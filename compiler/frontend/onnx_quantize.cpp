@@ -158,7 +158,7 @@ runtime::Tensor without_zero_scales(const runtime::Tensor& constant, Attrs& attr
   const size_t axis = static_cast<size_t>(given < 0 ? given + rank : given);
   int64_t inner = 1;
   for (size_t d = axis + 1; d < constant.shape().size(); ++d) inner *= constant.shape()[d];
-  runtime::Tensor result = constant;
+  runtime::Tensor result = constant.clone();
   runtime::with_dtype<runtime::kIntegers>(result.dtype(), [&]<class T>(T) {
     const auto data = result.data<T>();
     for (size_t i = 0; i < data.size(); ++i) {

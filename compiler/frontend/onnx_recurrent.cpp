@@ -83,6 +83,9 @@ Status recurrent_layer(NodeImport& node, Atom w_atom, Atom r_atom) {
   // Sizes of the weights that only the attributes state.
   if (node.has("hidden_size") && r->rank() == 3) {
     TENON_TRY_ASSIGN(hidden, node.integer("hidden_size"));
+    constexpr int64_t kMostHidden = int64_t{1} << 24;
+    if (*hidden < 1 || *hidden > kMostHidden)
+      return node.fail(fmt::format("hidden_size is {}, must be 1 to {}", *hidden, kMostHidden));
     const auto sizes = [&](const TensorType& type, int64_t rows) {
       Dims dims = type.dims;
       const int64_t given[] = {*direction == "bidirectional" ? 2 : 1, rows, *hidden};

@@ -111,7 +111,7 @@ Expected<OnnxInts> ints_of(NodeImport& node, int64_t since, size_t input, const 
     return OnnxInts::of(node.context(), *list);
   }
   if (fallback) return *fallback;
-  return node.fail(fmt::format("{} are missing", what));
+  return node.fail(fmt::format("the input or attribute {} is missing", name));
 }
 
 Status reshape(NodeImport& node) {
@@ -129,7 +129,9 @@ Status reshape(NodeImport& node) {
     if (result || type->shape()) return node.result(result);
     // A size that is not known to divide the number of elements does so when the model runs.
     TENON_TRY_ASSIGN(operand, shape->vector(node));
-    return node.result(node.apply(ops::kReshape, {*x}, {}, {{"shape", *operand}}));
+    Attrs exact;
+    if (*allow_zero && has_zero) exact.emplace("zero", int64_t{1});
+    return node.result(node.apply(ops::kReshape, {*x}, std::move(exact), {{"shape", *operand}}));
   }
   if (!shape->dims()) return node.result(attrs.apply(node, ops::kReshape, {*x}));
   // 0 and -1 as the sizes that they stand for.
@@ -199,7 +201,7 @@ Expected<Atom> cropped_by_negative_pads(NodeImport& node, Atom x, OnnxInts& befo
   if (begins && ends) {
     Ints begin(rank, 0), end(rank, INT64_MAX), first = *begins, last = *ends;
     for (size_t i = 0; i < rank; ++i) {
-      begin[i] = std::max<int64_t>(-first[i], 0), first[i] = std::max<int64_t>(first[i], 0);
+      begin[i] = std::max<int64_t>(-std::max(first[i], -INT64_MAX), 0), first[i] = std::max<int64_t>(first[i], 0);
       if (last[i] < 0) end[i] = last[i];
       last[i] = std::max<int64_t>(last[i], 0);
     }

@@ -371,9 +371,20 @@ Expected<Module> differentiate(Context& context, Module module) {
   bool any = false;
   for_each_function(module, [&](Symbol, const Function& function) { any |= gradient::has_gradient(function); });
   if (any) TENON_TRY(gradient::Differentiation(context, module).run());
-  // No derivative is left that would use them.
-  for_each_function(module, [](Symbol, Function& function) { function.gradient.reset(); });
-  return module;
+  // No derivative is left that would use gradients of functions, and stop where it is told to.
+  bool stops = false;
+  for_each_function(module, [&](Symbol, Function& function) {
+    function.gradient.reset();
+    for_each_binding(function.body, [&](const Binding& binding) {
+      const auto* apply = std::get_if<Apply>(&binding.value);
+      stops |= apply && apply->op->is(ops::kStopGradient);
+    });
+  });
+  if (!stops) return module;
+  return rewrite(context, std::move(module), [](Builder&, Binding& binding) -> Expected<std::optional<Atom>> {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    return apply && apply->op->is(ops::kStopGradient) ? std::optional(apply->args[0]) : std::nullopt;
+  });
 }
 
 }  // namespace tenon::compiler

@@ -26,7 +26,7 @@ class Simplifier {
     if (!apply || apply->args.empty()) return std::nullopt;
     const Operator& op = *apply->op;
     if (!apply->computed.empty()) return computed(*apply);
-    if (op.is_one_of({ops::kIdentity, ops::kStopGradient})) return apply->args[0];
+    if (op.is(ops::kIdentity)) return apply->args[0];
     if (op.is_one_of({ops::kCast, ops::kTranspose, ops::kReshape, ops::kFlatten, ops::kPad, ops::kSlice})) {
       TENON_TRY_ASSIGN(joined, op.is(ops::kTranspose) ? transposes(*apply) : reshapes(*apply));
       TENON_TRY_ASSIGN(type, infer_value(context_, builder_.module(), function_, binding_.value));

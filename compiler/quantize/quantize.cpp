@@ -454,9 +454,14 @@ class Quantizer {
     if (options_.trained) {
       TENON_TRY_ASSIGN(values, this->real(chain.weights));
       trained = TrainedWeights{*values, {}, q.scales, steps, options_.weight_limit};
-      if (chain.bias) {
-        TENON_TRY_ASSIGN(added_bias, this->real(*chain.bias));
-        trained->bias = *added_bias;
+      if (means != options_.means.end()) {
+        std::vector<float> corrected(channels);
+        for (size_t c = 0; c < channels; ++c)
+          corrected[c] = static_cast<float>((bias ? static_cast<double>(bias_values[c]) : 0) - added[c]);
+        trained->bias = builder_.constant(Tensor::of<float>({static_cast<int64_t>(channels)}, corrected));
+      } else if (chain.bias) {
+        TENON_TRY_ASSIGN(first, this->real(*chain.bias));
+        trained->bias = *first;
       }
     }
     return keep(root, layer(operands, *fields, out, integers, real, name(root), trained), out);

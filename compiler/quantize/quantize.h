@@ -31,7 +31,8 @@ struct QuantizeOptions {
   ChannelMeans means = {};
   // For training: the layers are calls of functions of float weights and biases, which stay constants of the entry, and
   // of values on the grids of their scales; their derivatives are those of the real layers (trained_layer.h). With
-  // constant weights, the passes make of it the function that it is without this option.
+  // constant weights, the passes make of it the function that it is without this option. Corrected biases are rounded
+  // to f32 first.
   bool trained = false;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "compiler/ir/operator.h"
@@ -120,8 +121,13 @@ class LayerFunctions {
     if (values.bias) {
       Formula f(builder);
       const auto channels = static_cast<int64_t>(layer_.weights->bias_steps.size());
-      const Term steps = Term(f, *values.bias) / f.real_constant({channels}, layer_.weights->bias_steps, DType::kF32);
-      values.bias = f.apply(ops::kRound, {steps}).cast(DType::kI32).atom();
+      // In double, as constant biases are rounded.
+      const Term steps = Term(f, *values.bias).cast(DType::kF64) /
+                         f.real_constant({channels}, layer_.weights->bias_steps, DType::kF64);
+      constexpr double kLimit = std::numeric_limits<int32_t>::max();
+      const Term rounded =
+          f.apply(ops::kClip, {f.apply(ops::kRound, {steps})}, {{"min", -kLimit - 1}, {"max", kLimit}});
+      values.bias = rounded.cast(DType::kI32).atom();
       TENON_TRY(f.status());
     }
     TENON_TRY_ASSIGN(integer, layer_.integers(builder, values));
@@ -236,14 +242,15 @@ class IntegerForm {
       if (!type || type->dtype != DType::kI8) return std::nullopt;
       scale = real->attrs;
       integers.push_back(real->args[0]);
-      if (!joins) break;  // others are not values of the scale
     }
     Attrs attrs = apply->attrs;
     if (clips) {
+      const double step = floats_attr(scale, "scale")[0];
+      const auto zero = static_cast<double>(ints_attr(scale, "zero_point")[0]);
       for (const char* bound : {"min", "max"}) {
-        const double step = floats_attr(scale, "scale")[0];
-        attrs[bound] =
-            std::nearbyint(float_attr(attrs, bound) / step) + static_cast<double>(ints_attr(scale, "zero_point")[0]);
+        const double exact = float_attr(attrs, bound) / step + zero, rounded = std::nearbyint(exact);
+        if (!(std::abs(exact - rounded) < 1e-3)) return std::nullopt;  // no bound of a layer
+        attrs[bound] = rounded;
       }
     }
     TENON_TRY_ASSIGN(integer, builder_.apply(*apply->op, std::move(integers), std::move(attrs), {}, apply->computed));

@@ -110,7 +110,7 @@ class StepMaker {
     const Type type = loss.type(param);
     if (options_.parts == 1) return type;
     const auto size = type.tensor()->dims.empty() ? std::nullopt : type.tensor()->dims[0].constant();
-    if (!size) {
+    if (!size || *size > (int64_t{1} << 40)) {
       return error(fmt::format("the input '{}' is {}: samples are computed in parts where its first axis counts them",
                                context_.name(loss.info(param).name), context_.str(type)),
                    {}, "omit --accumulate", Fault::kUsage);

@@ -98,7 +98,7 @@ Status install(const Entries& entries, const fs::path& environment, const fs::pa
 Expected<Tools> find_tools(Flow flow, const Progress& progress) {
   const Entries& entries = flow == Flow::kIce40 ? kIce40 : kEcp5;
   TENON_TRY_ASSIGN(cache, sim::cache_directory());
-  const sim::FileLock lock(*cache / "fpga-tools.lock", sim::FileLock::kWait);
+  const FileLock lock(*cache / "fpga-tools.lock", FileLock::kWait);
   std::string failed;
   if (const char* directory = std::getenv("TENON_FPGA_TOOLS"); directory != nullptr && *directory != '\0') {
     auto tools = probe(entries, *cache, failed, in_directory(directory, ""));

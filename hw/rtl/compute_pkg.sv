@@ -60,7 +60,7 @@ package compute_pkg;  // a test of another part uses no constants of this one
     logic        first;      // native: acc reads as 0 while r0 = r1 = r2 = 0
     // Own lanes: r1 and r2 are the rows and columns of a window, and src_r1 is the distance of its rows.
     logic        own;
-    logic        own_overlaps; // the window moves on by one column or two, of which it has others
+    logic        own_overlaps;  // the window moves on by one column or two, of which it has others
     logic        own_by_two;
     logic [1:0]  own_reads;  // of a column: the times that a bank of inp is read
     logic [2:0]  own_steps;  // of a column

@@ -40,16 +40,16 @@ module decode_compute (
     alu_o  = 'x;
     rq_o   = 'x;
     if (valid_i) begin
-      gemm_o.index     = index_i;
-      gemm_o.is_base   = ~native_i;
-      gemm_o.reset     = gemm.reset;
-      gemm_o.first     = mac.first;
-      gemm_o.own         = own;
-      gemm_o.own_overlaps  = own & overlaps;
-      gemm_o.own_by_two  = own & by_two;
-      gemm_o.own_reads   = own ? reads : 2'd0;
-      gemm_o.own_steps   = ~own | mac.r1 == 10'd0 ? 3'd0 : 3'(reads) + 3'(tenon_pkg::PACKED_PRODUCTS != 0);
-      gemm_o.own_columns = ~own | mac.x == 10'd0 ? 12'd0 : entering;
+      gemm_o.index        = index_i;
+      gemm_o.is_base      = ~native_i;
+      gemm_o.reset        = gemm.reset;
+      gemm_o.first        = mac.first;
+      gemm_o.own          = own;
+      gemm_o.own_overlaps = own & overlaps;
+      gemm_o.own_by_two   = own & by_two;
+      gemm_o.own_reads    = own ? reads : 2'd0;
+      gemm_o.own_steps    = ~own | mac.r1 == 10'd0 ? 3'd0 : 3'(reads) + 3'(tenon_pkg::PACKED_PRODUCTS != 0);
+      gemm_o.own_columns  = ~own | mac.x == 10'd0 ? 12'd0 : entering;
       gemm_o.r0        = 10'(mac.r0);
       gemm_o.r1        = 10'(mac.r1);
       gemm_o.r2        = 10'(mac.r2);

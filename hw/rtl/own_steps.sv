@@ -37,7 +37,7 @@ module own_steps (
   always_ff @(posedge clk_i) begin
     if (load_i) begin
       own_q           <= cmd_i.own;
-      overlaps_q        <= cmd_i.own_overlaps;
+      overlaps_q      <= cmd_i.own_overlaps;
       steps_of_two_q  <= cmd_i.own_by_two;
       rows_q          <= cmd_i.r1[1:0];
       columns_q       <= cmd_i.r2[ColumnsWidth-1:0];

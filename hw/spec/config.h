@@ -25,7 +25,7 @@ inline constexpr int kConfigVersion = 1;
 enum class Memory : uint8_t { kUop, kWgt, kInp, kAcc, kOut, kPar, kRes, kDram };
 inline constexpr int kScratchpads = 7;
 std::string_view name(Memory memory);  // "uop", "wgt", ...
-inline constexpr int kInputBanks = 4;  // of inp where lanes have their own inputs, by the low bits of an address
+inline constexpr int kInputBanks = 4;  // of inp with own_lanes, by the low bits of an address
 
 struct Config {
   std::string name;

@@ -193,9 +193,6 @@ Isa::Isa(const Config& config)
 
 Status Isa::encode(const Instruction& instruction, std::vector<Slot>& stream) const {
   const Format& format = formats_[instruction.index()];
-  if (std::string why = illegal_combination(config_, instruction); !why.empty()) {
-    return error(std::move(why), disassemble(instruction), {}, Fault::kInternal);
-  }
   Bits bits{};
   insert(bits, 0, 3, static_cast<uint64_t>(format.opcode));
   if (format.fixed_function >= 0) insert(bits, 3, 4, static_cast<uint64_t>(format.fixed_function));
@@ -209,6 +206,8 @@ Status Isa::encode(const Instruction& instruction, std::vector<Slot>& stream) co
     }
     insert(bits, field.lsb, field.width, static_cast<uint64_t>(value));
   }
+  if (std::string why = illegal_combination(config_, instruction); !why.empty())
+    return error(std::move(why), disassemble(instruction), {}, Fault::kInternal);
   stream.push_back({bits[0], bits[1]});
   if (format.profile == Profile::kNative) stream.push_back({bits[2], bits[3]});
   return {};

@@ -59,7 +59,7 @@ Tensor rows(const Tensor& tensor, std::span<const int64_t> indices) {
 std::vector<int64_t> shuffled(int64_t samples, uint64_t seed, int64_t epoch) {
   std::vector<int64_t> order(static_cast<size_t>(samples));
   std::iota(order.begin(), order.end(), 0);
-  Random random(seed + 0x9e3779b97f4a7c15 * static_cast<uint64_t>(epoch + 1));
+  Random random(seed + 0x9e3779b97f4a7c15 * (static_cast<uint64_t>(epoch) + 1));
   for (int64_t i = samples - 1; i > 0; --i)
     std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(random.between(0, i))]);
   return order;
@@ -85,7 +85,10 @@ Status add_states(Executable& step, const NamedTensors& weights) {
     first.push_back(found->second.clone());
   }
   if (states.empty()) return no_step("its first input is no weight");
-  if (step.main().results.size() != states.size() + 1) return no_step("its results are others");
+  if (step.main().results.size() != states.size() + 1) {
+    return no_step(fmt::format("it has {} results, must have the loss and one for each of {} weights and states",
+                               step.main().results.size(), states.size()));
+  }
   step.states = std::move(states);
   std::ranges::move(first, std::back_inserter(step.constants));
   return {};
@@ -97,13 +100,24 @@ Expected<Trainer> Trainer::create(const Executable& step, SessionOptions options
   if (states.empty()) return std::unexpected(no_step("no run of it updates a tensor").error());
   for (uint32_t i = 0; i < states.size(); ++i) {
     if (states[i].param == i && states[i].result == i + 1) continue;
-    return std::unexpected(no_step("its results are others").error());
+    return std::unexpected(no_step(fmt::format("its result {} updates its input {}, and not its result {} its input {}",
+                                               states[i].result, states[i].param, i + 1, i))
+                               .error());
   }
   const size_t kept = states.size();
   if (params.size() < kept + 4 || params[kept].name != kRate || params[kept + 1].name != kStep ||
       params.back().name != kLabels) {
     return std::unexpected(no_step("it has no inputs 'rate', 'step' and 'labels'").error());
   }
+  for (size_t i = kept + 2; i < params.size(); ++i) {
+    if (params[i].is_tensor() && !params[i].shape.empty()) continue;
+    return std::unexpected(no_step(fmt::format("'{}' is {}, and no tensor whose first axis counts samples",
+                                               params[i].name, type_text(params[i])))
+                               .error());
+  }
+  const Port& loss = step.main().results.front();
+  if (!loss.is_tensor() || !loss.shape.empty() || (loss.dtype != DType::kF32 && loss.dtype != DType::kF64))
+    return std::unexpected(no_step(fmt::format("its loss is {}, must be a float", type_text(loss))).error());
   TENON_TRY_ASSIGN(session, Session::create(step, std::move(options)));
   Trainer trainer(step, std::move(*session));
   for (size_t i = 0; i < states.size(); ++i) {
@@ -146,10 +160,11 @@ Status Trainer::check(const TrainingData& data, int64_t classes) const {
                    {}, "remove the sample, or replace the value");
     }
   }
-  if (data.labels.dtype() == DType::kI64 && classes > 0) {
+  if (data.labels.dtype() == DType::kI64) {
     for (int64_t i = 0; i < data.labels.size(); ++i) {
       const int64_t label = data.labels.data<int64_t>()[i];
-      if (label >= 0 && label < classes) continue;
+      if (label < 0) return error(fmt::format("the label of sample {} is {}", i, label), {}, "classes begin with 0");
+      if (classes == 0 || label < classes) continue;
       return error(fmt::format("the label of sample {} is {}, and the model has {} classes", i, label, classes), {},
                    fmt::format("labels are 0 to {}", classes - 1));
     }
@@ -171,6 +186,8 @@ Expected<double> Trainer::run(const TrainingData& data, std::span<const int64_t>
 }
 
 Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t> samples, double rate) {
+  if (!(rate >= 0) || !std::isfinite(rate))
+    return error(fmt::format("the learning rate is {}, must be 0 or more, and finite", rate));
   std::vector<Tensor> results;
   TENON_TRY_ASSIGN(value, run(data, samples, rate, results));
   if (!std::isfinite(*value)) {

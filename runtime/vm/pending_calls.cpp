@@ -241,7 +241,11 @@ Status PendingCalls::run_group(std::span<const uint32_t> nodes) {
 
 Status PendingCalls::run_part(std::span<const uint32_t> nodes) {
   const Unit& unit = this->unit(nodes_[nodes[0]]);
-  const bool joins = unit.joined_axes > 0 || (unit.batched && own_bytes(nodes_[nodes[0]]) <= kMostOwnBytes);
+  // What is large is not copied: a call of its own, or each of its rows.
+  const Node& first = nodes_[nodes[0]];
+  const int64_t parts = unit.joined_axes > 0 ? std::max<int64_t>(1, row_count(first)) : 1;
+  const bool joins =
+      (unit.joined_axes > 0 || unit.batched) && own_bytes(first) <= kMostOwnBytes * static_cast<size_t>(parts);
   if (nodes.size() > 1 && joins) {
     if (run_batch(nodes)) {
       ++counts_.calls;

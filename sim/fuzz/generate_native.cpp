@@ -186,7 +186,8 @@ void Generator::body_native() {
   else if (dice < 27) move(F::kPar);
   else if (dice < 33) move(F::kRes);
   else if (dice < 48) move(F::kOut);
-  else if (dice < 72) config_.own_lanes&& random_.chance(50) ? gemm_own() : gemm_native();
+  else if (dice < 72 && config_.own_lanes && random_.chance(50)) gemm_own();
+  else if (dice < 72) gemm_native();
   else if (dice < 94) requantize_native();
   else {
     spec::native::Sync s;

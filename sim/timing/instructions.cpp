@@ -6,6 +6,8 @@
 
 namespace tenon::sim::timing {
 
+namespace {
+
 constexpr uint64_t kSerialPasses = 8;  // a bit of the inputs each
 
 // The steps of GEMM with own lanes. A column of a window enters in a step, and of a window that has columns in common
@@ -21,6 +23,8 @@ uint64_t own_steps(const spec::Config& config, const spec::native::Gemm& g) {
   const int64_t serial = config.serial_products ? g.x * static_cast<int64_t>(kSerialPasses - 1) : 0;
   return static_cast<uint64_t>(g.y * (enter * (reads - 1 + passes) + serial));
 }
+
+}  // namespace
 
 Unit unit_of(const spec::Config& config, const spec::Instruction& instruction) {
   const auto moves = [&](Unit unit) {

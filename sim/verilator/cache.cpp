@@ -1,29 +1,14 @@
 #include "sim/verilator/cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <vector>
 
 namespace tenon::sim {
 
 namespace fs = std::filesystem;
-
-FileLock::FileLock(const fs::path& file, Patience patience)
-    : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0) return;
-  do {
-    held_ = flock(descriptor_, patience == kTry ? LOCK_EX | LOCK_NB : LOCK_EX) == 0;
-  } while (!held_ && errno == EINTR);
-}
-
-FileLock::~FileLock() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
 
 Expected<fs::path> cache_directory() {
   const auto variable = [](const char* name) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "support/diagnostic.h"
+#include "support/file_lock.h"
 
 namespace tenon::sim {
 
@@ -26,21 +27,6 @@ struct CacheEntry {
   std::filesystem::path work;
   std::filesystem::path log;  // of a running or a failed build
   std::filesystem::path lock;
-};
-
-// An exclusive lock on a file for the lifetime of the object.
-class FileLock {
- public:
-  enum Patience { kWait, kTry };
-  FileLock(const std::filesystem::path& file, Patience patience);
-  ~FileLock();
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-  bool held() const { return held_; }
-
- private:
-  int descriptor_;
-  bool held_ = false;
 };
 
 // Removes a directory that tools of an interrupted build may still be writing into.

@@ -78,9 +78,29 @@ if ! awk "BEGIN { exit !($trained > $rounded) }"; then
   echo "rounded weights: $rounded %, trained ones: $trained %" >&2
   exit 1
 fi
+cat >"$scratch/stops.tn" <<'TEXT'
+#[version = "1"]
+const $w: Tensor[(10, 4), f32] = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1];
+def @main(%x: Tensor[(4, 4), f32]) { dense(stop_gradient(%x), $w) }
+TEXT
+expect 1 "the model has stop_gradient, which quantization does not keep" "$tenon" train "$scratch/stops.tn" --data "$digits:x" \
+  --labels "$digits:y" --calibrate "$digits:x" -o "$scratch/x.tn"
 expect 2 "--calibrate needs the ranges of a trained model" "${integers[@]}" --init random -o "$scratch/x.tn"
 expect 2 "no operator has the name 'nonsense'" "${integers[@]}" --keep nonsense -o "$scratch/x.tn"
 expect 2 "--keep requires --calibrate" "${train[@]}" --keep nonsense -o "$scratch/x.tn"
+
+# Ctrl-C ends a training after a step, and the same command goes on from there; two do not write one state.
+long=("${train[@]}" --epochs 500 --state "$scratch/i.npz" -o "$scratch/long.tnb")
+"${long[@]}" >"$scratch/out" 2>"$scratch/interrupted" &
+trainer=$!
+for _ in $(seq 200); do [ -s "$scratch/out" ] && break; sleep 0.1; done
+expect 1 "another training writes this state" "${long[@]}"
+kill -INT $trainer
+status=0
+wait $trainer || status=$?
+[ $status = 1 ] || { echo "the interrupted training ended with $status" >&2; exit 1; }
+grep -q "the training was interrupted after step" "$scratch/interrupted" || { cat "$scratch/interrupted"; exit 1; }
+[ -s "$scratch/i.npz" ] && [ ! -e "$scratch/i.npz.lock" ]
 
 # A batch in two parts takes less memory, and an optimizer may be a file.
 "${any_batch[@]}" --batch 100 --epochs 1 --json --optimizer sgd --rate 0.1 -o "$scratch/whole.tnb" >"$scratch/whole.json"

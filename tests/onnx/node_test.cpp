@@ -120,13 +120,14 @@ template <class T>
 bool is_close(T have, T want, const Tolerance& tolerance) {
   if constexpr (std::is_floating_point_v<T>) {
     if (have == want || (std::isnan(have) && std::isnan(want))) return true;
+    if (!std::isfinite(have) || !std::isfinite(want)) return false;
     return std::abs(have - want) <= tolerance.absolute + tolerance.relative * std::abs(want);
   } else {
     return have == want;
   }
 }
 
-// The tolerance of a generated model's output: a few units in the last place of its dtype.
+// The tolerance of a generated model's output, by its dtype and its largest element.
 Tolerance tolerance_of(const Tensor& want, Expectation expectation) {
   if (expectation == Expectation::kEachDataSet) return {};
   Tolerance tolerance{1e-7, 1e-3};

@@ -262,6 +262,7 @@ TEST(CApi, WrongTrainingSaysWhy) {
                 trainer.step({{x}, labels}, 0, 1e38);
               }),
               HasSubstr("the loss of step"));
+  EXPECT_THAT(thrown([&] { trainer.step({{x}, labels}, 0, -1); }), HasSubstr("the learning rate is -1"));
   EXPECT_THAT(thrown([&] { trainer.weight("v"); }),
               HasSubstr("tenon_trainer_weight: error: the step has no weight 'v'"));
   EXPECT_THAT(thrown([&] { trainer.set_weight("v", labels); }), HasSubstr("the step has no weight 'v'"));
