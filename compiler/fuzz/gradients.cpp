@@ -193,10 +193,11 @@ Expected<std::optional<Module>> expand_gradients(Context& context, const Module&
   if (!is_gradient_of_loss(context, module)) return std::nullopt;
   auto expanded = differentiate(context, clone(module));
   if (expanded) return std::move(*expanded);
-  constexpr std::array kReasons{"has no gradient: ",          "has no derivative",        "read from a reference",
-                                "a tape cannot store",        "and type parameters",      "combinations of types",
-                                "types of this call are not", "as an argument or result", "ever larger arguments",
-                                "inside of another type",     "inside of other types",    "the gradient of "};
+  constexpr std::array kReasons{
+      "has no gradient: ",     "has no derivative",      "read from a reference",      "a tape cannot store",
+      "and type parameters",   "combinations of types",  "types of this call are not", "as an argument or result",
+      "ever larger arguments", "content is a parameter", "inside of another type",     "inside of other types",
+      "the gradient of "};
   for (const char* reason : kReasons) {
     if (expanded.error().what.find(reason) == std::string::npos) continue;
     ++counts.underivable[reason];

@@ -91,6 +91,7 @@ class Cells::Conversion {
       for (const Type field : tuple->fields) fields.push_back(converted(field));
       result = context_.tuple(std::move(fields));
     } else if (const AdtType* adt = type.adt()) {
+      check(*adt);
       std::vector<Type> args;
       for (const Type arg : adt->args) args.push_back(converted(arg));
       result = context_.adt(adt->name, std::move(args));
@@ -108,6 +109,28 @@ class Cells::Conversion {
     }
     types_.emplace(type, result);
     return result;
+  }
+
+  // A field that is a reference to a parameter of the type is a cell in some instances of it only.
+  void check(const AdtType& adt) {
+    const Adt& decl = module_.adts.at(adt.name);
+    std::map<Symbol, Type> args;
+    for (size_t i = 0; i < decl.params.size(); ++i) args.emplace(decl.params[i], adt.args[i]);
+    for (const Constructor& constructor : decl.constructors) {
+      for (const Type field : constructor.fields) {
+        for_each_part(field, [&](Type part) {
+          if (!part.reference() || problem_) return;
+          const Type content = part.reference()->value, given = context_.substitute(content, {}, args);
+          if (given == content || !has_adjoint(context_, module_, given)) return;
+          problem_ =
+              error(fmt::format("{} has a reference whose content is a parameter of the type, and is {} where it is "
+                                "differentiated",
+                                context_.name(constructor.name), context_.str(given)),
+                    "", "write a type with this content for code that is differentiated")
+                  .error();
+        });
+      }
+    }
   }
 
   void check(Type content) {

@@ -14,8 +14,7 @@ namespace tenon::runtime::reference {
 
 inline constexpr std::array<std::string_view, 3> kResizeModes{"nearest", "linear", "cubic"};
 inline constexpr std::array<std::string_view, 6> kResizeCoordinates{
-    "half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
-    "align_corners", "asymmetric",           "tf_half_pixel_for_nn"};
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"};
 inline constexpr std::array<std::string_view, 4> kResizeRoundings{"round_prefer_floor", "round_prefer_ceil", "floor",
                                                                   "ceil"};
 

@@ -1,5 +1,5 @@
-// The bounds of slices, as in ONNX: those of NumPy, but that a begin before the first element is the first element where the
-// step is negative, and not in front of it.
+// The bounds of slices, as in ONNX: those of NumPy, but that a begin before the first element is the first element
+// where the step is negative, and not in front of it.
 #pragma once
 
 #include <algorithm>

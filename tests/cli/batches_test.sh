@@ -31,7 +31,7 @@ compare tree_lstm classify
 minilm=tests/models/tiny_minilm.onnx
 awk 'BEGIN { srand(8); for (i = 0; i < 24; i++) { n = i == 7 ? 0 : 1 + int(rand() * 40); t = ""; m = ""; for (k = 0; k < n; k++) { s = k ? ", " : ""; t = t s int(rand() * 50); m = m s 1 } printf "[[[%s]], [[%s]]]\n", t, m } }' \
   >"$scratch/sentences.jsonl"
-sentences=("$tenon" run $minilm --instances "$scratch/sentences.jsonl" --json)
+sentences=("$tenon" run "$minilm" --instances "$scratch/sentences.jsonl" --json)
 "${sentences[@]}" --batch 1 >"$scratch/alone"
 [ "$(wc -l <"$scratch/alone")" = 24 ]
 for batch in 2 7 64; do "${sentences[@]}" --batch $batch | cmp - "$scratch/alone"; done
@@ -43,7 +43,7 @@ expect 0 '"joined_axes": 2' "$tenon" inspect "$scratch/minilm.tnx" --json
 # One that is too long for the model's 128 positions fails alone, and so does one whose inputs differ in length.
 awk 'NR == 3 { t = ""; m = ""; for (k = 0; k < 129; k++) { s = k ? ", " : ""; t = t s 1; m = m s 1 } printf "[[[%s]], [[%s]]]\n", t, m; next } NR == 5 { print "[[[1, 2]], [[1]]]"; next } { print }' \
   "$scratch/sentences.jsonl" >"$scratch/mixed.jsonl"
-mixed=("$tenon" run $minilm --instances "$scratch/mixed.jsonl")
+mixed=("$tenon" run "$minilm" --instances "$scratch/mixed.jsonl")
 expect 1 "mixed.jsonl:3: instance 2: " "${mixed[@]}"
 expect 1 "mixed.jsonl:5: instance 4: " "${mixed[@]}"
 expect 1 "2 of 24 instances failed" "${mixed[@]}"

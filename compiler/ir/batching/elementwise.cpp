@@ -17,8 +17,11 @@ Status bias_add(BatchBuilder& b) {
 }
 
 constexpr BatchingRow kElementwise[] = {
-    {ops::kIdentity, elementwise}, {ops::kStopGradient, elementwise}, {ops::kBitcast, elementwise},
-    {ops::kCast, elementwise},     {ops::kSelect, broadcast},         {ops::kBiasAdd, {bias_add, rows_of_axis}},
+    {ops::kIdentity, elementwise},
+    {ops::kBitcast, elementwise},
+    {ops::kCast, elementwise},
+    {ops::kSelect, broadcast},
+    {ops::kBiasAdd, {bias_add, rows_of_axis}},
 };
 
 }  // namespace

@@ -116,7 +116,7 @@ class Pair {
     module.globals.emplace(main, *module_.function(name));
     TENON_TRY_ASSIGN(standard, run_passes(context_, std::move(module), standard_passes()));
     TENON_TRY_ASSIGN(kernels, run_passes(context_, std::move(*standard), kernel_passes()));
-    TENON_TRY_ASSIGN(executable, lower(context_, *kernels, main, {}, {.name = "test"}));
+    TENON_TRY_ASSIGN(executable, lower(context_, *kernels, main, {}, {.name = "test", .facts = {}}));
     auto made = std::make_unique<Compiled>();
     made->executable = std::move(*executable);
     TENON_TRY_ASSIGN(session, runtime::Session::create(made->executable, {}));

@@ -469,6 +469,11 @@ TEST_F(DifferentiateErrors, NameTheReferenceWhoseContentIsDifferentiated) {
               HasSubstr("a second derivative of a value that is read from a reference is needed"));
   EXPECT_THAT(error_of(f + "def @main(%x: Tensor[(), f32]) { (gradient(@f)(%x), ref(%x)) }\n"),
               HasSubstr("@main has a reference as an argument or result"));
+  EXPECT_THAT(
+      error_of("type Cell[A] { Cell(Ref[A]) }\n"
+               "def @f(%x: Tensor[(), f32]) { let %c = Cell(ref(%x)); match %c { Cell(%r) => read(%r) * %x } }\n"
+               "def @main(%x: Tensor[(), f32]) { gradient(@f)(%x) }\n"),
+      HasSubstr("Cell has a reference whose content is a parameter of the type, and is Tensor[(), f32] where"));
   EXPECT_THAT(error_of("def @f[n](%x: Tensor[(n,), f32]) { let %r = ref(%x); sum(read(%r) * %x) }\n"
                        "def @main[n](%x: Tensor[(n,), f32]) { gradient(@f)(%x) }\n"),
               HasSubstr("a reference has the content Tensor[(n,), f32], with the size n inside of another type"));

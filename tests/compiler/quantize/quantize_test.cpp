@@ -77,9 +77,9 @@ class QuantizeTest : public testing::Test {
   void expect_same_trained(QuantizeOptions options) {
     options.trained = true;
     options.means.clear();
-    const auto plain = quantize(context_, module_, main_, ranges_, {.symmetric = options.symmetric,
-                                                                   .weight_limit = options.weight_limit,
-                                                                   .keep = options.keep});
+    const auto plain =
+        quantize(context_, module_, main_, ranges_,
+                 {.symmetric = options.symmetric, .weight_limit = options.weight_limit, .keep = options.keep});
     const auto trained = quantize(context_, module_, main_, ranges_, options);
     ASSERT_TRUE(trained) << trained.error().str();
     const Status status = verify(context_, *trained);

@@ -156,7 +156,10 @@ TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
   expect_message(parse_extended("{\"own_lanes\": true}", base), "only the native profile has the instruction");
   expect_message(parse_with("\"block_out\": 16", "\"block_out\": 8, \"extensions\": {\"own_lanes\": true}"),
                  "own_lanes is true, and block_in is 16, block_out 8");
-  expect_message(parse_with("\"inp\": 32768", "\"inp\": 32"), "inp has 2 vectors, must be at least 4");
+  std::string small = default_text();
+  small.replace(small.find("\"inp\": 32768"), 12, "\"inp\": 32");
+  small.replace(small.find("\"native\"],"), 10, "\"native\"], \"extensions\": {\"own_lanes\": true},");
+  expect_message(parse_config(small, "test.json"), "inp has 2 vectors, must be at least 4");
   expect_message(parse_extended("{\"read_beats\": 2048}"), "extensions.read_beats is 2048, must be 0 .. 1024");
   expect_message(parse_extended("{\"read_beats\": 32}"),
                  "extensions.read_beats is 32, must be 0 or a power of two in 64 .. 1024");

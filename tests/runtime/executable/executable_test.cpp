@@ -187,8 +187,14 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
       {"2 parameters do not fit 1 registers", [](E e) { e.functions[0].registers = 1; }},
       {"two ports are named 'x'", [](E e) { e.functions[0].params[1].name = "x"; }},
       {"'x' has the shape (-2,)", [](E e) { e.functions[0].params[0].shape = {-2}; }},
-      {"state 0: it is parameter 7 and result 0 of 2 and 1", [](E e) { e.states = {{7, 0, std::nullopt}}; }},
-      {"state 0: it is parameter 0 and result 1 of 2 and 1", [](E e) { e.states = {{0, 1, std::nullopt}}; }},
+      {"state 0: it is parameter 7 and result 0 of 2 and 1",
+       [](E e) {
+         e.states = {{7, 0, std::nullopt}};
+       }},
+      {"state 0: it is parameter 0 and result 1 of 2 and 1",
+       [](E e) {
+         e.states = {{0, 1, std::nullopt}};
+       }},
       {"state 0: 'x' is i8 (2, 4), the result that replaces it i8 (2, 5)",
        [](E e) {
          e.functions[0].params[0].shape = {2, 4};
