@@ -52,7 +52,7 @@ TEST(IrFuzz, DerivativesAgreeWithCentralDifferences) {
   derivatives.oracle.passes.clear();
   const auto result = campaign(derivatives);
   EXPECT_FALSE(result.failure) << result.failure->report;
-  EXPECT_GT(result.counts.derivatives, rounds(60) / 5);
+  EXPECT_GT(result.counts.derivatives, rounds(60) / 10);
   EXPECT_LT(result.counts.kinks, rounds(60) / 5);
 }
 
