@@ -34,8 +34,7 @@ struct Forms {
   Scale scale;  // of `integer`
 };
 
-using LayerIntegers = TrainedLayer::Integers;
-using LayerReals = TrainedLayer::Reals;
+using LayerValues = TrainedLayer::Values;
 
 // The constants of the quantized module that the float module has too.
 using Constants = std::map<ConstId, ConstId>;
@@ -243,8 +242,8 @@ class Quantizer {
         {.operands = {{value, scale}},
          .weights = {},
          .scale = scale,
-         .integers = [](Builder&, const LayerIntegers& layer) -> Expected<Atom> { return layer.operands[0]; },
-         .reals = [](Builder&, const LayerReals& layer) -> Expected<Atom> { return layer.operands[0]; }},
+         .integers = [](Builder&, const LayerValues& layer) -> Expected<Atom> { return layer.operands[0]; },
+         .reals = [](Builder&, const LayerValues& layer) -> Expected<Atom> { return layer.operands[0]; }},
         name);
   }
   void note_scale(VarId var, const Scale& scale) const {
@@ -371,12 +370,12 @@ class Quantizer {
       std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels_of(operand)),
                                                       requantize_ratio(scale(operand).scale / out.scale));
       for (auto& p : parameters) p.bias = -scale(operand).zero;
-      const auto integers = [&](Builder& builder, const LayerIntegers& x) -> Expected<Atom> {
+      const auto integers = [&](Builder& builder, const LayerValues& x) -> Expected<Atom> {
         TENON_TRY_ASSIGN(acc,
                          builder.apply(ops::kCast, {x.operands[0]}, {{"dtype", std::string("i32")}}, name(operand)));
         return requantize(builder, *acc, parameters, {.zero = out.zero}, std::nullopt, {});
       };
-      const auto same = [](Builder&, const LayerReals& x) -> Expected<Atom> { return x.operands[0]; };
+      const auto same = [](Builder&, const LayerValues& x) -> Expected<Atom> { return x.operands[0]; };
       TENON_TRY_ASSIGN(made, layer({operand}, {.zero = out.zero}, out, integers, same, {}));
       args.back() = *made;
     }
@@ -397,11 +396,11 @@ class Quantizer {
         static_cast<size_t>(*channels), requantize_ratio(in.scale / (out.scale * static_cast<double>(area))));
     for (auto& p : parameters) p.bias = static_cast<int32_t>(-in.zero * area);
     const spec::LayerParameters fields{.zero = out.zero};
-    const auto integers = [&](Builder& builder, const LayerIntegers& x) -> Expected<Atom> {
+    const auto integers = [&](Builder& builder, const LayerValues& x) -> Expected<Atom> {
       TENON_TRY_ASSIGN(sum, builder.apply(ops::kGlobalSumPool, {x.operands[0]}, {}, name(var)));
       return requantize(builder, *sum, parameters, fields, std::nullopt, name(var));
     };
-    const auto average = [](Builder& builder, const LayerReals& x) {
+    const auto average = [](Builder& builder, const LayerValues& x) {
       return builder.apply(ops::kGlobalAvgPool, {x.operands[0]});
     };
     return keep(var, layer({input}, fields, out, integers, average, name(var)), out);
@@ -437,7 +436,7 @@ class Quantizer {
       parameters[c].bias = static_cast<int32_t>(std::clamp(total, -kLimit - 1, kLimit));
     }
     TENON_TRY_ASSIGN(fields, chain_fields(chain, out));
-    const auto integers = [&](Builder& builder, const LayerIntegers& x) -> Expected<Atom> {
+    const auto integers = [&](Builder& builder, const LayerValues& x) -> Expected<Atom> {
       Attrs attrs = chain.anchor->attrs;
       if (chain.anchor->op->is(ops::kConv2d)) attrs["pad_value"] = int64_t{in.zero};
       const Atom w = x.weights ? *x.weights : builder.constant(Tensor::of<int8_t>(weights.shape(), q.values));
@@ -447,7 +446,7 @@ class Quantizer {
       TENON_TRY_ASSIGN(computed, computed_bias(builder, x, in.zero));
       return requantize(builder, *acc, parameters, *fields, residual, name(root), *computed);
     };
-    const auto real = [&](Builder& builder, const LayerReals& x) { return real_chain(builder, chain, x); };
+    const auto real = [&](Builder& builder, const LayerValues& x) { return real_chain(builder, chain, x); };
     std::vector<VarId> operands{*input};
     if (chain.residual) operands.push_back(*chain.residual);
     std::optional<TrainedWeights> trained;
@@ -468,7 +467,7 @@ class Quantizer {
   }
 
   // The bias of a layer with computed weights: what the input's zero point adds to each channel is subtracted.
-  static Expected<Atom> computed_bias(Builder& builder, const LayerIntegers& layer, int8_t zero) {
+  static Expected<Atom> computed_bias(Builder& builder, const LayerValues& layer, int8_t zero) {
     Formula f(builder);
     const Term weights = Term(f, *layer.weights).cast(DType::kI32);
     std::vector<int64_t> axes;
@@ -482,7 +481,7 @@ class Quantizer {
   }
 
   // The chain's own operators but for its last clamp, whose derivative the result tells.
-  static Expected<Atom> real_chain(Builder& builder, const Chain& chain, const LayerReals& x) {
+  static Expected<Atom> real_chain(Builder& builder, const Chain& chain, const LayerValues& x) {
     TENON_TRY_ASSIGN(value, builder.apply(*chain.anchor->op, {x.operands[0], *x.weights}, chain.anchor->attrs));
     if (x.bias) {
       TENON_TRY_ASSIGN(biased, builder.apply(ops::kBiasAdd, {*value, *x.bias}, {{"axis", int64_t{1}}}));
@@ -512,11 +511,11 @@ class Quantizer {
                                                     requantize_ratio(in.scale / out.scale));
     for (auto& p : parameters) p.bias = -in.zero;
     TENON_TRY_ASSIGN(fields, chain_fields(chain, out));
-    const auto integers = [&](Builder& builder, const LayerIntegers& x) -> Expected<Atom> {
+    const auto integers = [&](Builder& builder, const LayerValues& x) -> Expected<Atom> {
       TENON_TRY_ASSIGN(acc, builder.apply(ops::kCast, {x.operands[0]}, {{"dtype", std::string("i32")}}, name(root)));
       return requantize(builder, *acc, parameters, *fields, x.operands[1], name(root));
     };
-    const auto sum = [](Builder& builder, const LayerReals& x) { return builder.apply(ops::kAdd, x.operands); };
+    const auto sum = [](Builder& builder, const LayerValues& x) { return builder.apply(ops::kAdd, x.operands); };
     return keep(root, layer({operand, *chain.residual}, *fields, out, integers, sum, name(root)), out);
   }
 
@@ -533,11 +532,11 @@ class Quantizer {
 
   // The int8 result of a layer of operands that have an int8 form.
   Expected<Atom> layer(const std::vector<VarId>& operands, const spec::LayerParameters& fields, const Scale& out,
-                       FunctionRef<Expected<Atom>(Builder&, const LayerIntegers&)> integers,
-                       FunctionRef<Expected<Atom>(Builder&, const LayerReals&)> reals, std::string_view name,
+                       FunctionRef<Expected<Atom>(Builder&, const LayerValues&)> integers,
+                       FunctionRef<Expected<Atom>(Builder&, const LayerValues&)> reals, std::string_view name,
                        std::optional<TrainedWeights> weights = std::nullopt) {
     if (!options_.trained) {
-      LayerIntegers values;
+      LayerValues values;
       for (const VarId operand : operands) values.operands.push_back(*values_[index(operand)].integer);
       return integers(builder_, values);
     }

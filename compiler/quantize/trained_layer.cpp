@@ -77,9 +77,8 @@ class LayerFunctions {
     }
     return atoms;
   }
-  template <class Values>
-  Values split(const Atoms& atoms) const {
-    Values values;
+  TrainedLayer::Values split(const Atoms& atoms) const {
+    TrainedLayer::Values values;
     const auto operands = static_cast<std::ptrdiff_t>(layer_.operands.size());
     values.operands.assign(atoms.begin(), atoms.begin() + operands);
     if (layer_.weights) values.weights = atoms[layer_.operands.size()];
@@ -107,7 +106,7 @@ class LayerFunctions {
   Status forward() {
     Function function;
     Builder builder(context_, module_, function);
-    TrainedLayer::Integers values = split<TrainedLayer::Integers>(params(builder, function));
+    TrainedLayer::Values values = split(params(builder, function));
     for (size_t i = 0; i < values.operands.size(); ++i) {
       const Scale& scale = layer_.operands[i].scale;
       TENON_TRY_ASSIGN(integer,
@@ -146,7 +145,7 @@ class LayerFunctions {
     Builder builder(context_, module_, function);
     const Atoms atoms = params(builder, function);
     const Atom d = builder.param(result_, "d");
-    TENON_TRY_ASSIGN(result, layer_.reals(builder, split<TrainedLayer::Reals>(atoms)));
+    TENON_TRY_ASSIGN(result, layer_.reals(builder, split(atoms)));
     Formula f(builder);
     const Term sum = (Term(f, *result) * Term(f, d)).reduce(ops::kSum, {});
     TENON_TRY(f.status());

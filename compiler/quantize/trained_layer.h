@@ -37,18 +37,14 @@ struct TrainedLayer {
   std::optional<TrainedWeights> weights;
   Scale scale;                 // of the result
   int8_t lo = -128, hi = 127;  // the ends of the result's range
+  struct Values {
+    Atoms operands;
+    std::optional<Atom> weights, bias;
+  };
   // The int8 result from the int8 operands, the int8 weights and the bias in i32.
-  struct Integers {
-    Atoms operands;
-    std::optional<Atom> weights, bias;
-  };
-  FunctionRef<Expected<Atom>(Builder&, const Integers&)> integers;
+  FunctionRef<Expected<Atom>(Builder&, const Values&)> integers;
   // The real layer, whose derivative is taken.
-  struct Reals {
-    Atoms operands;
-    std::optional<Atom> weights, bias;
-  };
-  FunctionRef<Expected<Atom>(Builder&, const Reals&)> reals;
+  FunctionRef<Expected<Atom>(Builder&, const Values&)> reals;
 };
 
 // Appends a call of the layer's function, which is added to the module with the function of its derivative; the result

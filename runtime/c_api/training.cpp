@@ -35,11 +35,6 @@ Expected<TrainingData> training_data(const tenon_trainer* trainer, const Samples
   return data;
 }
 
-int64_t batch_of(const tenon_trainer* trainer, const TrainingData& data) {
-  const int64_t batch = trainer->trainer->batch();
-  return batch == kAnySize ? data.samples() : batch;
-}
-
 // The samples `first`, ... of a batch.
 Expected<std::vector<int64_t>> batch_at(const tenon_trainer* trainer, const TrainingData& data, size_t first,
                                         const char* function) {
@@ -83,9 +78,9 @@ Status train_epoch(tenon_trainer* trainer, const Samples& samples, uint64_t seed
                    double* loss) {
   constexpr char kFunction[] = "tenon_trainer_epoch";
   TENON_TRY_ASSIGN(data, training_data(trainer, samples, kFunction));
-  TENON_TRY(batch_at(trainer, *data, 0, kFunction));
+  TENON_TRY_ASSIGN(first, batch_at(trainer, *data, 0, kFunction));
   const std::vector<int64_t> order = shuffled(data->samples(), seed, epoch);
-  const int64_t batch = batch_of(trainer, *data), steps = data->samples() / batch;
+  const int64_t batch = std::ssize(*first), steps = data->samples() / batch;
   double sum = 0;
   for (int64_t i = 0; i < steps; ++i) {
     TENON_TRY_ASSIGN(found, trainer->trainer->step(*data, std::span(order).subspan(i * batch, batch), rate));

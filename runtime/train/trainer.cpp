@@ -21,7 +21,7 @@ Tensor scalar(T value) {
   return Tensor::of<T>({}, std::span<const T>(&value, 1));
 }
 
-Status no_step(const std::string& why) {
+std::unexpected<Diagnostic> no_step(const std::string& why) {
   return error(fmt::format("the executable is no step of training: {}", why), {},
                "tenon train MODEL --step FILE.tnx makes one");
 }
@@ -97,27 +97,25 @@ Status add_states(Executable& step, const NamedTensors& weights) {
 Expected<Trainer> Trainer::create(const Executable& step, SessionOptions options) {
   const std::vector<Port>& params = step.main().params;
   const std::vector<StateTensor>& states = step.states;
-  if (states.empty()) return std::unexpected(no_step("no run of it updates a tensor").error());
+  if (states.empty()) return no_step("no run of it updates a tensor");
   for (uint32_t i = 0; i < states.size(); ++i) {
     if (states[i].param == i && states[i].result == i + 1) continue;
-    return std::unexpected(no_step(fmt::format("its result {} updates its input {}, and not its result {} its input {}",
-                                               states[i].result, states[i].param, i + 1, i))
-                               .error());
+    return no_step(fmt::format("its result {} updates its input {}, and not its result {} its input {}",
+                               states[i].result, states[i].param, i + 1, i));
   }
   const size_t kept = states.size();
   if (params.size() < kept + 4 || params[kept].name != kRate || params[kept + 1].name != kStep ||
       params.back().name != kLabels) {
-    return std::unexpected(no_step("it has no inputs 'rate', 'step' and 'labels'").error());
+    return no_step("it has no inputs 'rate', 'step' and 'labels'");
   }
   for (size_t i = kept + 2; i < params.size(); ++i) {
     if (params[i].is_tensor() && !params[i].shape.empty()) continue;
-    return std::unexpected(no_step(fmt::format("'{}' is {}, and no tensor whose first axis counts samples",
-                                               params[i].name, type_text(params[i])))
-                               .error());
+    return no_step(
+        fmt::format("'{}' is {}, and no tensor whose first axis counts samples", params[i].name, type_text(params[i])));
   }
   const Port& loss = step.main().results.front();
   if (!loss.is_tensor() || !loss.shape.empty() || (loss.dtype != DType::kF32 && loss.dtype != DType::kF64))
-    return std::unexpected(no_step(fmt::format("its loss is {}, must be a float", type_text(loss))).error());
+    return no_step(fmt::format("its loss is {}, must be a float", type_text(loss)));
   TENON_TRY_ASSIGN(session, Session::create(step, std::move(options)));
   Trainer trainer(step, std::move(*session));
   for (size_t i = 0; i < states.size(); ++i) {
