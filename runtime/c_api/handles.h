@@ -50,6 +50,11 @@ struct tenon_session {
   std::optional<tenon::runtime::Session> session;
 };
 
+struct tenon_ticket {
+  std::shared_ptr<const tenon::runtime::Executable> executable;
+  tenon::runtime::Ticket ticket;
+};
+
 struct tenon_trainer {
   std::shared_ptr<const tenon::runtime::Executable> executable;
   std::shared_ptr<tenon::driver::Accelerator> accelerator;

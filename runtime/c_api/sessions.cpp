@@ -77,8 +77,8 @@ Expected<std::vector<Value>> input_values(const tenon_value* const* handles, siz
   return values;
 }
 
-Status check_outputs(const tenon_session* session, size_t output_count, const char* function) {
-  const size_t results = session->executable->main().results.size();
+Status check_outputs(const Executable& executable, size_t output_count, const char* function) {
+  const size_t results = executable.main().results.size();
   if (output_count == results) return {};
   return error(fmt::format("there is space for {} outputs, the program has {}", output_count, results), function, {},
                Fault::kUsage);
@@ -94,7 +94,7 @@ Status run(tenon_session* session, const tenon_value* const* inputs, size_t inpu
            size_t output_count) {
   constexpr char kFunction[] = "tenon_session_run";
   TENON_TRY(require(kFunction, {{"session", session}}));
-  TENON_TRY(check_outputs(session, output_count, kFunction));
+  TENON_TRY(check_outputs(*session->executable, output_count, kFunction));
   if (input_count > 0) TENON_TRY(require(kFunction, {{"inputs", inputs}}));
   if (output_count > 0) TENON_TRY(require(kFunction, {{"outputs", outputs}}));
   TENON_TRY_ASSIGN(values, input_values(inputs, input_count, kFunction));
@@ -108,7 +108,7 @@ Status run_many(tenon_session* session, size_t instance_count, const tenon_value
                 tenon_value** outputs, size_t output_count, tenon_error** errors) {
   constexpr char kFunction[] = "tenon_session_run_many";
   TENON_TRY(require(kFunction, {{"session", session}}));
-  TENON_TRY(check_outputs(session, output_count, kFunction));
+  TENON_TRY(check_outputs(*session->executable, output_count, kFunction));
   if (instance_count == 0) return {};
   TENON_TRY(require(kFunction, {{"errors", errors}}));
   if (input_count > 0) TENON_TRY(require(kFunction, {{"inputs", inputs}}));
@@ -138,6 +138,27 @@ Status run_many(tenon_session* session, size_t instance_count, const tenon_value
   return {};
 }
 
+Status submit(tenon_session* session, const tenon_value* const* inputs, size_t input_count, tenon_ticket** out) {
+  constexpr char kFunction[] = "tenon_session_submit";
+  TENON_TRY(require(kFunction, {{"session", session}, {"out", out}}));
+  if (input_count > 0) TENON_TRY(require(kFunction, {{"inputs", inputs}}));
+  TENON_TRY_ASSIGN(values, input_values(inputs, input_count, kFunction));
+  TENON_TRY_ASSIGN(ticket, session->session->submit(std::move(*values)));
+  *out = new tenon_ticket{session->executable, std::move(*ticket)};
+  return {};
+}
+
+Status wait(const tenon_ticket* ticket, tenon_value** outputs, size_t output_count) {
+  constexpr char kFunction[] = "tenon_ticket_wait";
+  TENON_TRY(require(kFunction, {{"ticket", ticket}}));
+  TENON_TRY(check_outputs(*ticket->executable, output_count, kFunction));
+  if (output_count > 0) TENON_TRY(require(kFunction, {{"outputs", outputs}}));
+  TENON_TRY_ASSIGN(made, ticket->ticket.wait());
+  auto handles = handles_of(std::move(*made));
+  for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+  return {};
+}
+
 const tenon_port* at(const std::vector<tenon_port>& ports, size_t index) {
   return index < ports.size() ? &ports[index] : nullptr;
 }
@@ -157,6 +178,14 @@ Expected<DeviceAndOptions> session_options(const tenon_session_options* given, c
   native.max_bytes = options->max_bytes;
   native.budget = options->budget;
   native.max_steps = options->max_steps;
+  constexpr uint64_t kMostWaitUs = 1'000'000'000'000;
+  if (options->max_wait_us > kMostWaitUs) {
+    return error(fmt::format("max_wait_us is {}, must be 0 to {}", options->max_wait_us, kMostWaitUs), function, {},
+                 Fault::kUsage);
+  }
+  native.max_wait = std::chrono::microseconds(options->max_wait_us);
+  if (options->max_batch > 0) native.max_batch = options->max_batch;
+  if (options->max_queue > 0) native.max_queue = options->max_queue;
   if (options->max_stack > 0) native.max_stack = options->max_stack;
   TENON_TRY_ASSIGN(max_time, duration(options->max_seconds, "max_seconds", function));
   native.max_time = *max_time;
@@ -223,6 +252,27 @@ tenon_error* tenon_session_run_many(tenon_session* session, size_t instance_coun
                                     tenon_error** errors) {
   return guarded(
       [&] { return c_api::run_many(session, instance_count, inputs, input_count, outputs, output_count, errors); });
+}
+
+tenon_error* tenon_session_submit(tenon_session* session, const tenon_value* const* inputs, size_t input_count,
+                                  tenon_ticket** out) {
+  return guarded([&] { return c_api::submit(session, inputs, input_count, out); });
+}
+tenon_error* tenon_ticket_wait(const tenon_ticket* ticket, tenon_value** outputs, size_t output_count) {
+  return guarded([&] { return c_api::wait(ticket, outputs, output_count); });
+}
+int tenon_ticket_is_done(const tenon_ticket* ticket) { return ticket->ticket.is_done() ? 1 : 0; }
+tenon_error* tenon_ticket_cancel(const tenon_ticket* ticket) {
+  return guarded([&]() -> Status {
+    TENON_TRY(require("tenon_ticket_cancel", {{"ticket", ticket}}));
+    ticket->ticket.cancel();
+    return {};
+  });
+}
+void tenon_ticket_free(tenon_ticket* ticket) {
+  if (!ticket) return;
+  ticket->ticket.cancel();
+  delete ticket;
 }
 
 tenon_error* tenon_session_cancel(tenon_session* session, int cancelled) {

@@ -10,8 +10,9 @@
  * - Ownership: every object that a function writes to `*out` is freed by the caller with tenon_TYPE_free(), in any
  *   order; an object keeps what it depends on. Freeing NULL does nothing. Pointers that accessors return belong to the
  *   object asked.
- * - Threads: tenon_session_run(), tenon_session_run_many() and tenon_session_cancel() may be called from several
- *   threads. Programs, errors and values may be read from several threads. A device serves one session at a time.
+ * - Threads: tenon_session_run(), tenon_session_run_many(), tenon_session_submit() and tenon_session_cancel() may be
+ *   called from several threads, and so may tenon_ticket_wait(), tenon_ticket_is_done() and tenon_ticket_cancel() of
+ * one ticket. Programs, errors and values may be read from several threads. A device serves one session at a time.
  * - Values are immutable. Tensors are dense and row-major. */
 #ifndef TENON_H
 #define TENON_H
@@ -173,14 +174,18 @@ typedef struct tenon_session_options {
   double max_seconds;       /* of one run; 0: no limit. A kernel ends at its next parallel task */
   double launch_seconds;    /* of one wait for the device; 0: 600 */
   uint64_t budget;          /* bytes of the tensors of one run: others are given up and computed again; 0: none */
+  uint64_t max_batch;       /* requests of tenon_session_submit() that run together; 0: 64 */
+  uint64_t max_wait_us;     /* of the oldest request for others, where none runs and fewer wait than max_batch */
+  uint64_t max_queue;       /* requests that wait for their turn; 0: 1024 */
 } tenon_session_options;
 #define TENON_SESSION_OPTIONS_INIT \
-  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0, 0 }
+  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0 }
 
 /* Checks the device against the program, and uploads to it. `options` may be NULL. */
 TENON_API tenon_error* tenon_session_create(const tenon_program* program, const tenon_session_options* options,
                                             tenon_session** out);
-TENON_API void tenon_session_free(tenon_session* session); /* no run is in progress */
+/* No run is in progress. Requests without an answer get an error; their tickets may be used afterwards. */
+TENON_API void tenon_session_free(tenon_session* session);
 
 /* One run: the inputs in the program's order, and space for all of its outputs. After an error the session can be used
  * again. */
@@ -195,6 +200,25 @@ TENON_API tenon_error* tenon_session_run(tenon_session* session, const tenon_val
 TENON_API tenon_error* tenon_session_run_many(tenon_session* session, size_t instance_count,
                                               const tenon_value* const* inputs, size_t input_count,
                                               tenon_value** outputs, size_t output_count, tenon_error** errors);
+
+/* ---- Requests: runs that begin when their turn comes ---- */
+
+typedef struct tenon_ticket tenon_ticket;
+
+/* Submits a request, which a thread of the session runs. Requests begin in the order in which they came; those of an
+ * executable of `tenon compile --batch` run together, max_batch of them at most, and one that comes later joins those
+ * that run, so that its answer does not wait for theirs. The answer is that of tenon_session_run(), to the bit; the
+ * limits of the options are those of each request. An error where max_queue requests wait. */
+TENON_API tenon_error* tenon_session_submit(tenon_session* session, const tenon_value* const* inputs,
+                                            size_t input_count, tenon_ticket** out);
+/* Waits for the answer: space for all of the program's outputs, or the error of the run. It may be asked for again. */
+TENON_API tenon_error* tenon_ticket_wait(const tenon_ticket* ticket, tenon_value** outputs, size_t output_count);
+/* 1: the answer is there, and tenon_ticket_wait() returns at once. 0 otherwise. */
+TENON_API int tenon_ticket_is_done(const tenon_ticket* ticket);
+/* Ends the request with an error, unless its answer is there; all others go on. */
+TENON_API tenon_error* tenon_ticket_cancel(const tenon_ticket* ticket);
+/* Cancels the request, too, whose answer nobody can ask for any more. No other thread uses the ticket. */
+TENON_API void tenon_ticket_free(tenon_ticket* ticket);
 
 /* Not 0: runs in progress end soon, with an error, and later ones at once, until it is called with 0. */
 TENON_API tenon_error* tenon_session_cancel(tenon_session* session, int cancelled);

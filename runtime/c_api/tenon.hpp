@@ -188,6 +188,24 @@ class Device {
   std::unique_ptr<tenon_device, void (*)(tenon_device*)> device_;
 };
 
+// A request of a session; its end cancels the request.
+class Ticket {
+ public:
+  Ticket(tenon_ticket* owned, size_t outputs) : ticket_(owned, tenon_ticket_free), outputs_(outputs) {}
+  tenon_ticket* get() const { return ticket_.get(); }
+  std::vector<Value> wait() const {
+    std::vector<tenon_value*> made(outputs_, nullptr);
+    check(tenon_ticket_wait(ticket_.get(), made.data(), made.size()));
+    return std::vector<Value>(made.begin(), made.end());
+  }
+  bool is_done() const { return tenon_ticket_is_done(ticket_.get()) != 0; }
+  void cancel() const { check(tenon_ticket_cancel(ticket_.get())); }
+
+ private:
+  std::unique_ptr<tenon_ticket, void (*)(tenon_ticket*)> ticket_;
+  size_t outputs_;
+};
+
 class Session {
  public:
   explicit Session(const Program& program, const tenon_session_options& options = TENON_SESSION_OPTIONS_INIT)
@@ -227,6 +245,12 @@ class Session {
       for (size_t k = 0; k < outputs_ && !owner; ++k) results[i].outputs.push_back(Value(made[i * outputs_ + k]));
     }
     return results;
+  }
+  Ticket submit(const std::vector<Value>& inputs) const {
+    const auto raw = Value::handles(inputs);
+    tenon_ticket* submitted = nullptr;
+    check(tenon_session_submit(session_.get(), raw.data(), raw.size(), &submitted));
+    return Ticket(submitted, outputs_);
   }
   void cancel(bool cancelled = true) const { check(tenon_session_cancel(session_.get(), cancelled ? 1 : 0)); }
 

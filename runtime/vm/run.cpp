@@ -19,12 +19,31 @@ namespace {
 
 const Tensor kReleasedTensor;
 
+// Instances that are there from the beginning, by their indices.
+class GivenInstances : public InstanceSource {
+ public:
+  explicit GivenInstances(std::span<const std::vector<Value>* const> inputs)
+      : results(inputs.size()), inputs_(inputs) {}
+  std::optional<Next> next() override {
+    if (next_ == inputs_.size()) return std::nullopt;
+    const size_t index = next_++;
+    return Next{.id = index, .inputs = inputs_[index]};
+  }
+  void finish(uint64_t id, Expected<std::vector<Value>> result) override { results[id] = std::move(result); }
+
+  std::vector<Expected<std::vector<Value>>> results;
+
+ private:
+  std::span<const std::vector<Value>* const> inputs_;
+  size_t next_ = 0;
+};
+
 }  // namespace
 
-Expected<std::vector<Value>> Run::run(std::span<const Value> inputs) {
+Expected<std::vector<Value>> Run::run(std::span<const Value> inputs, const std::atomic<bool>* cancel) {
   std::vector<Value> results;
   TENON_TRY(execute(
-      inputs, [] {}, [&] { return finish(results); }));
+      inputs, [&] { state_.stop.cancel_one = cancel; }, [&] { return finish(results); }));
   return results;
 }
 
@@ -62,15 +81,25 @@ void Run::end() {
   if (state_.rematerializer) state_.rematerializer->end();
 }
 
-std::vector<Expected<std::vector<Value>>> Run::run_many(std::span<const std::vector<Value>* const> inputs) {
-  begin();
+void Run::run_instances(InstanceSource& source, size_t most) {
   if (!instances_) instances_.emplace(state_, interpreter_);
-  auto results = instances_->run(inputs, state_.session.options.batch_policy);
+  state_.profile.runs += instances_->run(source, most, state_.session.options.batch_policy);
   end();
-  state_.profile.runs += inputs.size();
   state_.profile.batches = instances_->take_counts();
   state_.profile.memory.allocations = state_.heap.allocations();
-  return results;
+}
+
+std::vector<Expected<std::vector<Value>>> Run::run_many(std::span<const std::vector<Value>* const> inputs) {
+  begin();
+  GivenInstances source(inputs);
+  run_instances(source, inputs.size());
+  return std::move(source.results);
+}
+
+void Run::serve(InstanceSource& source, size_t most) {
+  begin();
+  state_.stop.deadline = StopRequest().deadline;
+  run_instances(source, most);
 }
 
 template <class Input>
@@ -173,10 +202,10 @@ void Session::State::give_back(std::unique_ptr<Run> run, bool ended) {
   idle.push_back(std::move(run));
 }
 
-Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs) {
+Expected<std::vector<Value>> Session::State::run(std::span<const Value> inputs, const std::atomic<bool>* cancel) {
   const std::unique_lock alone = one_at_a_time();
   std::unique_ptr<Run> run = take_run();
-  auto results = run->run(inputs);
+  auto results = run->run(inputs, cancel);
   give_back(std::move(run), results.has_value());
   return results;
 }
@@ -199,6 +228,12 @@ std::vector<Expected<std::vector<Value>>> Session::State::run_many(
   }
   give_back(std::move(run), true);
   return results;
+}
+
+void Session::State::serve(InstanceSource& source, size_t most) {
+  std::unique_ptr<Run> run = take_run();
+  run->serve(source, most);
+  give_back(std::move(run), true);
 }
 
 Status Session::State::run(std::span<const Tensor> inputs, std::vector<Tensor>& results) {

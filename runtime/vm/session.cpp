@@ -6,6 +6,7 @@
 
 #include "runtime/library/library.h"
 #include "runtime/vm/function_kernel.h"
+#include "runtime/vm/request_queue.h"
 #include "runtime/vm/run.h"
 #include "runtime/vm/state.h"
 #include "support/try.h"
@@ -193,6 +194,11 @@ Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code)
   return cuda::GpuLibrary::load(code, gpu, executable.constants);
 }
 
+bool Session::State::runs_together() const {
+  const bool watches_runs = options.hook || options.budget != 0 || options.max_bytes != 0;
+  return !executable.units.empty() && !watches_runs;
+}
+
 int64_t Session::State::now() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - origin).count();
 }
@@ -220,9 +226,7 @@ Expected<std::vector<Value>> Session::run_values(std::span<const Value> inputs) 
 std::vector<Expected<std::vector<Value>>> Session::run_many(std::span<const std::vector<Value>> instances) {
   std::vector<Expected<std::vector<Value>>> results;
   results.reserve(instances.size());
-  const SessionOptions& options = state_->options;
-  const bool watches_runs = options.hook || options.budget != 0 || options.max_bytes != 0;
-  if (state_->executable.units.empty() || watches_runs) {
+  if (!state_->runs_together()) {
     for (const std::vector<Value>& inputs : instances) results.push_back(run_values(inputs));
     return results;
   }
@@ -238,6 +242,12 @@ std::vector<Expected<std::vector<Value>>> Session::run_many(std::span<const std:
     if (result) result = std::move(*next++);
   }
   return results;
+}
+
+Expected<Ticket> Session::submit(std::vector<Value> inputs, Ticket::OnAnswer on_answer) {
+  TENON_TRY(state_->check_inputs(inputs));
+  std::call_once(state_->has_requests, [&] { state_->requests = std::make_unique<RequestQueue>(*state_); });
+  return state_->requests->submit(std::move(inputs), std::move(on_answer));
 }
 
 Expected<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {

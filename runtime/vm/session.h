@@ -1,10 +1,10 @@
 // A session runs one executable any number of times: it has the devices, keeps each accelerator program's instructions
 // and constants on its device, and records a profile.
 //
-// run() may be called from several threads: each call has registers, objects and arenas of its own, and launches of an
-// accelerator wait for each other; so do runs under a budget. All other functions are for one thread at a time. A
-// session is usable after an error: the next run begins anew. The machine's calls do not use the C++ stack, so
-// recursion is limited by `max_stack` alone.
+// run(), run_many() and submit() may be called from several threads: each call has registers, objects and arenas of its
+// own, and launches of an accelerator wait for each other; so do runs under a budget. Requests are run by one thread
+// that the session has. All other functions are for one thread at a time. A session is usable after an error: the next
+// run begins anew. The machine's calls do not use the C++ stack, so recursion is limited by `max_stack` alone.
 #pragma once
 
 #include <atomic>
@@ -24,6 +24,7 @@
 #include "runtime/profile/profile.h"
 #include "runtime/reference/kernels.h"
 #include "runtime/remat/policy.h"
+#include "runtime/vm/ticket.h"
 
 namespace tenon::runtime {
 
@@ -70,7 +71,11 @@ struct SessionOptions {
   std::chrono::nanoseconds max_time{};              // of a run; 0: no limit. A kernel ends at its next parallel task
   const std::atomic<bool>* cancel = nullptr;        // true: runs end with an error; outlives the session
   Hook hook = {};
-  BatchPolicy batch_policy = BatchPolicy::kHeight;  // of run_many()
+  BatchPolicy batch_policy = BatchPolicy::kHeight;  // of run_many() and submit()
+  size_t max_batch = 64;                            // requests that run together
+  // Of the oldest request, where none runs, until there are max_batch of them; longer waits make larger batches.
+  std::chrono::nanoseconds max_wait{};
+  size_t max_queue = 1024;  // requests that have not begun
 };
 
 class Session {
@@ -90,6 +95,11 @@ class Session {
   // budget or limit of bytes watches single runs, instances run together and their calls of units in batches; limits
   // of steps and of the stack are those of an instance.
   std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>> instances);
+  // A request: a run that begins when its turn comes, and whose answer the ticket has. Where run_many() would run
+  // instances together, so do requests, and one that comes later joins those that run. An error where the inputs do not
+  // fit, or `max_queue` requests wait. Limits of time and steps are those of the request from its beginning on; that of
+  // time is checked between calls of batches. Requests that have no answer when the session ends get an error.
+  Expected<Ticket> submit(std::vector<Value> inputs, Ticket::OnAnswer on_answer = {});
   // The same as run_values() for tensors; a result that is not a tensor is an error.
   Expected<std::vector<Tensor>> run(std::span<const Tensor> inputs);
   // The same with `results` as the results, whose former tensors are released first; they may be among the inputs. A

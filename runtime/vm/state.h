@@ -26,6 +26,8 @@
 
 namespace tenon::runtime {
 
+class InstanceSource;
+class RequestQueue;
 class Run;
 
 struct Session::State {
@@ -55,6 +57,9 @@ struct Session::State {
   Profile profile;
   std::vector<std::unique_ptr<Run>> idle;
 
+  std::once_flag has_requests;             // guards the next one
+  std::unique_ptr<RequestQueue> requests;  // whose thread uses all above, so that it ends first
+
   State(const Executable& program, SessionOptions how);
   ~State();
 
@@ -70,9 +75,12 @@ struct Session::State {
   Status check_inputs(std::span<const Value> inputs) const;
   Status check_inputs(std::span<const Tensor> inputs) const;
   // Of inputs that have passed check_inputs().
-  Expected<std::vector<Value>> run(std::span<const Value> inputs);
+  Expected<std::vector<Value>> run(std::span<const Value> inputs, const std::atomic<bool>* cancel = nullptr);
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& results);
   std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>* const> instances);
+  void serve(InstanceSource& source, size_t most);
+  // Whether instances can run together, instead of one after the other.
+  bool runs_together() const;
 
  private:
   Status check_input_count(size_t count) const;

@@ -374,6 +374,55 @@ TEST(CApi, LimitsAndCancellationEndARun) {
   EXPECT_THAT(session.run(steps(10))[0].elements<int64_t>(), ElementsAre(0));
 }
 
+TEST(CApi, RequestsHaveTheAnswersOfTheirRuns) {
+  const File file(compiled(kCount), "requests");
+  const api::Program program(file.path);
+  const auto steps = [](int64_t n) { return std::vector{Value::tensor<int64_t>({}, {n})}; };
+  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+  options.max_queue = 2;
+  std::optional<api::Session> session(std::in_place, program, options);
+  EXPECT_THAT(session->submit(steps(10)).wait()[0].elements<int64_t>(), ElementsAre(0));
+  const api::Ticket longest = session->submit(steps(INT64_MAX));
+  std::vector<api::Ticket> waiting;
+  std::string refused;
+  for (int i = 0; i < 4 && refused.empty(); ++i) {
+    const std::string said = thrown([&] { waiting.push_back(session->submit(steps(i))); });
+    if (said != "nothing thrown") refused = said;
+  }
+  EXPECT_THAT(refused, HasSubstr("the queue is full: 2 requests wait"));
+  EXPECT_THAT(refused, HasSubstr("submit it again after an answer, or raise max_queue"));
+  EXPECT_FALSE(longest.is_done());
+  longest.cancel();
+  EXPECT_THAT(thrown([&] { longest.wait(); }), HasSubstr("cancelled"));
+  for (const api::Ticket& ticket : waiting) EXPECT_THAT(ticket.wait()[0].elements<int64_t>(), ElementsAre(0));
+  { const api::Ticket forgotten = session->submit(steps(INT64_MAX)); }  // is cancelled, or this test has no end
+  const api::Ticket late = session->submit(steps(INT64_MAX));
+  session.reset();
+  EXPECT_TRUE(late.is_done());
+  EXPECT_THAT(thrown([&] { late.wait(); }), HasSubstr("the session ended before the request had an answer"));
+}
+
+TEST(CApi, WrongCallsOfRequestsAreErrors) {
+  const File file(compiled(kCount), "wrong_requests");
+  const api::Program program(file.path);
+  const api::Session session(program);
+  tenon_ticket* ticket = nullptr;
+  const tenon_value* const none[] = {nullptr};
+  EXPECT_THAT(text_of(tenon_session_submit(nullptr, nullptr, 0, &ticket)), HasSubstr("argument session is NULL"));
+  EXPECT_THAT(text_of(tenon_session_submit(session.get(), none, 1, &ticket)), HasSubstr("input 0 is NULL"));
+  EXPECT_THAT(text_of(tenon_session_submit(session.get(), nullptr, 0, &ticket)), HasSubstr("0 inputs were given"));
+  EXPECT_EQ(ticket, nullptr);
+  const api::Ticket made = session.submit({Value::tensor<int64_t>({}, {3})});
+  tenon_value* outputs[2];
+  EXPECT_THAT(text_of(tenon_ticket_wait(made.get(), outputs, 2)), HasSubstr("there is space for 2 outputs"));
+  EXPECT_THAT(text_of(tenon_ticket_wait(nullptr, outputs, 1)), HasSubstr("argument ticket is NULL"));
+  EXPECT_THAT(text_of(tenon_ticket_cancel(nullptr)), HasSubstr("argument ticket is NULL"));
+  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+  options.max_wait_us = UINT64_MAX;
+  tenon_session* refused = nullptr;
+  EXPECT_THAT(text_of(tenon_session_create(program.get(), &options, &refused)), HasSubstr("max_wait_us is 1844"));
+}
+
 TEST(CApi, ThreadsShareASession) {
   const File file(compiled(kReverse), "threads");
   const api::Program program(file.path);
