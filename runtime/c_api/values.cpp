@@ -59,21 +59,19 @@ Status create_data(const tenon_program* program, const char* constructor, const 
                    size_t count, tenon_value** out) {
   constexpr char kFunction[] = "tenon_data_create";
   TENON_TRY(require(kFunction, {{"program", program}, {"constructor", constructor}, {"out", out}}));
-  const std::vector<DataType>& types = program->executable->types;
-  for (uint32_t type = 0; type < types.size(); ++type) {
-    const auto& constructors = types[type].constructors;
-    const auto found = std::ranges::find(constructors, constructor, &DataConstructor::name);
-    if (found == constructors.end()) continue;
-    if (found->fields != count) {
-      return error(fmt::format("{} fields were given, {} has {}", count, constructor, found->fields), kFunction, {},
-                   Fault::kUsage);
-    }
-    TENON_TRY_ASSIGN(values, values_of(kFunction, fields, count));
-    give(Value::data(type, static_cast<uint32_t>(found - constructors.begin()), std::move(*values)), out);
-    return {};
+  const auto found = find_constructor(*program->executable, constructor);
+  if (!found) {
+    return error(fmt::format("{} has no constructor {}", program->executable->name, constructor), kFunction,
+                 "the types of the inputs have their names: tenon_port_type()", Fault::kUsage);
   }
-  return error(fmt::format("{} has no constructor {}", program->executable->name, constructor), kFunction,
-               "the types of the inputs have their names: tenon_port_type()", Fault::kUsage);
+  const uint32_t expected = program->executable->types[found->type].constructors[found->constructor].fields;
+  if (expected != count) {
+    return error(fmt::format("{} fields were given, {} has {}", count, constructor, expected), kFunction, {},
+                 Fault::kUsage);
+  }
+  TENON_TRY_ASSIGN(values, values_of(kFunction, fields, count));
+  give(Value::data(found->type, found->constructor, std::move(*values)), out);
+  return {};
 }
 
 const Tensor& tensor_of(const tenon_value* value) { return value->value.tensor(); }

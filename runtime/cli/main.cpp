@@ -11,6 +11,7 @@
 #include "runtime/profile/analysis.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/limits.h"
+#include "runtime/run/requests.h"
 #include "runtime/run/results.h"
 #include "runtime/run/runner.h"
 #include "runtime/run/samples.h"
@@ -24,11 +25,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string model, device, output, report, trace, verify, bundle;
+  std::string model, device, output, report, trace, verify, bundle, requests;
   std::vector<std::string> inputs;
   double limit_seconds = 600;
   RunLimits limits;
-  uint64_t runs = 1;
+  uint64_t runs = 1, max_batch = 64, max_wait_us = 0, max_queue = 1024;
   bool json = false, info = false, no_native = false;
   int64_t threads = 0;
   std::string native_level;
@@ -146,6 +147,20 @@ Status write_outputs(const Executable& executable, const std::string& output, st
   return write_results(output, executable, outputs);
 }
 
+Status serve(const Executable& executable, SessionOptions session, const Arguments& options) {
+  if (!options.inputs.empty() || !options.output.empty() || !options.report.empty() || !options.trace.empty() ||
+      !options.verify.empty() || options.runs != 1) {
+    return error("--input, --output, --report, --trace, --verify and --runs are not supported with --requests",
+                 "tenon-run", "a request has its inputs in its line, and so has its answer", Fault::kUsage);
+  }
+  session.profile = false;
+  session.max_batch = options.max_batch;
+  session.max_wait = std::chrono::microseconds(options.max_wait_us);
+  session.max_queue = options.max_queue;
+  TENON_TRY_ASSIGN(created, Session::create(executable, std::move(session)));
+  return serve_requests(executable, *created, options.requests, options.max_queue);
+}
+
 Status run(const Arguments& options) {
   TENON_TRY_ASSIGN(executable, load(options.model));
   if (options.info) {
@@ -167,6 +182,7 @@ Status run(const Arguments& options) {
   session.native_level = options.native_level;
   session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options.limit_seconds * 1e9));
   TENON_TRY(options.limits.apply(session));
+  if (!options.requests.empty()) return serve(*executable, std::move(session), options);
   TENON_TRY(check_output(options.output, "--output", options.inputs));
   TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
   TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(executable->main().params), options.inputs,
@@ -203,6 +219,15 @@ Status command(std::vector<std::string> words) {
   options.option(arguments.bundle, "--bundle", "DIR",
                  "directory for the bundle that repeats a failed launch; default: mismatch-N in the working directory");
   options.option(arguments.runs, "--runs", "N", "number of runs", {1, uint64_t{1} << 32});
+  options.option(
+      arguments.requests, "--requests", "FILE",
+      "answer requests, lines of JSON as {\"id\": 1, \"inputs\": {\"x\": [1, 2]}}, by lines on standard output "
+      "in the order in which they end; -: standard input");
+  options.option(arguments.max_batch, "--max-batch", "N", "--requests: so many run together", {1, uint64_t{1} << 20});
+  options.option(arguments.max_wait_us, "--max-wait-us", "US",
+                 "--requests: longest wait of the first request for others, where none runs", {0, uint64_t{1} << 40});
+  options.option(arguments.max_queue, "--max-queue", "N", "--requests: read at most so many before their answers",
+                 {1, uint64_t{1} << 32});
   options.option(arguments.limit_seconds, "--limit", "SECONDS", "longest wait for one launch", kLaunchSecondsBounds);
   arguments.limits.declare(options);
   options.flag(arguments.no_native, "--no-native",

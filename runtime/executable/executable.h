@@ -53,8 +53,9 @@ struct Port {
   bool is_static() const;             // a tensor of one shape
   bool accepts(const Tensor&) const;  // by dtype and constant sizes
 };
-std::string to_string(const Port& port);  // "image: f32 (1, 1, 28, 28)", "x: f32 (n, 4)", "xs: List[A]"
-std::string type_text(const Port& port);  // without the name
+std::string to_string(const Port& port);             // "image: f32 (1, 1, 28, 28)", "x: f32 (n, 4)", "xs: List[A]"
+std::string type_text(const Port& port);             // without the name
+std::string to_string(std::span<const Port> ports);  // joined by commas; "none"
 
 // A different file name for each port. Models name ports with slashes, at any length, or with names that differ only in
 // characters that a file name cannot hold; then the index of the port is appended.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace tenon::runtime {
@@ -40,6 +41,15 @@ const Tensor& Value::tensor() const {
 std::span<const Value> Value::fields() const {
   if (!object) return {};
   return object->fields;
+}
+
+std::optional<ConstructorIndex> find_constructor(const Executable& executable, std::string_view name) {
+  for (uint32_t type = 0; type < executable.types.size(); ++type) {
+    const auto& constructors = executable.types[type].constructors;
+    const auto found = std::ranges::find(constructors, name, &DataConstructor::name);
+    if (found != constructors.end()) return ConstructorIndex{type, static_cast<uint32_t>(found - constructors.begin())};
+  }
+  return std::nullopt;
 }
 
 std::string describe(const Executable& executable, const Value& value) {

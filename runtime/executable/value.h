@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/executable/executable.h"
@@ -43,6 +45,12 @@ struct ValueObject {
   ValueObject& operator=(const ValueObject&) = delete;
   ~ValueObject();
 };
+
+// A constructor of the executable's types by its name, which no other one has.
+struct ConstructorIndex {
+  uint32_t type = 0, constructor = 0;  // as in ValueObject
+};
+std::optional<ConstructorIndex> find_constructor(const Executable& executable, std::string_view name);
 
 // "f32 (2, 3)", "Cons(...)", "a function"
 std::string describe(const Executable& executable, const Value& value);

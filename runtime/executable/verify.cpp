@@ -165,6 +165,12 @@ bool Port::accepts(const Tensor& tensor) const {
                             [](int64_t size, int64_t found) { return size == kAnySize || size == found; });
 }
 
+std::string to_string(std::span<const Port> ports) {
+  std::string text;
+  for (const Port& port : ports) text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(port));
+  return text.empty() ? "none" : text;
+}
+
 std::string type_text(const Port& port) {
   if (!port.is_tensor()) return port.type;
   std::string sizes;

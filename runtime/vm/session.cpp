@@ -12,16 +12,6 @@
 #include "support/try.h"
 
 namespace tenon::runtime {
-namespace {
-
-std::string list(std::span<const Port> ports) {
-  std::string text;
-  for (const Port& port : ports) text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(port));
-  return text.empty() ? "none" : text;
-}
-
-}  // namespace
-
 std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", name(tensor.dtype()), to_string(tensor.shape()));
 }
@@ -108,7 +98,7 @@ Status Session::State::load_compiled() {
 Status Session::State::check_input_count(size_t count) const {
   const auto& params = executable.main().params;
   if (count == params.size()) return {};
-  return error(fmt::format("{} inputs were given, the model takes {}: {}", count, params.size(), list(params)),
+  return error(fmt::format("{} inputs were given, the model takes {}: {}", count, params.size(), to_string(params)),
                executable.name);
 }
 
@@ -266,7 +256,7 @@ Expected<NamedTensors> Session::run(const NamedTensors& inputs) {
   for (const auto& [name, tensor] : inputs) {
     if (std::ranges::find(main.params, name, &Port::name) != main.params.end()) continue;
     return error(fmt::format("no input is named '{}'", name), state_->executable.name,
-                 fmt::format("the inputs are {}", list(main.params)));
+                 fmt::format("the inputs are {}", to_string(main.params)));
   }
   std::vector<Tensor> ordered;
   for (const Port& port : main.params) {
