@@ -10,10 +10,8 @@
 #include <vector>
 
 #include "compiler/cli/bench_instances.h"
-#include "compiler/cli/instances.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
-#include "compiler/lower/values.h"
 #include "runtime/batch/families.h"
 #include "runtime/native/native.h"
 #include "runtime/temporary.h"
@@ -26,9 +24,6 @@
 
 namespace tenon::cli {
 namespace {
-
-using runtime::Tensor;
-using runtime::Value;
 
 constexpr int64_t kWords = 5000;
 
@@ -173,10 +168,10 @@ struct BenchBatching {
     TENON_TRY_ASSIGN(loaded, load(model));
     const auto order = *runtime::parse_batch_policy(policy);
     InstanceBench alone, together;
-    TENON_TRY(alone.compile(*loaded, model, order));
+    TENON_TRY(alone.compile(*loaded, model, {.batch_policy = order}));
     model.batch = shared;
-    TENON_TRY(together.compile(*loaded, model, order));
-    TENON_TRY_ASSIGN(values, read(*loaded, *alone.executable));
+    TENON_TRY(together.compile(*loaded, model, {.batch_policy = order}));
+    TENON_TRY_ASSIGN(values, read_instances(*loaded, *alone.executable, instances));
     TENON_TRY_ASSIGN(expected, alone.results(*values, 1));
     TENON_TRY_ASSIGN(single, alone.seconds(*values, 1, rounds));
     const std::string name = is_built_in ? fmt::format("TreeLSTM H{}", hidden) : model.model;
@@ -190,9 +185,7 @@ struct BenchBatching {
     }
     for (const size_t size : sizes) {
       TENON_TRY_ASSIGN(found, together.results(*values, size));
-      if (*found != *expected)
-        return error(fmt::format("batches of {} have other results than single runs", size), name, {},
-                     Fault::kInternal);
+      TENON_TRY(check_results(*expected, *found, fmt::format("batches of {}", size), name));
       TENON_TRY_ASSIGN(seconds, together.seconds(*values, size, rounds));
       together.session->clear_profile();
       TENON_TRY(together.results(*values, size));
@@ -210,27 +203,6 @@ struct BenchBatching {
     }
     out.end();
     return {};
-  }
-
-  Expected<std::vector<std::vector<Value>>> read(LoadedModel& loaded, const runtime::Executable& executable) const {
-    compiler::Context& context = *loaded.model.context;
-    const compiler::Function& main = loaded.model.main();
-    std::vector<InstanceInput> inputs;
-    for (const compiler::VarId param : main.params)
-      inputs.push_back({std::string(context.name(main.info(param).name)), main.type(param)});
-    TENON_TRY_ASSIGN(file, InstanceFile::open(context, instances, std::move(inputs)));
-    compiler::RunValueReader reader(context, loaded.model.module);
-    std::vector<std::vector<Value>> all;
-    while (auto instance = file->next(context, reader)) {
-      TENON_TRY(instance->inputs);
-      std::vector<Value>& values = all.emplace_back();
-      for (const compiler::RunValue& input : *instance->inputs) {
-        TENON_TRY_ASSIGN(value, compiler::to_session(context, loaded.model.module, executable, input));
-        values.push_back(std::move(*value));
-      }
-    }
-    if (all.empty()) return error("there are no instances", instances);
-    return all;
   }
 };
 

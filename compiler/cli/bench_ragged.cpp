@@ -60,8 +60,7 @@ struct BenchRagged {
     const std::vector<std::vector<Value>> padded{{random_tensor(random, {count, longest, width}, 1.7)}};
     TENON_TRY_ASSIGN(expected, alone.results(sentences, 1));
     TENON_TRY_ASSIGN(found, together.results(sentences, sentences.size()));
-    if (*found != *expected)
-      return error("the sentences together have other results than one by one", lengths, {}, Fault::kInternal);
+    TENON_TRY(check_results(*expected, *found, "the sentences together", lengths));
     TENON_TRY_ASSIGN(single, alone.seconds(sentences, 1, rounds));
     TENON_TRY_ASSIGN(all, together.seconds(sentences, sentences.size(), rounds));
     TENON_TRY_ASSIGN(whole, alone.seconds(padded, 1, rounds));

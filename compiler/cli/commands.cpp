@@ -48,6 +48,7 @@ Action print_schedule(Options&);
 Action bench_accel(Options&);
 Action bench_batching(Options&);
 Action bench_ragged(Options&);
+Action bench_serve(Options&);
 Action bench_sim(Options&);
 Action bench_compile(Options&);
 Action bench_cpu(Options&);
@@ -108,6 +109,8 @@ constexpr Command kCommands[] = {
     {"bench accel", "measure a model on accelerators, beside the cycle model and the roofline", bench_accel},
     {"bench batching", "measure instances of a dynamic model in batches, and policies of batching", bench_batching},
     {"bench ragged", "measure a transformer's layer on sentences of different lengths", bench_ragged},
+    {"bench serve", "measure requests that come at random times, one by one and in batches that they join",
+     bench_serve},
     {"bench sim", "measure how fast the simulators are", bench_sim},
     {"bench launch", "measure the cost of a launch on a device", bench_launch},
     {"bench transfer", "measure how fast a device's buffers are written and read", bench_transfer},

@@ -23,6 +23,12 @@ namespace {
 
 using Kind = JsonEvent::Kind;
 
+// What the text has where an event is, without the quote of a string.
+std::string found_here(std::string_view text, const JsonEvent& event) {
+  const bool quoted = event.kind == Kind::kString || event.kind == Kind::kKey;
+  return found_at(text, event.offset + (quoted ? 1 : 0));
+}
+
 // The tensor of a JSON text, whose dtype and rank are known.
 class TensorTarget : public ValueTarget {
  public:
@@ -179,8 +185,8 @@ class DataReader {
     return fields;
   }
   std::unexpected<Diagnostic> fail(const JsonEvent& event, const std::string& what) const {
-    return error(fmt::format("{}, found {}", what, found_at(text_, event.offset)),
-                 location(text_, event.offset, origin_), fmt::format("input '{}' is {}", port_.name, type_text(port_)));
+    return error(fmt::format("{}, found {}", what, found_here(text_, event)), location(text_, event.offset, origin_),
+                 fmt::format("input '{}' is {}", port_.name, type_text(port_)));
   }
 
   const Executable& executable_;
@@ -239,7 +245,7 @@ class RequestLine {
     const int depth = depth_;
     if (begins) ++depth_;
     const auto wrong = [&](std::string_view what) {
-      return error(fmt::format("expected {}, found {}", what, found_at(line_, event.offset)),
+      return error(fmt::format("expected {}, found {}", what, found_here(line_, event)),
                    location(line_, event.offset, origin), R"(a request is {"id": 1, "inputs": {"NAME": VALUE}})");
     };
     if (depth == 0) {
