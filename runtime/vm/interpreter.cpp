@@ -485,7 +485,9 @@ Expected<bool> Interpreter::go_on(uint32_t instance, Limits& limits) {
 
 Interpreter::Prepared Interpreter::prepare(const uint32_t* op, Cursor& at) {
   const Opcode opcode = opcode_of(op);
-  if (opcode == Opcode::kCallFunction && calls_->is_unit(op[1]) && op[2] == 1) return put_off(op, at);
+  if (opcode == Opcode::kCallFunction && calls_->is_unit(op[1]) && op[2] == 1 &&
+      !calls_->runs_at_once(op[1], {op + 3, count_of(op)}))
+    return put_off(op, at);
   if (is_one_of(kMovesWords, opcode)) return Prepared::kExecute;
   if (is_one_of(kStarts, opcode)) {
     at.next = op + 2;

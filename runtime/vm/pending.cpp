@@ -32,6 +32,11 @@ Word settled(const Word& pending, Heap& heap, BufferPool& buffers) {
   }
   const Tensor& batch = batch_of(object);
   const Row row = row_of(object);
+  if (batch.shape().size() == 1) {
+    Word word(Tag::kScalar, static_cast<uint8_t>(batch.dtype()));
+    __builtin_memcpy(&word.bits, batch.bytes().data() + row.offset, row.bytes);
+    return word;
+  }
   Shape shape = heap.shape();
   shape.assign(batch.shape().begin() + 1, batch.shape().end());
   if (row.offset % kArenaAlignment == 0)

@@ -15,6 +15,22 @@ bool same_memory(const Tensor& a, const Tensor& b) {
   return !x.owner_before(y) && !y.owner_before(x);
 }
 
+// Whether a function is one native kernel whose results are scalars.
+bool computes_scalars(const Executable& executable, const Function& function) {
+  size_t kernels = 0;
+  for (const Instruction& instruction : function.code) {
+    const Operation& operation = instruction.operation;
+    if (const auto* call = std::get_if<CallNative>(&operation)) {
+      const Signature& signature = executable.natives[call->code].kernels[call->kernel].signature;
+      if (++kernels > 1 || !std::ranges::all_of(signature.results, &std::vector<Size>::empty, &SignatureBuffer::axes))
+        return false;
+    } else if (!std::holds_alternative<Kill>(operation) && !std::holds_alternative<Return>(operation)) {
+      return false;
+    }
+  }
+  return kernels == 1;
+}
+
 }  // namespace
 
 PendingCalls::PendingCalls(RunState& run, Execute execute)
@@ -23,8 +39,15 @@ PendingCalls::PendingCalls(RunState& run, Execute execute)
     const Unit& unit = run.executable.units[i];
     unit_of_[unit.function] = i;
     has_shared_.push_back(std::ranges::find(unit.own, false) != unit.own.end());
+    is_scalar_.push_back(computes_scalars(run.executable, run.executable.functions[unit.function]));
   }
   types_.resize(run.executable.units.size());
+}
+
+bool PendingCalls::runs_at_once(uint32_t function, std::span<const uint32_t> args) const {
+  if (!is_scalar_[unit_of_[function]]) return false;
+  const Word* const base = run_.frames.registers();
+  return std::ranges::all_of(args, [&](uint32_t arg) { return base[register_of(arg)].tag == Tag::kScalar; });
 }
 
 Expected<Word> PendingCalls::add(uint32_t instance, uint32_t function, std::span<const uint32_t> args) {

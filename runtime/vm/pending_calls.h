@@ -38,6 +38,9 @@ class PendingCalls {
 
   // Whether a call of the function is put off.
   bool is_unit(uint32_t function) const { return unit_of_[function] != kNone; }
+  // Whether a call of a unit, with arguments in registers of the last frame, takes less time than a node: one kernel
+  // from scalars to scalars, of which none is pending.
+  bool runs_at_once(uint32_t function, std::span<const uint32_t> args) const;
   bool is_full() const { return nodes_.size() >= kMaxNodes; }
   bool empty() const { return nodes_.empty(); }
   // Puts a call off, whose arguments are in registers of the last frame; its result, which the caller owns. The calls
@@ -109,6 +112,7 @@ class PendingCalls {
   std::vector<uint32_t> unit_of_;             // by function
   std::vector<std::vector<uint32_t>> types_;  // by unit: the first node of each of its types
   std::vector<bool> has_shared_;              // by unit
+  std::vector<bool> is_scalar_;               // by unit: it is one native kernel whose results are scalars
   uint32_t type_count_ = 0;
   std::vector<Node> nodes_;
   std::vector<Word> operands_;
