@@ -54,6 +54,41 @@ cmp "$scratch/mixed64" "$scratch/mixed1"
 [ "$("$tenon" run $minilm --instances "$scratch/none.jsonl" | wc -l)" = 0 ]
 expect 2 "--instances and --data both give inputs" "$tenon" run $minilm --instances "$scratch/none.jsonl" --data x.npy
 
+# Recurrent layers with shared weights: the sequences of all instances of one length are one call.
+for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 4 bidirectional 16 1" "lstm 4 forward 9 3"; do
+  read -r op gates direction hidden sequences <<<"$layer"
+  directions=$([ "$direction" = bidirectional ] && echo 2 || echo 1)
+  { # Weights as functions of their indices, which are folded to constants.
+    printf '#[version = "1"]\n'
+    weights() { awk -v count="$1" 'BEGIN { printf "["; for (i = 0; i < count; i++) printf "%s%.3f", i ? ", " : "", sin(i * i + 1) / 2; print "]" }'; }
+    printf 'const $w: Tensor[(%s, %s, 3), f32] = %s;\n' "$directions" $((gates * hidden)) "$(weights $((directions * gates * hidden * 3)))"
+    printf 'const $r: Tensor[(%s, %s, %s), f32] = %s;\n' "$directions" $((gates * hidden)) "$hidden" \
+      "$(weights $((directions * gates * hidden * hidden)))"
+    printf 'const $b: Tensor[(%s, %s), f32] = %s;\n' "$directions" $((2 * gates * hidden)) "$(weights $((directions * 2 * gates * hidden)))"
+    printf 'const $h: Tensor[(%s, %s, %s), f32] = %s;\n' "$directions" "$sequences" "$hidden" "$(weights $((directions * sequences * hidden)))"
+    printf 'def @main[T](%%x: Tensor[(T, %s, 3), f32]) -> Tensor[(T, %s, %s, %s), f32] { %s(%%x, $w, $r, $b, $h%s, direction="%s").0 }\n' \
+      "$sequences" "$directions" "$sequences" "$hidden" "$op" "$([ "$op" = lstm ] && echo ', $h' || true)" "$direction"
+  } >"$scratch/$op.tn"
+  awk -v n="$sequences" 'BEGIN { srand(9); for (i = 0; i < 20; i++) { t = 1 + i % 3; printf "["; for (k = 0; k < t; k++) { printf "%s[", k ? ", " : ""; for (j = 0; j < n; j++) printf "%s[%.3f, %.3f, %.3f]", j ? ", " : "", rand(), rand(), rand(); printf "]" } print "]" } }' \
+    >"$scratch/recurrent.txt"
+  run=("$tenon" run "$scratch/$op.tn" --instances "$scratch/recurrent.txt")
+  "${run[@]}" --batch 1 >"$scratch/alone"
+  [ "$(wc -l <"$scratch/alone")" = 20 ]
+  for batch in 2 7 64; do "${run[@]}" --batch $batch | cmp - "$scratch/alone"; done
+  counts=$("$tenon" bench batching --model "$scratch/$op.tn" --instances "$scratch/recurrent.txt" --batches 20 --rounds 1 --json)
+  grep -q '"nodes": 20' <<<"$counts" && grep -q '"calls": 3' <<<"$counts" || { echo "$op: $counts" >&2; exit 1; }
+done
+
+# Requests that come at random times: every answer is compared with its run alone.
+expect 0 "all answers are those of single runs" "$tenon" bench serve --model tests/examples/generate.tn \
+  --instances "$scratch/generate.txt" --requests 200
+expect 0 '"ratio": ' "$tenon" bench serve --model tests/examples/char_rnn.tn --instances "$scratch/char_rnn.txt" \
+  --requests 50 --max-batch 7 --max-wait-us 100 --load 0.5 --json
+expect 2 "a model and instances are required" "$tenon" bench serve --model tests/examples/generate.tn
+# Scalars of one instance are computed at once: one unit a symbol and one of the beginning are put off.
+expect 0 "an instance: 11.0 nodes" "$tenon" bench batching --model tests/examples/generate.tn --batches 12 --rounds 1 \
+  --instances "$scratch/generate.txt"
+
 # One that fails among others: the error is of its own call, and the others have their results.
 cat >"$scratch/pick.tn" <<'END_OF_MODULE'
 #[version = "1"]
