@@ -30,7 +30,7 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 struct BenchServe {
   ModelOptions model;
   std::string instances;
-  uint64_t requests = 1000, max_batch = 64, max_wait_us = 0, threads = 1, seed = 1;
+  uint64_t requests = 1000, max_batch = 64, max_wait_us = 0, threads = 1, seed = 1, rounds = 3;
   double load = 2;
   bool json = false;
 
@@ -54,9 +54,14 @@ struct BenchServe {
     TENON_TRY_ASSIGN(values, read_instances(*loaded, *alone.executable, instances));
     TENON_TRY_ASSIGN(expected, alone.results(*values, 1));
     TENON_TRY_ASSIGN(rate, rate_alone(alone, *values));
-    TENON_TRY_ASSIGN(single, serve(alone, *values, *expected, load * *rate));
-    TENON_TRY_ASSIGN(batched, serve(together, *values, *expected, load * *rate));
-    print(*rate, *single, *batched);
+    Measured single, batched;  // in turns, since other work of the machine disturbs both
+    for (uint64_t round = 0; round < rounds; ++round) {
+      for (auto& [bench, best] : {std::pair(&alone, &single), std::pair(&together, &batched)}) {
+        TENON_TRY_ASSIGN(measured, serve(*bench, *values, *expected, load * *rate));
+        if (measured->rate > best->rate) *best = *measured;
+      }
+    }
+    print(*rate, single, batched);
     return {};
   }
 
@@ -158,6 +163,8 @@ Action bench_serve(Options& options) {
   options.option(command->max_wait_us, "--max-wait-us", "US",
                  "longest wait of the first request for others, where none runs", {0, uint64_t{1} << 40});
   options.option(command->threads, "--threads", "N", "threads of native kernels", {1, 1024});
+  options.option(command->rounds, "--rounds", "N", "measurements of each in turns, the fastest of which counts",
+                 {1, 1000});
   options.option(command->seed, "--seed", "N", "of the arrivals", {});
   options.flag(command->json, "--json", "print JSON");
   options.footer("tenon bench serve --model tests/examples/generate.tn --instances seeds.txt --load 2");

@@ -217,7 +217,7 @@ TENON_API tenon_error* tenon_ticket_wait(const tenon_ticket* ticket, tenon_value
 TENON_API int tenon_ticket_is_done(const tenon_ticket* ticket);
 /* Ends the request with an error, unless its answer is there; all others go on. */
 TENON_API tenon_error* tenon_ticket_cancel(const tenon_ticket* ticket);
-/* Cancels the request, too, whose answer nobody can ask for any more. No other thread uses the ticket. */
+/* Cancels the request, too, whose answer no caller can ask for any more. No other thread uses the ticket. */
 TENON_API void tenon_ticket_free(tenon_ticket* ticket);
 
 /* Not 0: runs in progress end soon, with an error, and later ones at once, until it is called with 0. */

@@ -25,7 +25,7 @@ Status sequences(BatchBuilder& b) {
   if (!b.ok()) return b.status();
   const Dim count = b.as_own(0).dims()[2];  // of an instance's sequences
   // The axis of all sequences becomes two, of which the instances' goes to the front.
-  const auto apart = [&](uint32_t index, int64_t axis) {
+  const auto separate = [&](uint32_t index, int64_t axis) {
     const Term all = b.field(results, index);
     if (!b.ok()) return all;
     Dims dims = all.dims();
@@ -37,8 +37,8 @@ Status sequences(BatchBuilder& b) {
     }
     return b.reshaped(all, dims).transpose(std::move(axes));
   };
-  Atoms fields{apart(0, 2).atom()};
-  for (uint32_t i = kFirstState; i < b.num_args(); ++i) fields.push_back(apart(i - kFirstState + 1, 1).atom());
+  Atoms fields{separate(0, 2).atom()};
+  for (uint32_t i = kFirstState; i < b.num_args(); ++i) fields.push_back(separate(i - kFirstState + 1, 1).atom());
   if (!b.ok()) return b.status();
   return b.finish(b.term(b.builder().tuple(std::move(fields))));
 }
