@@ -58,6 +58,8 @@ expect 2 "--instances and --data both give inputs" "$tenon" run $minilm --instan
 for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 4 bidirectional 16 1" "lstm 4 forward 9 3"; do
   read -r op gates direction hidden sequences <<<"$layer"
   directions=$([ "$direction" = bidirectional ] && echo 2 || echo 1)
+  cell=
+  if [ "$op" = lstm ]; then cell=', $'h; fi
   { # Weights as functions of their indices, which are folded to constants.
     printf '#[version = "1"]\n'
     weights() { awk -v count="$1" 'BEGIN { printf "["; for (i = 0; i < count; i++) printf "%s%.3f", i ? ", " : "", sin(i * i + 1) / 2; print "]" }'; }
@@ -67,7 +69,7 @@ for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 
     printf 'const $b: Tensor[(%s, %s), f32] = %s;\n' "$directions" $((2 * gates * hidden)) "$(weights $((directions * 2 * gates * hidden)))"
     printf 'const $h: Tensor[(%s, %s, %s), f32] = %s;\n' "$directions" "$sequences" "$hidden" "$(weights $((directions * sequences * hidden)))"
     printf 'def @main[T](%%x: Tensor[(T, %s, 3), f32]) -> Tensor[(T, %s, %s, %s), f32] { %s(%%x, $w, $r, $b, $h%s, direction="%s").0 }\n' \
-      "$sequences" "$directions" "$sequences" "$hidden" "$op" "$([ "$op" = lstm ] && echo ', $h' || true)" "$direction"
+      "$sequences" "$directions" "$sequences" "$hidden" "$op" "$cell" "$direction"
   } >"$scratch/$op.tn"
   awk -v n="$sequences" 'BEGIN { srand(9); for (i = 0; i < 20; i++) { t = 1 + i % 3; printf "["; for (k = 0; k < t; k++) { printf "%s[", k ? ", " : ""; for (j = 0; j < n; j++) printf "%s[%.3f, %.3f, %.3f]", j ? ", " : "", rand(), rand(), rand(); printf "]" } print "]" } }' \
     >"$scratch/recurrent.txt"
@@ -76,7 +78,8 @@ for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 
   [ "$(wc -l <"$scratch/alone")" = 20 ]
   for batch in 2 7 64; do "${run[@]}" --batch $batch | cmp - "$scratch/alone"; done
   counts=$("$tenon" bench batching --model "$scratch/$op.tn" --instances "$scratch/recurrent.txt" --batches 20 --rounds 1 --json)
-  grep -q '"nodes": 20' <<<"$counts" && grep -q '"calls": 3' <<<"$counts" || { echo "$op: $counts" >&2; exit 1; }
+  grep -q '"nodes": 20' <<<"$counts"
+  grep -q '"calls": 3' <<<"$counts"
 done
 
 # Requests that come at random times: every answer is compared with its run alone.
