@@ -38,7 +38,7 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       c.pad_top = layer.pad_top;
       c.pad_left = layer.pad_left;
       c.pad_value = layer.pad_value;
-      c.diagonal = layer.groups != 1;
+      c.diagonal = has_block_groups(config, layer, input, output);
       break;
     case LayerKind::kAdd: c.diagonal = c.shared = true; break;
     case LayerKind::kGlobalSumPool:
@@ -47,9 +47,15 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       c.diagonal = c.shared = true;
       break;
   }
-  if (c.diagonal) c.steps = c.in_per_out();
+  c.group_in = std::max<int64_t>(1, c.block_out / c.block_in);
+  c.group_out = std::max<int64_t>(1, c.block_in / c.block_out);
+  if (c.diagonal && !c.shared) {
+    c.group_in = std::max(c.group_in, input.c / layer.groups / c.block_in);
+    c.group_out = std::max(c.group_out, output.c / layer.groups / c.block_out);
+  }
+  if (c.diagonal) c.steps = c.group_in;
   // A pool reads a vector for each step, and waits for them.
-  c.own = config.own_lanes && c.diagonal && !c.shared;
+  c.own = config.own_lanes && c.diagonal && !c.shared && layer.groups == input.c && layer.groups == output.c;
   c.own_passes = config.packed_products ? 2 : 1;
   if (rows) {
     assert(gains_by_unfolding(layer, input, config));
@@ -107,24 +113,20 @@ int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& i
                  int64_t block, int64_t step, int64_t ky, int64_t kx, int64_t out, int64_t in) {
   const int64_t o = block * c.block_out + out;
   if (c.shared) {  // block and step count from any aligned pair of lanes
-    const int64_t lane = c.block_in > c.block_out ? in - block % c.out_per_in() * c.block_out : in + step * c.block_in;
+    const int64_t lane = c.block_in > c.block_out ? in - block % c.group_out * c.block_out : in + step * c.block_in;
     return lane == out ? 1 : 0;
   }
   if (o >= output.c) return 0;
   const int64_t kernel = layer.kernel_h * layer.kernel_w;
-  if (c.diagonal) {
-    const int64_t i = c.block_in > c.block_out ? block / c.out_per_in() * c.block_in + in
-                                               : (block * c.in_per_out() + step) * c.block_in + in;
-    return i == o ? layer.weights[o * kernel + ky * layer.kernel_w + kx] : 0;
-  }
-  int64_t i = step * c.block_in + in;
+  int64_t i = ((c.diagonal ? block / c.group_out * c.group_in : 0) + step) * c.block_in + in;
   if (c.unfolded) {
     if (i >= c.unfolded_bytes) return 0;
     kx = i / input.c;
     i %= input.c;
   }
-  if (i >= input.c) return 0;
-  return layer.weights[(o * input.c + i) * kernel + ky * layer.kernel_w + kx];
+  const int64_t per_group = input.c / layer.groups;
+  if (i >= input.c || i / per_group != o / (output.c / layer.groups)) return 0;
+  return layer.weights[(o * per_group + i % per_group) * kernel + ky * layer.kernel_w + kx];
 }
 
 Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w) {
@@ -140,14 +142,14 @@ Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h
 
 int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t steps) {
   if (!c.diagonal) return steps;
-  if (c.block_in > c.block_out) return out_blocks == 1 ? 1 : ceil_div(out_blocks, c.out_per_in()) + 1;
-  return out_blocks == 1 ? steps : out_blocks * steps;
+  if (out_blocks == 1) return steps;
+  return (ceil_div(out_blocks, c.group_out) + (c.group_out > 1 ? 1 : 0)) * steps;
 }
 
 int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, int64_t kernel_h, int64_t kernel_w) {
   if (c.own) return out_blocks * static_cast<int64_t>(own_windows(c, kernel_h, kernel_w).size());
   if (!c.shared) return out_blocks * steps * kernel_h * kernel_w;
-  return c.block_in > c.block_out && out_blocks > 1 ? c.out_per_in() : steps;
+  return c.block_in > c.block_out && out_blocks > 1 ? c.group_out : steps;
 }
 
 }  // namespace tenon::compiler::accel

@@ -22,9 +22,11 @@ struct Contraction {
   int64_t kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
   int64_t pad_top = 0, pad_left = 0;
   int8_t pad_value = 0;
-  // Diagonal: output lane o depends only on input lane o (depthwise, add, pool), so each block has separate input
-  // blocks. Shared: all kernel positions and output blocks use the same weights (identity matrices).
+  // Diagonal: `group_out` output blocks have the same `group_in` input blocks, and no others have these (depthwise,
+  // groups that are parts of a block or several blocks, add, pool). Shared: all kernel positions and output blocks use
+  // the same weights (identity matrices).
   bool diagonal = false, shared = false;
+  int64_t group_in = 1, group_out = 1;
   // Lanes multiply windows of the kernel of their own channel (`own` of mac), in `own_passes` steps each.
   bool own = false;
   int64_t own_passes = 1;
@@ -50,10 +52,6 @@ struct Contraction {
     const int64_t remaining = unfolded_bytes - b * block_in;
     return unfolded && remaining < block_in ? remaining : 0;
   }
-  // The contiguous input blocks of one output block, for diagonal contractions.
-  int64_t in_per_out() const { return std::max<int64_t>(1, block_out / block_in); }
-  int64_t out_per_in() const { return std::max<int64_t>(1, block_in / block_out); }
-
   // Steps of the tensor core, with own lanes for rows that are not divided.
   int64_t gemm_cycles() const;
 };

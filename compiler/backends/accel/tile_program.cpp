@@ -181,7 +181,7 @@ class TileProgram::LayerEmitter {
   }
   int64_t first_input_block(int64_t out_block, const Chunk& chunk) const {
     if (!c_.diagonal) return chunk.steps.begin;
-    return out_block / c_.out_per_in() * c_.in_per_out() + chunk.steps.begin;
+    return out_block / c_.group_out * c_.group_in + chunk.steps.begin;
   }
 
   int64_t load_input(const OutputTile& tile, const Chunk& chunk, const Window& w, Range blocks) {
@@ -198,13 +198,13 @@ class TileProgram::LayerEmitter {
   // The index of a block's weights among the tile's weights.
   int64_t weight_index(Range blocks, int64_t block, const Chunk& chunk) const {
     if (!c_.shared) return (block - blocks.begin) * chunk.steps.size() * chunk.kernel_h.size() * chunk.kernel_w.size();
-    return c_.block_in > c_.block_out && blocks.size() > 1 ? block % c_.out_per_in() : 0;
+    return c_.block_in > c_.block_out && blocks.size() > 1 ? block % c_.group_out : 0;
   }
 
   int64_t load_weights(Range blocks, const Chunk& chunk) {
     const int64_t key_block = c_.shared ? 0 : blocks.begin;
     auto& cached = packed_[{key_block, blocks.size(), chunk.steps.begin, chunk.kernel_h.begin, chunk.kernel_w.begin,
-                            c_.shared ? blocks.begin % c_.out_per_in() : 0}];
+                            c_.shared ? blocks.begin % c_.group_out : 0}];
     if (cached.second == 0) {
       const int64_t size =
           chunk_weights(c_, blocks.size(), chunk.steps.size(), chunk.kernel_h.size(), chunk.kernel_w.size()) *

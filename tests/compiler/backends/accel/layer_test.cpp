@@ -110,7 +110,7 @@ TEST(AccelLayer, OwnLanesTakeAStepForAColumnOfAWindow) {
                 .left = pad,
                 .bottom = pad,
                 .right = pad,
-                .depthwise = 1,
+                .groups = 37,
                 .data = 3};
   };
   EXPECT_LT(steps_of_depthwise(depthwise(3, 1, 1, 1)), 1.15);

@@ -79,8 +79,12 @@ Case random_case(Random& random, const spec::Config& config, int64_t macs) {
         default: break;
       }
       if (pick(random, 0, 9) == 0 || (config.own_lanes && pick(random, 0, 1) == 0)) {
-        c.depthwise = 1;
-        c.o = c.c;
+        c.groups = c.o = c.c;
+      } else if (pick(random, 0, 4) == 0) {  // parts of a block, whole blocks, or any
+        c.groups = pick(random, 2, 8);
+        const int64_t kind = pick(random, 0, 2), part = int64_t{1} << pick(random, 0, 4);
+        c.c = c.groups * (kind == 0 ? part : kind == 1 ? block * pick(random, 1, 2) : pick(random, 1, block));
+        c.o = c.groups * (kind == 0 ? part : kind == 1 ? block * pick(random, 1, 2) : pick(random, 1, block));
       }
       c.tail = pick(random, 0, static_cast<int64_t>(Tail::kEnd) - 1);
     }
@@ -133,7 +137,7 @@ Problem problem_of(const Case& c) {
   first.dilation_y = c.dilation_y, first.dilation_x = c.dilation_x;
   first.pad_top = c.top, first.pad_left = c.left, first.pad_bottom = c.bottom, first.pad_right = c.right;
   first.pad_value = byte(random);
-  first.groups = c.depthwise ? c.c : 1;
+  first.groups = c.groups;
   const int64_t terms = c.c / first.groups * c.kernel_h * c.kernel_w;
   first.weights = noise(random, c.o * terms);
   fill_parameters(random, first, c.o, terms, false);

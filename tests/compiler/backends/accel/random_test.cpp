@@ -41,7 +41,7 @@ Case shrink(const spec::Config& config, Case c) {
       for (const int64_t value : {standard.*field, (c.*field + standard.*field) / 2, c.*field - 1}) {
         Case next = c;
         next.*field = value;
-        if (next.depthwise) next.o = next.c;
+        if (field == &Case::c && c.groups == c.c && c.groups == c.o) next.groups = next.o = next.c;  // depthwise
         if (value >= c.*field || value < standard.*field || !next.valid() || failure(config, next).empty()) continue;
         c = next;
         smaller = true;

@@ -226,10 +226,13 @@ INSTANTIATE_TEST_SUITE_P(Configurations, AccelTarget, testing::Values("tiny", "d
 
 using AccelReasons = AccelTarget;
 
-TEST_F(AccelReasons, GroupsThatAreNeitherOneNorAllChannels) {
-  const Atom x = param({1, 4, 5, 5}, "x");
-  const Atom acc = apply("conv2d", {x, builder_.constant(bytes({4, 2, 1, 1}))}, {{"groups", int64_t{2}}});
-  EXPECT_EQ(reason(requantize(acc, "y")), "accel.conv2d: groups is 2, must be 1 or the number of channels (4)");
+TEST_F(AccelReasons, GroupsThatAreNoPartsOfABlock) {
+  const Atom x = param({1, 27, 5, 5}, "x");
+  const Atom acc = apply("conv2d", {x, builder_.constant(bytes({27, 3, 1, 1}))}, {{"groups", int64_t{9}}});
+  EXPECT_EQ(reason(requantize(acc, "y")),
+            "accel.conv2d: 9 groups of 3 and 3 channels would be multiplied with the zeros between them, which is "
+            "supported for at most 8 groups where a group is no whole number of blocks of 16 channels, and no block a "
+            "whole number of groups");
 }
 
 TEST_F(AccelReasons, APadThatNoMoveHolds) {
