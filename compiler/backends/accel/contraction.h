@@ -63,11 +63,20 @@ struct Contraction {
 struct OwnWindow {
   int64_t row = 0, col = 0, rows = 1, cols = 1;
 };
+struct Tiling;
 std::vector<OwnWindow> own_windows(const Contraction& c, int64_t kernel_h, int64_t kernel_w);
 
 // The commands for a window and a row of outputs. With a dilation of several strides, windows share columns at a
 // distance of dilation / stride outputs, and each command computes outputs at that distance.
 int64_t own_phases(const Contraction& c, const OwnWindow& window, int64_t cols, int64_t kernel_w);
+
+// The rows of outputs that a command has for each window of a chunk of this size. Where there are several windows, all
+// of them follow each other for a sub-tile: the requantizer gets few reads of acc while products are added to what is
+// there, which all windows but the first do, and so it gets some of them for each sub-tile.
+int64_t own_command_rows(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w);
+
+// The commands of own lanes for a tile of one block and a chunk of the kernel of this size.
+int64_t own_commands(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w);
 
 // The steps of own lanes for `rows` x `cols` outputs of one block and a chunk of the kernel of this size.
 int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w);

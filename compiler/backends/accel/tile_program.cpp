@@ -153,15 +153,14 @@ class TileProgram::LayerEmitter {
     }
   }
 
-  // The products of a chunk by own lanes: a command for each window of its kernel. All windows of a sub-tile follow
-  // each other: the requantizer gets few reads of acc while products are added to what is there, which all windows but
-  // the first do, and so it gets some of them for each sub-tile.
+  // The products of a chunk by own lanes: a command for each window of its kernel and rows of outputs.
   void emit_own(const OutputTile& tile, const Chunk& chunk, const Window& w, int64_t acc, int64_t inp, int64_t wgt,
                 bool first) {
     const std::vector<OwnWindow> windows = own_windows(c_, chunk.kernel_h.size(), chunk.kernel_w.size());
     const auto count = static_cast<int64_t>(windows.size());
     for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
-      for_ranges(tile.rows.size(), windows.size() > 1 ? t_.subtile_rows : tile.rows.size(), [&](Range rows) {
+      const int64_t step = own_command_rows(c_, t_, chunk.kernel_h.size(), chunk.kernel_w.size());
+      for_ranges(tile.rows.size(), step, [&](Range rows) {
         for (size_t i = 0; i < windows.size(); ++i) {
           emit_window(tile, chunk, w, windows[i], rows,
                       {.dst = acc + (block - tile.blocks.begin) * tile.rows.size() * tile.cols.size(),

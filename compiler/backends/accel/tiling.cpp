@@ -123,7 +123,7 @@ class Search {
     const auto chunks = static_cast<double>(ceil_div(c_.steps, t.steps) * ceil_div(c_.kernel_h, t.kernel_h) *
                                             ceil_div(c_.kernel_w, t.kernel_w));
     const double tiles = tiles_o * tiles_s;
-    const auto commands = c_.own ? static_cast<double>(own_windows(c_, t.kernel_h, t.kernel_w).size()) : 1;
+    const auto commands = c_.own ? static_cast<double>(own_commands(c_, t, t.kernel_h, t.kernel_w)) : 1;
     const double gemm =
         (c_.own ? tiles_s * static_cast<double>(c_.out_blocks * own_steps(c_, t.rows, t.cols, t.kernel_h, t.kernel_w)) *
                       chunks

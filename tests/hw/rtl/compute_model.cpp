@@ -73,6 +73,7 @@ bool Model::execute(const GemmCommand& c) {
           return false;
         }
         Write write{c.index, static_cast<uint32_t>(dst), {}};
+        Write even = write;  // of lanes in pairs, which take turns
         for (int o = 0; o < config.block_out; ++o) {
           uint32_t sum = c.first ? 0 : static_cast<uint32_t>(acc[dst * config.block_out + o]);
           for (uint64_t i = 0; i < c.r1; ++i)
@@ -80,9 +81,11 @@ bool Model::execute(const GemmCommand& c) {
               sum += static_cast<uint32_t>(
                   inp[(src + i * c.src_r1 + j * c.src_r2) * config.block_in + o] *
                   wgt[(c.wgt_base * config.block_out + o) * config.block_in + i + 3 * (c.r2 - 1 - j)]);
+          even.lanes.push_back(o % 2 == 0 ? static_cast<int32_t>(sum) : c.first ? 0 : acc[dst * config.block_out + o]);
           acc[dst * config.block_out + o] = static_cast<int32_t>(sum);
           write.lanes.push_back(static_cast<int32_t>(sum));
         }
+        if (config.packed_products) acc_writes.push_back(even);
         acc_writes.push_back(write);
       }
     return true;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/backends/accel/compile.h"
 #include "compiler/backends/accel/contraction.h"
+#include "compiler/backends/accel/tile_program.h"
 #include "hw/spec/isa.h"
 #include "sim/timing/model.h"
 #include "tests/compiler/backends/accel/random_region.h"
@@ -126,6 +129,42 @@ TEST(AccelLayer, OwnLanesTakeAStepForAColumnOfAWindow) {
   spec::Config diagonal = config();
   diagonal.own_lanes = false;
   EXPECT_EQ(steps_of_depthwise(depthwise(3, 1, 1, 1), diagonal), 9);
+}
+
+// Where tiles are equal, the estimate of a tiling has as many commands as are emitted.
+TEST(AccelLayer, TheEstimateCountsTheCommandsOfOwnLanes) {
+  for (const auto& [kernel, dilation] : {std::pair{3, 1}, {5, 1}, {7, 1}, {3, 2}}) {
+    const int64_t pad = (kernel - 1) / 2 * dilation;
+    const Region region = region_of({.c = 37,
+                                     .h = 56,
+                                     .w = 56,
+                                     .o = 37,
+                                     .kernel_h = kernel,
+                                     .kernel_w = kernel,
+                                     .dilation_y = dilation,
+                                     .dilation_x = dilation,
+                                     .top = pad,
+                                     .left = pad,
+                                     .bottom = pad,
+                                     .right = pad,
+                                     .depthwise = 1,
+                                     .data = 3});
+    const Operands operands{region.layers[0], region.tensors[0], region.tensors[1]};
+    const Contraction c = contraction(config(), operands.layer, operands.input, operands.output, false);
+    int compared = 0;
+    for (const Tiling& t : candidate_tilings(config(), c, 48)) {
+      const bool equal = c.out_h % t.rows == 0 && c.out_w % t.cols == 0 && t.rows % t.subtile_rows == 0 &&
+                         t.kernel_h == kernel && t.kernel_w == kernel;
+      if (!equal) continue;
+      TileProgram sketch(config(), true);
+      sketch.emit(0, operands, t);
+      const int64_t emitted = std::ranges::count_if(
+          sketch.ops(), [](const TileOp& op) { return std::holds_alternative<spec::native::Gemm>(op.instruction); });
+      EXPECT_EQ(emitted, c.out_h / t.rows * (c.out_w / t.cols) * c.out_blocks * own_commands(c, t, kernel, kernel));
+      ++compared;
+    }
+    EXPECT_GT(compared, 3) << kernel << " " << dilation;
+  }
 }
 
 TEST(AccelLayer, CompilationIsDeterministic) {
