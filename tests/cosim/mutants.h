@@ -6,9 +6,10 @@
 namespace tenon::sim {
 
 // One edit of one file. `from` stands there once; in `to`, $M is 1 where the fault is chosen. `found` is a part of the
-// report: the name of the assertion that fires, or of another check; several are separated by |.
+// report: the name of the assertion that fires, or of another check; several are separated by |. `config` is the
+// configuration whose RTL has the fault: a name, or a file in tests/hw/rtl.
 struct Mutant {
-  std::string_view name, file, from, to, found;
+  std::string_view name, file, from, to, found, config = "tiny";
 };
 
 inline constexpr Mutant kMutants[] = {
@@ -169,6 +170,11 @@ inline constexpr Mutant kMutants[] = {
      "'(Column) < d_columns_i | $M}};", "lane "},
     {"a window has rows that are not its own", "gemm.sv", "{Width{d_own_q.rows == 2'd3}} &",
      "{Width{d_own_q.rows == 2'd3 | $M}} &", "lane "},
+    {"an odd lane has the window of the even one", "tensor_core.sv", "assign entering[r*8+:8] = d_odd_i ? d_column_i",
+     "assign entering[r*8+:8] = d_odd_i & ~$M ? d_column_i", "lane ", "own-packed.json"},
+    {"both lanes of a pair have the products of a step", "tensor_core.sv",
+     "HasOwn & Paired & d_own_i & d_odd_i != (l % 2 != 0) ?",
+     "HasOwn & Paired & d_own_i & ~$M & d_odd_i != (l % 2 != 0) ?", "lane ", "own-packed.json"},
     {"a row that waits for another one is lost", "gemm.sv", "~d_own_q.enters & d_own_q.read[r])",
      "~d_own_q.enters & d_own_q.read[r] & ~$M)", "lane "},
     {"dst advances with each column", "own_steps.sv", "assign a_hold_o = own_q & ~complete;",
