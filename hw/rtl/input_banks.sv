@@ -1,11 +1,16 @@
 // The scratchpad inp. With own lanes it is four banks by the low bits of an address, so that up to three rows of a
 // window are read in a cycle, from banks that differ; which rows these are is the reader's concern. A row's vector stays
-// until its bank is read again.
+// until its bank is read again. A load writes in the cycle in which it comes; a result of RQ waits while a load writes to
+// its bank.
 module input_banks (
   input  logic                               clk_i,
   input  logic                               we_i,
   input  logic [tenon_pkg::INP_AW-1:0]       waddr_i,
   input  logic [tenon_pkg::BLOCK_IN*8-1:0]   wdata_i,
+  input  logic                               result_valid_i,
+  output logic                               result_ready_o,
+  input  logic [tenon_pkg::INP_AW-1:0]       result_addr_i,
+  input  logic [tenon_pkg::BLOCK_IN*8-1:0]   result_data_i,
   input  logic [2:0]                         re_i,     // by row; only row 0 without own lanes
   input  logic [3*tenon_pkg::INP_AW-1:0]     raddr_i,
   output logic [3*tenon_pkg::BLOCK_IN*8-1:0] rdata_o   // in the next cycle
@@ -19,12 +24,15 @@ module input_banks (
     localparam int BankBits = $clog2(Banks);
     localparam int BankAddr = Addr > BankBits ? Addr - BankBits : 1;
 
+    assign result_ready_o = ~(we_i & waddr_i[BankBits-1:0] == result_addr_i[BankBits-1:0]);
+
     logic [Banks*Width-1:0] bank_data;
     logic [3*BankBits-1:0]  row_bank_q;
 
     for (genvar b = 0; b < Banks; b++) begin : g_bank
       logic [2:0]          reads;  // the row that reads this bank, one hot
       logic [BankAddr-1:0] address;
+      logic                loads, results;  // which of the two is for this bank
       for (genvar r = 0; r < 3; r++) begin : g_row
         assign reads[r] = re_i[r] & raddr_i[r*Addr+:BankBits] == BankBits'(b);
       end
@@ -34,15 +42,18 @@ module input_banks (
         if (reads[2]) address = BankAddr'(raddr_i[2*Addr+:Addr] >> BankBits);
       end
 
+      assign loads   = we_i & waddr_i[BankBits-1:0] == BankBits'(b);
+      assign results = result_valid_i & result_addr_i[BankBits-1:0] == BankBits'(b);
+
       prim_ram_1r1w #(
         .Width    (Width),
         .Depth    (tenon_pkg::INP_DEPTH / Banks),
         .AddrWidth(BankAddr)
       ) u_ram (
         .clk_i,
-        .we_i   (we_i & waddr_i[BankBits-1:0] == BankBits'(b)),
-        .waddr_i(BankAddr'(waddr_i >> BankBits)),
-        .wdata_i,
+        .we_i   (loads | results),
+        .waddr_i(BankAddr'((loads ? waddr_i : result_addr_i) >> BankBits)),
+        .wdata_i(loads ? wdata_i : result_data_i),
         .re_i   (|reads),
         .raddr_i(address),
         .rdata_o(bank_data[b*Width+:Width])
@@ -56,15 +67,17 @@ module input_banks (
       assign rdata_o[r*Width+:Width] = bank_data[row_bank_q[r*BankBits+:BankBits]*Width+:Width];
     end
   end else begin : g_whole
+    assign result_ready_o = ~we_i;
+
     prim_ram_1r1w #(
       .Width    (Width),
       .Depth    (tenon_pkg::INP_DEPTH),
       .AddrWidth(Addr)
     ) u_ram (
       .clk_i,
-      .we_i,
-      .waddr_i,
-      .wdata_i,
+      .we_i   (we_i | result_valid_i),
+      .waddr_i(we_i ? waddr_i : result_addr_i),
+      .wdata_i(we_i ? wdata_i : result_data_i),
       .re_i   (re_i[0]),
       .raddr_i(raddr_i[Addr-1:0]),
       .rdata_o(rdata_o[Width-1:0])

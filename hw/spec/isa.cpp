@@ -95,6 +95,13 @@ Status check_combination(const Config& config, const Instruction& instruction) {
     }
     return {};
   };
+  const auto requantize = [&](const native::Requantize& q) -> Status {
+    if (q.to_inp == 0 || config.results_to_inp) return {};
+    return refuse(fmt::format("the requantizer of configuration {} does not write to inp{}", config.name,
+                              config.block_in != config.block_out ? ", which requires equal blocks" : ""),
+                  "leave to_inp out, and store and load the results, or compile for a configuration with "
+                  "results_to_inp");
+  };
   return std::visit(Overloaded{
                         [&](const base::Load& x) { return transfer(x, false); },
                         [&](const base::Store& x) { return transfer(x, true); },
@@ -116,7 +123,10 @@ Status check_combination(const Config& config, const Instruction& instruction) {
                           TENON_TRY(own_lanes(x));
                           return tokens(x);
                         },
-                        [&](const native::Requantize& x) { return tokens(x); },
+                        [&](const native::Requantize& x) -> Status {
+                          TENON_TRY(requantize(x));
+                          return tokens(x);
+                        },
                         [&](const native::Sync& x) { return tokens(x); },
                         [](const native::Finish&) { return Status(); },
                     },

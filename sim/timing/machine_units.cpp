@@ -69,7 +69,9 @@ void Machine::begin(size_t i, Unit unit) {
       return;
     case Unit::kAlu:
     case Unit::kRq: {
-      const uint64_t end = start + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline);
+      const auto* rq = std::get_if<spec::native::Requantize>(&instruction(i));
+      const int queue = rq != nullptr && rq->to_inp != 0 ? p_.rq_to_inp : 0;
+      const uint64_t end = start + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline + queue);
       unit_free_[n(unit)] = end + 1;
       finish_at(end, i);
       if (unit == Unit::kRq) {

@@ -85,7 +85,11 @@ Packed pack(const AluCommand& c) {
 Packed pack(const RqCommand& c) {
   const spec::LayerParameters& l = c.layer;
   Packed p;
-  p.add(l.r_shift, 5).add(l.r_multiplier, 16).add(static_cast<uint8_t>(l.r_zero), 8).add(c.res_pitch, 12);
+  p.add(c.to_inp, 1)
+      .add(l.r_shift, 5)
+      .add(l.r_multiplier, 16)
+      .add(static_cast<uint8_t>(l.r_zero), 8)
+      .add(c.res_pitch, 12);
   p.add(c.res_base, 14).add(static_cast<uint8_t>(l.hi), 8).add(static_cast<uint8_t>(l.lo), 8);
   p.add(static_cast<uint8_t>(l.zero), 8).add(static_cast<uint16_t>(l.v_hi), 12).add(static_cast<uint16_t>(l.v_lo), 12);
   p.add(c.par_base, 12).add(c.out_pitch, 12).add(c.out_base, 14).add(c.acc_step, 12).add(c.acc_pitch, 12);
@@ -195,6 +199,12 @@ void Bench::step() {
     Write write{dut_->trace_out_index_o, dut_->trace_out_addr_o, {}};
     for (uint8_t byte : get_bytes(dut_->trace_out_data_o, lanes)) write.lanes.push_back(static_cast<int8_t>(byte));
     out_writes.push_back(write);
+  }
+  if (dut_->trace_inp_valid_o) {
+    Write write{dut_->trace_out_index_o, dut_->trace_inp_addr_o, {}};
+    for (uint8_t byte : get_bytes(dut_->trace_inp_data_o, config_.block_in))
+      write.lanes.push_back(static_cast<int8_t>(byte));
+    inp_writes.push_back(write);
   }
   active_cycles += dut_->gemm_active_o;
   if (dut_->gemm_done_o) gemm_done.push_back({cycle, dut_->gemm_error_o});

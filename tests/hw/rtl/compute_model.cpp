@@ -127,8 +127,8 @@ bool Model::execute(const RqCommand& c) {
     for (uint64_t x = 0; x < c.cols; ++x) {
       const uint64_t source = c.acc_base + y * c.acc_pitch + x * c.acc_step, target = c.out_base + y * c.out_pitch + x;
       const uint64_t residual = c.res_base + y * c.res_pitch + x;
-      if (!inside(source, Memory::kAcc) || !inside(target, Memory::kOut) || !inside(c.par_base, Memory::kPar) ||
-          (c.layer.residual && !inside(residual, Memory::kRes)))
+      if (!inside(source, Memory::kAcc) || !inside(target, c.to_inp ? Memory::kInp : Memory::kOut) ||
+          !inside(c.par_base, Memory::kPar) || (c.layer.residual && !inside(residual, Memory::kRes)))
         return false;
       Write write{c.index, static_cast<uint32_t>(target), {}};
       for (int o = 0; o < config.block_out; ++o) {
@@ -139,10 +139,10 @@ bool Model::execute(const RqCommand& c) {
         channel.shift = bytes[6] & 63;
         const int8_t r = c.layer.residual ? res[residual * config.block_out + o] : int8_t{0};
         const int8_t value = spec::requantize(acc[source * config.block_out + o], channel, c.layer, r);
-        out[target * config.block_out + o] = value;
+        (c.to_inp ? inp : out)[target * config.block_out + o] = value;
         write.lanes.push_back(value);
       }
-      out_writes.push_back(write);
+      (c.to_inp ? inp_writes : out_writes).push_back(write);
     }
   return true;
 }

@@ -51,8 +51,12 @@ class ComputeTest : public ::testing::Test {
   void check() {
     ASSERT_NO_FATAL_FAILURE(expect_equal(bench.acc_writes, model.acc_writes, "acc"));
     ASSERT_NO_FATAL_FAILURE(expect_equal(bench.out_writes, model.out_writes, "out"));
+    ASSERT_NO_FATAL_FAILURE(expect_equal(bench.inp_writes, model.inp_writes, "inp"));
     check_store_results();
-    bench.acc_writes.clear(), bench.out_writes.clear(), model.acc_writes.clear(), model.out_writes.clear();
+    for (auto* writes : {&bench.acc_writes, &bench.out_writes, &bench.inp_writes, &model.acc_writes, &model.out_writes,
+                         &model.inp_writes}) {
+      writes->clear();
+    }
   }
   void check_store_results() {
     for (const StoreResult& result : bench.store_results) {
@@ -148,8 +152,9 @@ TEST_F(ComputeTest, RqEqualsRequantize) {
   ASSERT_NO_FATAL_FAILURE(check_store_results());
 }
 
-// GEMM works in one half of acc while RQ reads the other; loads fill the halves of inp and wgt that GEMM does not
-// read, and stores read the half of out that RQ does not write. The halves swap from scenario to scenario.
+// GEMM works in one half of acc while RQ reads the other, and writes to out or to inp; loads fill the halves of inp and
+// wgt that GEMM does not read, and stores read the half of out that RQ does not write. The halves swap from scenario to
+// scenario.
 TEST_F(ComputeTest, EnginesLoadsAndStoresOverlapOnDisjointAddresses) {
   load_everything();
   const auto half = [](Window window, bool upper) { return Window{upper ? window.size / 2 : 0, window.size / 2}; };
@@ -178,11 +183,15 @@ TEST_F(ComputeTest, EnginesLoadsAndStoresOverlapOnDisjointAddresses) {
     }
     Windows rq = own_half;
     rq.acc = other_half.acc;
+    // Results go to a quarter of inp, beside which loads fill another one.
+    Windows loaded = other_half;
+    loaded.inp.size /= 2;
+    rq.inp = {loaded.inp.begin + loaded.inp.size, loaded.inp.size};
     for (uint32_t i = 0; i < 6; ++i) {
       bench.rq.push_back(random.rq(rq, scenario * 16 + i));
       ASSERT_TRUE(model.execute(bench.rq.back()));
     }
-    load(random.fill(other_half, {Memory::kInp, Memory::kWgt, Memory::kPar, Memory::kRes}));
+    load(random.fill(loaded, {Memory::kInp, Memory::kWgt, Memory::kPar, Memory::kRes}));
     if (scenario > 0) {
       for (const uint32_t address : written_) bench.stores.push_back({false, address});
     }
@@ -283,13 +292,23 @@ TEST_F(ComputeTest, RatesAreOneStepACycle) {
   EXPECT_EQ(bench.gemm_done.back().cycle - start, 3 * 128u * cycles_a_product() + (config().serial_products ? 6 : 8));
   EXPECT_EQ(bench.active_cycles, 3 * 128u);
 
+  const auto passes = static_cast<uint32_t>(config().requantizer_passes);
   RqCommand rq;
   rq.rows = 4, rq.cols = 16, rq.acc_pitch = 16, rq.acc_step = 1, rq.out_pitch = 16;
   bench.rq.push_back(rq);
   ASSERT_TRUE(model.execute(rq));
   start = bench.cycle;
   ASSERT_TRUE(bench.run());
-  EXPECT_EQ(bench.rq_done.back().cycle - start, 64u + 10);
+  EXPECT_EQ(bench.rq_done.back().cycle - start, 64u * passes + 10);
+
+  if (config().results_to_inp) {
+    rq.to_inp = true;
+    bench.rq.push_back(rq);
+    ASSERT_TRUE(model.execute(rq));
+    start = bench.cycle;
+    ASSERT_TRUE(bench.run());
+    EXPECT_EQ(bench.rq_done.back().cycle - start, 64u * passes + 10 + 1);
+  }
 
   load({{Memory::kUop, 0, {0, 0, 0, 0}, false}});
   ASSERT_TRUE(bench.run());
@@ -362,7 +381,7 @@ TEST_F(ComputeTest, NoReaderStarvesAtThePortOfAcc) {
   ASSERT_NO_FATAL_FAILURE(check());
   // GEMM reads acc in every cycle: each other reader goes first once it was refused eight times.
   EXPECT_EQ(bench.longest_refusal, 8u);
-  EXPECT_NEAR(static_cast<double>(bench.rq_done.front().cycle - start), 32 * 8, 16);
+  EXPECT_NEAR(static_cast<double>(bench.rq_done.front().cycle - start), 32.0 * 8 * config().requantizer_passes, 16);
   EXPECT_LT(bench.rq_done.back().cycle, bench.gemm_done.back().cycle);
   EXPECT_LE(bench.gemm_done.back().cycle - bench.rq_done.front().cycle, 2048u);
 }
