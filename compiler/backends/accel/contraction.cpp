@@ -94,7 +94,7 @@ int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kern
   for (const OwnWindow& w : own_windows(c, kernel_h, kernel_w)) {
     const int64_t phases = own_phases(c, w, cols, kernel_w);
     for (int64_t phase = 0; phase < phases; ++phase) {
-      // The rows of a window are an odd number of vectors apart (window()), times the dilation.
+      // The distance of the rows of a window is odd (window()), times the dilation.
       columns += spec::own_row_steps({.rows = w.rows,
                                       .columns = w.cols,
                                       .row_distance = kernel_h > 1 ? c.dilation_y : 1,

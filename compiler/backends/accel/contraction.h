@@ -13,6 +13,8 @@ namespace tenon::compiler::accel {
 
 // The largest value of the field row_bytes of a transfer.
 inline constexpr int64_t kMaxRowBytes = 65535;
+// Those of the extents and factors of products, which a smaller tile satisfies.
+inline constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095;
 
 struct Contraction {
   // Iteration space. An output block is block_out lanes, a reduction step one input block of block_in lanes.
@@ -100,6 +102,10 @@ struct Tiling {
   double cycles = 0;                           // estimated by the cost function
   double instructions = 0;                     // estimated likewise
 };
+
+// Sets the sizes of sub-tiles: two of them at a time in out, and in res, so that one is stored while the next is
+// requantized.
+void set_subtiles(const spec::Config& config, const Contraction& c, Tiling& tiling);
 
 // The input vectors that a chunk of this size reads.
 struct Window {

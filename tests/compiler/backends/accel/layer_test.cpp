@@ -149,7 +149,7 @@ TEST(AccelLayer, TheEstimateCountsTheCommandsOfOwnLanes) {
                                      .right = pad,
                                      .depthwise = 1,
                                      .data = 3});
-    const Operands operands{region.layers[0], region.tensors[0], region.tensors[1]};
+    const Operands operands{region.layers[0], region.tensors[0], region.tensors[1], false, {}, {}, {}};
     const Contraction c = contraction(config(), operands.layer, operands.input, operands.output, false);
     int compared = 0;
     for (const Tiling& t : candidate_tilings(config(), c, 48)) {

@@ -1,0 +1,53 @@
+// Fused layers: a depthwise convolution between pointwise ones, or before one, as a single walk over tiles of the last
+// layer's outputs. The values between the layers stay in inp: RQ writes them there (`to_inp`), and GEMM reads them.
+//
+//   expand, depthwise, project    MobileNetV2's block; values of both layers inside stay on the chip
+//   depthwise, pointwise          MobileNetV1's
+//
+// Semantics of the order: an item is a tile of outputs and a block of hidden channels. For each item, the positions of
+// the hidden map that the tile's windows read are expanded and requantized into inp, the depthwise convolution of these
+// is requantized into inp, and its product is added to the accumulators of all output blocks of the tile, which are
+// requantized and stored after the last block. The three steps of an item are emitted one item after the other, so that
+// GEMM never waits for RQ: expand item i + 2, depthwise of i + 1, project i. Positions at the borders of tiles are
+// expanded for each tile that reads them. Positions outside of the map hold the depthwise layer's pad value, which a
+// MOVE without DRAM writes where RQ has written before, and else is still there.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compiler/backends/accel/constants.h"
+
+namespace tenon::compiler::accel {
+
+// The outputs of a tile; all output blocks, and one hidden block at a time.
+struct FusedTiling {
+  int64_t rows = 1, cols = 1;
+  double cycles = 0, instructions = 0;  // estimated
+};
+
+// The number of layers, from the first one on, that can be fused, by their kinds alone: 3, 2, or 0. The caller knows
+// that nobody else reads the values between them.
+struct FusedLengths {
+  bool two = false, three = false;
+};
+FusedLengths fused_lengths(const spec::Config& config, std::span<const Operands> layers);
+
+// The parts of the scratchpads that a block of fused layers has, for tiles of this size.
+struct FusedPlan {
+  bool fits = false;
+  Window window = {};          // of the depthwise layer
+  int64_t hidden = 0;          // vectors of the hidden map in the window, with those outside the map; 0: from DRAM
+  int64_t expanded = 0;        // of these, inside the map: accumulators
+  int64_t input = 0;           // vectors that a tile loads at a time
+  int64_t input_begin = 0;     // in inp, behind two hidden windows and two results of the depthwise layer
+  int64_t output_buffers = 1;  // of accumulators of all output blocks
+  int64_t group = 1;           // hidden blocks whose weights are loaded by one MOVE
+};
+FusedPlan fused_plan(const spec::Config& config, std::span<const Operands> layers, int64_t rows, int64_t cols);
+
+// At most `count` tilings that fit, the cheapest by an estimate first; none where no tile does.
+std::vector<FusedTiling> fused_tilings(const spec::Config& config, std::span<const Operands> layers, size_t count);
+
+}  // namespace tenon::compiler::accel
