@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "hw/spec/isa.h"
 
@@ -63,11 +64,12 @@ FusedLengths fused_lengths(const spec::Config& config, std::span<const Operands>
   return lengths;
 }
 
-FusedPlan fused_plan(const spec::Config& config, std::span<const Operands> layers, int64_t rows, int64_t cols) {
+FusedPlan fused_plan(const spec::Config& config, std::span<const Operands> layers, const FusedTiling& tiling) {
   const bool expands = layers.size() == 3;
   const Contraction middle = contraction_of(config, layers[layers.size() - 2]),
                     last = contraction_of(config, layers.back());
   const auto depth = [&](Memory memory) { return config.depth(memory); };
+  const auto& [rows, cols, group, buffers, cycles, instructions] = tiling;
   FusedPlan plan;
   plan.window = window(middle, rows, cols, middle.kernel_h, middle.kernel_w);
   const int64_t size = plan.window.rows * plan.window.cols, results = rows * cols, blocks = last.out_blocks;
@@ -80,22 +82,27 @@ FusedPlan fused_plan(const spec::Config& config, std::span<const Operands> layer
   } else {
     plan.input = size;
   }
-  plan.input_begin = 2 * plan.hidden + 2 * results;
-  // Two windows of the depthwise layer, so that one is loaded while the other is read; a larger input of an expanding
+  plan.input_begin = 2 * plan.hidden + buffers * group * results;
+  // Two windows of the depthwise layer, so that one is loaded while the other is read; the larger input of an expanding
   // layer is read by many products.
   const int64_t inputs = expands ? plan.input : 2 * plan.input;
   const int64_t accumulators = 2 * plan.expanded + 2 * results;
-  plan.output_buffers = accumulators + 2 * blocks * results <= depth(Memory::kAcc) ? 2 : 1;
+  const int64_t room = std::max<int64_t>(0, (depth(Memory::kAcc) - accumulators) / results);
+  if (group == middle.out_blocks) plan.outputs = std::min(room, 2 * blocks);
+  else plan.outputs = room >= 2 * blocks ? 2 * blocks : blocks;
+  const bool accumulates = plan.outputs <= room && plan.outputs >= (group == middle.out_blocks ? 1 : blocks);
+
   const int64_t windows = static_cast<int64_t>(own_windows(middle, middle.kernel_h, middle.kernel_w).size());
-  const int64_t weights = steps + windows + blocks;  // of a hidden block
-  plan.group = std::clamp<int64_t>(depth(Memory::kWgt) / (4 * weights), 1, kMaxGroup);
-  const bool factors = plan.expanded <= kMaxFactor &&
+  const int64_t share = std::max<int64_t>(depth(Memory::kWgt) / 8, 1);  // of one MOVE, where it has more than one block
+  plan.weight_group = std::clamp<int64_t>(share / (steps + windows), 1, std::min(kMaxGroup, group));
+  plan.output_group = std::clamp<int64_t>(share / group, 1, blocks);
+  const bool weights = std::max({steps, windows, group}) <= depth(Memory::kWgt);
+  const bool factors = std::max(plan.expanded, results) <= kMaxFactor &&
                        (middle.dilation_y + middle.stride_y) * plan.window.cols <= kMaxFactor &&
-                       std::max({plan.window.rows, plan.window.cols, rows, cols, steps}) <= kMaxExtent;
-  plan.fits = factors && plan.input_begin + inputs <= depth(Memory::kInp) &&
-              accumulators + blocks * results <= depth(Memory::kAcc) && weights <= depth(Memory::kWgt) &&
-              blocks <= depth(Memory::kPar) && plan.window.cols * middle.pixel_bytes <= kMaxRowBytes &&
-              cols * last.lane_block <= kMaxRowBytes;
+                       std::max({plan.window.rows, plan.window.cols, rows, cols, steps, group}) <= kMaxExtent;
+  plan.fits = factors && weights && accumulates && plan.input_begin + inputs <= depth(Memory::kInp) &&
+              std::max(blocks, plan.weight_group) <= depth(Memory::kPar) &&
+              plan.window.cols * middle.pixel_bytes <= kMaxRowBytes && cols * last.lane_block <= kMaxRowBytes;
   return plan;
 }
 
@@ -108,30 +115,37 @@ std::vector<FusedTiling> fused_tilings(const spec::Config& config, std::span<con
   const double bus = config.axi_bytes(), vector = static_cast<double>(config.block_in) / bus,
                passes = config.requantizer_passes;
   std::vector<FusedTiling> tilings;
+  const auto consider = [&](FusedTiling t) {
+    const FusedPlan plan = fused_plan(config, layers, t);
+    if (!plan.fits) return;
+    const auto& [rows, cols, group, buffers, estimated, instructions] = t;
+    // All tiles as one in the middle of the map.
+    const auto tiles = static_cast<double>(last.n * ceil_div(last.out_h, rows) * ceil_div(last.out_w, cols));
+    const auto results = static_cast<double>(rows * cols), expanded = static_cast<double>(plan.expanded);
+    const double own = static_cast<double>(own_steps(middle, rows, cols, middle.kernel_h, middle.kernel_w));
+    const double gemm = tiles * hidden * (expanded * static_cast<double>(steps) + own + results * blocks);
+    const double groups = std::ceil(hidden / static_cast<double>(group));
+    const double requantize = passes * tiles * (hidden * (expanded + results) + blocks * results) +
+                              kRequantizeCycles * tiles * (hidden * (expands ? 2 : 1) + blocks);
+    // The requantizer's reads of acc while products are added, which a group begins with.
+    const double refused = tiles * groups * (results + expanded);
+    const auto weights = static_cast<double>(
+        middle.out_blocks *
+        (steps + static_cast<int64_t>(own_windows(middle, middle.kernel_h, middle.kernel_w).size()) + last.out_blocks));
+    const bool resident = weights <= static_cast<double>(config.depth(Memory::kWgt));
+    t.instructions = tiles * (hidden * ((expands ? 2 : 1) + 2) + (groups + 2) * blocks + (expands ? 2.0 : hidden));
+    const double read = tiles * static_cast<double>(plan.input) * vector * (expands ? 1 : hidden) +
+                        weights * (resident ? 1 : tiles) * config.block_out * vector +
+                        t.instructions * kInstructionBytes / bus;
+    t.cycles = std::max({gemm + refused, requantize, read}) + 0.02 * (requantize + read);
+    tilings.push_back(t);
+  };
   for (const int64_t rows : equal_parts(last.out_h)) {
     for (const int64_t cols : equal_parts(last.out_w)) {
-      const FusedPlan plan = fused_plan(config, layers, rows, cols);
-      if (!plan.fits) continue;
-      // All tiles as one in the middle of the map.
-      const auto tiles = static_cast<double>(last.n * ceil_div(last.out_h, rows) * ceil_div(last.out_w, cols));
-      const auto results = static_cast<double>(rows * cols), expanded = static_cast<double>(plan.expanded);
-      const double own = static_cast<double>(own_steps(middle, rows, cols, middle.kernel_h, middle.kernel_w));
-      const double gemm = tiles * hidden * (expanded * static_cast<double>(steps) + own + results * blocks);
-      const double requantize = passes * tiles *
-                                (hidden * (expanded + results + (expands ? 2 : 1) * kRequantizeCycles) +
-                                 blocks * (results + kRequantizeCycles));
-      const auto weights = static_cast<double>(
-          middle.out_blocks *
-          (steps + static_cast<int64_t>(own_windows(middle, middle.kernel_h, middle.kernel_w).size()) +
-           last.out_blocks));
-      const bool resident = weights <= static_cast<double>(config.depth(Memory::kWgt));
-      FusedTiling t{.rows = rows, .cols = cols};
-      t.instructions = tiles * (hidden * ((expands ? 2 : 1) + 2 + blocks) + 2 * blocks + (expands ? 2.0 : hidden));
-      const double read = tiles * static_cast<double>(plan.input) * vector * (expands ? 1 : hidden) +
-                          weights * (resident ? 1 : tiles) * config.block_out * vector +
-                          t.instructions * kInstructionBytes / bus;
-      t.cycles = std::max({gemm, requantize, read}) + 0.02 * (requantize + read);
-      tilings.push_back(t);
+      for (int64_t parts = 1; parts < 2 * middle.out_blocks; parts *= 2) {
+        const int64_t group = ceil_div(middle.out_blocks, parts);
+        for (const int64_t buffers : {1, 2}) consider({.rows = rows, .cols = cols, .group = group, .buffers = buffers});
+      }
     }
   }
   std::ranges::stable_sort(tilings, {}, &FusedTiling::cycles);

@@ -15,7 +15,7 @@ FusedEmitter::FusedEmitter(TileProgram& program, uint32_t index, std::span<const
                            const FusedTiling& tiling)
     : p_(program),
       tiling_(tiling),
-      plan_(fused_plan(program.config_, layers, tiling.rows, tiling.cols)),
+      plan_(fused_plan(program.config_, layers, tiling)),
       results_(tiling.rows * tiling.cols) {
   const auto make = [&](size_t layer, std::optional<LayerEmitter>& emitter) {
     const Contraction c =
@@ -41,8 +41,11 @@ void FusedEmitter::run() {
   const std::vector<Item> all = items();
   for (size_t i = 0; i < all.size() + 2; ++i) {
     if (first_ && i < all.size()) expand(all[i]);
+    // With one buffer of results, those of the next group follow the products of this one.
+    const bool projects = i >= 2 && all[i - 2].block + 1 == group(all[i - 2].block).end;
+    if (projects && tiling_.buffers == 1) project(all[i - 2]);
     if (i >= 1 && i - 1 < all.size()) depthwise(all[i - 1]);
-    if (i >= 2) project(all[i - 2]);
+    if (projects && tiling_.buffers > 1) project(all[i - 2]);
   }
   p_.inp_ = ScratchpadRing(p_.config_.depth(Memory::kInp));
   p_.acc_ = ScratchpadRing(p_.config_.depth(Memory::kAcc));
@@ -51,12 +54,12 @@ void FusedEmitter::run() {
 std::vector<FusedEmitter::Item> FusedEmitter::items() const {
   const Contraction &middle = middle_->contraction(), &last = last_->contraction();
   std::vector<Item> items;
-  int64_t tiles = 0;
+  int64_t tiles = 0, groups = 0;
   for (int64_t image = 0; image < last.n; ++image) {
     for_ranges(last.out_h, tiling_.rows, [&](Range rows) {
       for_ranges(last.out_w, tiling_.cols, [&](Range cols) {
         Item item{.tile = {image, {0, last.out_blocks}, rows, cols}};
-        item.tile_buffer = tiles++ % plan_.output_buffers;
+        item.nth_tile = tiles++;
         item.window = window(middle, rows.size(), cols.size(), middle.kernel_h, middle.kernel_w);
         const auto inside = [](int64_t begin, int64_t extent, int64_t size, int64_t& before) {
           const Range range{std::clamp<int64_t>(begin, 0, size), std::clamp<int64_t>(begin + extent, 0, size)};
@@ -71,7 +74,9 @@ std::vector<FusedEmitter::Item> FusedEmitter::items() const {
         item.cols = inside(cols.begin * middle.stride_x - middle.pad_left, read, middle.width, item.left);
         for (item.block = 0; item.block < middle.out_blocks; ++item.block) {
           item.buffer = static_cast<int64_t>(items.size() % 2);
+          item.nth_group = groups;
           items.push_back(item);
+          if (item.block + 1 == group(item.block).end) ++groups;
         }
       });
     });
@@ -80,8 +85,14 @@ std::vector<FusedEmitter::Item> FusedEmitter::items() const {
 }
 
 Range FusedEmitter::group(int64_t block) const {
-  const int64_t begin = block / plan_.group * plan_.group;
-  return {begin, std::min(begin + plan_.group, middle_->contraction().out_blocks)};
+  const int64_t begin = block / tiling_.group * tiling_.group;
+  return {begin, std::min(begin + tiling_.group, middle_->contraction().out_blocks)};
+}
+
+Range FusedEmitter::weight_group(int64_t block) const {
+  const Range all = group(block);
+  const int64_t begin = all.begin + (block - all.begin) / plan_.weight_group * plan_.weight_group;
+  return {begin, std::min(begin + plan_.weight_group, all.end)};
 }
 
 void FusedEmitter::pad(const Item& item) {
@@ -133,7 +144,7 @@ void FusedEmitter::expand(const Item& item) {
   const Chunk chunk{{0, c.steps}, {0, 1}, {0, 1}};
   const int64_t inp =
       first_->load_input(tile, chunk, accel::window(c, item.rows.size(), item.cols.size(), 1, 1), chunk.steps);
-  const Range loaded = group(item.block);
+  const Range loaded = weight_group(item.block);
   const int64_t wgt = first_->load_weights(loaded, chunk);
   const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
   native::Gemm g;
@@ -169,7 +180,7 @@ void FusedEmitter::depthwise(const Item& item) {
   const OutputTile tile{item.tile.image, {item.block, item.block + 1}, item.tile.rows, item.tile.cols};
   const Chunk chunk{{0, 1}, {0, c.kernel_h}, {0, c.kernel_w}};
   const int64_t inp = first_ ? hidden_at(item) : middle_->load_input(tile, chunk, item.window, tile.blocks);
-  const Range loaded = group(item.block);
+  const Range loaded = weight_group(item.block);
   const auto windows = static_cast<int64_t>(own_windows(c, c.kernel_h, c.kernel_w).size());
   const int64_t wgt = middle_->load_weights(loaded, chunk) + (item.block - loaded.begin) * windows;
   middle_->emit_own(tile, chunk, item.window, acc_of_result(item), inp, wgt, true);
@@ -181,41 +192,42 @@ void FusedEmitter::depthwise(const Item& item) {
   rq.acc_base = acc_of_result(item);
   rq.acc_pitch = rq.out_pitch = rq.rows > 1 ? rq.cols : 0;
   rq.acc_step = 1;
-  rq.out_base = result_at(item);
+  rq.out_base = group_at(item) + (item.block - group(item.block).begin) * results_;
   rq.par_base = middle_->load_parameters(loaded) + item.block - loaded.begin;
   middle_->push(rq, [&] { return fmt::format("requantize to inp out {} {}", item.block, middle_->text(tile, chunk)); });
 }
 
 void FusedEmitter::project(const Item& item) {
-  const Contraction& c = last_->contraction();
-  const OutputTile& tile = item.tile;
-  const Range loaded = group(item.block);
-  const Chunk chunk{loaded, {0, 1}, {0, 1}};
-  const int64_t wgt = last_->load_weights(tile.blocks, chunk), size = tile.rows.size() * tile.cols.size();
-  for (int64_t block = 0; block < c.out_blocks; ++block) {
-    const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
-    native::Gemm g;
-    g.first = item.block == 0 ? 1 : 0;
-    g.r0 = g.r1 = g.r2 = 1;
-    g.y = tile.rows.size();
-    g.x = tile.cols.size();
-    g.dst_base = acc_of_tile(item) + block * size;
-    g.src_base = result_at(item);
-    g.wgt_base = wgt + block * loaded.size() + item.block - loaded.begin;
-    g.dst_y = g.src_y = factor(g.y, g.x);
-    g.dst_x = g.src_x = factor(g.x, 1);
-    last_->push(g, [&] {
-      return fmt::format("gemm out {} {}", block, last_->text(tile, {{item.block, item.block + 1}, {0, 1}, {0, 1}}));
-    });
-  }
-  if (item.block + 1 < middle_->contraction().out_blocks) return;
-  const int64_t par = last_->load_parameters(tile.blocks);
-  for (int64_t block = 0; block < c.out_blocks; ++block) {
-    for_ranges(tile.rows.size(), last_->tiling().subtile_rows, [&](Range rows) {
-      for_ranges(tile.cols.size(), last_->tiling().subtile_cols,
-                 [&](Range cols) { last_->emit_subtile(tile, block, rows, cols, acc_of_tile(item), par + block); });
-    });
-  }
+  const Range group = this->group(item.block);
+  const bool ends = group.end == middle_->contraction().out_blocks;
+  const Chunk chunk{group, {0, 1}, {0, 1}};
+  const int64_t par = ends ? last_->load_parameters(item.tile.blocks) : 0;
+  const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
+  for_ranges(item.tile.blocks.size(), plan_.output_group, [&](Range blocks) {
+    const int64_t wgt = last_->load_weights(blocks, chunk);
+    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+      const OutputTile tile{item.tile.image, {block, block + 1}, item.tile.rows, item.tile.cols};
+      native::Gemm g;
+      g.first = group.begin == 0 ? 1 : 0;
+      g.r0 = group.size();
+      g.r1 = g.r2 = 1;
+      g.y = tile.rows.size();
+      g.x = tile.cols.size();
+      g.dst_base = acc_of_output(item, block);
+      g.src_base = group_at(item);
+      g.wgt_base = wgt + (block - blocks.begin) * group.size();
+      g.dst_y = g.src_y = factor(g.y, g.x);
+      g.dst_x = g.src_x = factor(g.x, 1);
+      g.src_r0 = factor(g.r0, results_);
+      g.wgt_r0 = factor(g.r0, 1);
+      last_->push(g, [&] { return fmt::format("gemm out {} {}", block, last_->text(tile, chunk)); });
+      if (!ends) continue;
+      for_ranges(tile.rows.size(), last_->tiling().subtile_rows, [&](Range rows) {
+        for_ranges(tile.cols.size(), last_->tiling().subtile_cols,
+                   [&](Range cols) { last_->emit_subtile(tile, block, rows, cols, g.dst_base, par + block); });
+      });
+    }
+  });
 }
 
 }  // namespace tenon::compiler::accel
