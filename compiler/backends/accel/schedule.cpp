@@ -18,7 +18,10 @@ constexpr size_t kCandidates = 48, kKept = 16;
 // The budget of simulated instructions per layer: for its candidates, then for its pairs.
 constexpr double kCandidateBudget = 15000, kPairBudget = 40000;
 // The number of tilings of fused layers that are simulated.
-constexpr size_t kFusedCandidates = 12;
+constexpr size_t kFusedCandidates = 24;
+// What a beat of the memory port costs where fused layers are compared with others: an engine that waits for the port
+// delays its neighbours too, and bytes take energy.
+constexpr double kFusedTrafficWeight = 0.05;
 
 using TiledLayer = std::pair<const Operands*, const Tiling*>;
 
@@ -119,7 +122,8 @@ std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Ope
     const auto index = static_cast<uint32_t>(step.first);
     if (step.count == 1) sketch.emit(index, layers[step.first], step.tiling);
     else sketch.emit_fused(index, std::span(layers).subspan(step.first, step.count), step.fused);
-    return simulate(config, prefetched(config, sketch.ops(), Prefetch::kAll, 2000), memory);
+    const Estimate found = estimate(config, prefetched(config, sketch.ops(), Prefetch::kAll, 2000), memory);
+    return found.cycles + kFusedTrafficWeight * found.beats;
   };
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<double> cheapest(layers.size() + 1, kNever);  // from each layer to the end
