@@ -49,7 +49,7 @@ module compute (
   output logic [7:0]                          rq_error_o
 `ifdef TENON_TRACE
   ,
-  // Writes of GEMM and ALU to acc and of RQ to out and inp; writes of loads are traced at their source.
+  // Writes of GEMM and ALU to acc and of RQ to out, and what inp takes from it; writes of loads are traced at their source.
   output logic                                trace_acc_valid_o,
   output logic [31:0]                         trace_acc_index_o,
   output logic [15:0]                         trace_acc_addr_o,
@@ -76,12 +76,13 @@ module compute (
   logic [3*tenon_pkg::INP_AW-1:0] inp_raddr;
   logic [3*InpBits-1:0]           inp_rdata;
 
-  logic                           result_valid, result_ready;  // of RQ
+  logic                           result_valid, result_ready, result_waits;  // of RQ
   logic [tenon_pkg::INP_AW-1:0]   result_addr;
   logic [InpBits-1:0]             result_data;
 
   input_banks u_inp (
     .clk_i,
+    .rst_ni,
     .we_i   (inp_we_i),
     .waddr_i(inp_unit_i[tenon_pkg::INP_AW-1:0]),
     .wdata_i(inp_wdata_i),
@@ -89,6 +90,7 @@ module compute (
     .result_ready_o(result_ready),
     .result_addr_i (result_addr),
     .result_data_i (result_data),
+    .result_waits_o(result_waits),
     .re_i   (inp_re),
     .raddr_i(inp_raddr),
     .rdata_o(inp_rdata)
@@ -465,6 +467,7 @@ module compute (
       .out_data_o (out_wdata),
       .inp_valid_o(result_valid),
       .inp_ready_i(result_ready),
+      .inp_waits_i(result_waits),
       .inp_addr_o (result_addr),
       .inp_data_o (rq_result),
       .multiply_i    (multiply),
@@ -486,7 +489,7 @@ module compute (
     assign {out_we, out_wdata, out_rdata} = '0;
     assign {result_valid, result_addr, result_data} = '0;
     logic unused_ready;
-    assign unused_ready = result_ready;
+    assign unused_ready = ^{result_ready, result_waits};
     assign rq_product = '0;
 `ifdef TENON_TRACE
     assign {trace_out_index_o, trace_out_addr_o} = '0;

@@ -32,6 +32,7 @@ module rq (
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]  out_data_o,
   output logic                               inp_valid_o,
   input  logic                               inp_ready_i,
+  input  logic                               inp_waits_i,  // what was taken is not written after this cycle
   output logic [tenon_pkg::INP_AW-1:0]       inp_addr_o,
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]  inp_data_o,
   // The lanes' multipliers, for the ALU; the two never run together.
@@ -244,7 +245,7 @@ module rq (
   assign out_we_o   = work_q[8] & l_last_pass & ~to_inp;
   assign out_addr_o = l_out_q[tenon_pkg::OUT_AW-1:0];
 
-  // The queue of results in front of inp. `vectors_q` counts those that have left c and are not in inp yet.
+  // The queue of results in front of inp. `vectors_q` counts those that have left c and that inp has not taken.
   if (ToInp) begin : g_to_inp
     localparam int Queue      = 16;
     localparam int CountWidth = 5;
@@ -259,7 +260,7 @@ module rq (
     assign leaves  = inp_valid_o & inp_ready_i;
     assign pushed  = work_q[8] & l_last_pass & to_inp;
     assign room    = ~to_inp | vectors_q != CountWidth'(Queue);
-    assign drained = vectors_q == '0 | (vectors_q == CountWidth'(1) & leaves);
+    assign drained = (vectors_q == '0 | (vectors_q == CountWidth'(1) & leaves)) & ~inp_waits_i;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) vectors_q <= '0;
       else if (enters != leaves) vectors_q <= enters ? vectors_q + 1'b1 : vectors_q - 1'b1;
@@ -309,7 +310,7 @@ module rq (
     assign last_bad = bad_q[8];
     assign {inp_valid_o, inp_addr_o, inp_data_o} = '0;
     logic unused_ready;
-    assign unused_ready = inp_ready_i;
+    assign unused_ready = ^{inp_ready_i, inp_waits_i};
   end
 
 `ifdef TENON_TRACE

@@ -18,7 +18,7 @@ constexpr size_t kCandidates = 48, kKept = 16;
 // The budget of simulated instructions per layer: for its candidates, then for its pairs.
 constexpr double kCandidateBudget = 15000, kPairBudget = 40000;
 // The number of tilings of fused layers that are simulated.
-constexpr size_t kFusedCandidates = 24;
+constexpr size_t kFusedCandidates = 48;
 // What a beat of the memory port costs where fused layers are compared with others: an engine that waits for the port
 // delays its neighbours too, and bytes take energy.
 constexpr double kFusedTrafficWeight = 0.05;
