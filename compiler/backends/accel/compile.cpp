@@ -73,7 +73,7 @@ std::vector<Operands> operands_of(const Region& region, const std::vector<Layout
   return operands;
 }
 
-// By layer: the next one reads its output, and nobody else does.
+// By layer: the next one reads its output, and no other layer and no caller does.
 std::vector<bool> internal(const Region& region) {
   std::vector<int> readers(region.tensors.size(), 0);
   for (const Layer& layer : region.layers) {

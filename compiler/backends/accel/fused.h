@@ -10,7 +10,7 @@
 // output blocks of the tile, which are requantized and stored after the last group. The steps of items are emitted
 // one item after the other, so that GEMM does not wait for RQ: expand item i + 2, depthwise of i + 1, project i. RQ
 // reads acc while GEMM begins sums, which reads nothing: so groups are large where inp has room for them. Positions at
-// the borders of tiles are expanded for each tile that reads them. Positions outside of the map hold the depthwise
+// the edges of tiles are expanded for each tile that reads them. Positions outside of the map hold the depthwise
 // layer's pad value, which a MOVE without DRAM writes where RQ has written before, and else is still there.
 #pragma once
 
@@ -30,8 +30,8 @@ struct FusedTiling {
   double cycles = 0, instructions = 0;  // estimated
 };
 
-// The number of layers, from the first one on, that can be fused, by their kinds alone: 3, 2, or 0. The caller knows
-// that nobody else reads the values between them.
+// Whether the first two of these layers, and the first three, can be fused, by their kinds and shapes alone. The caller
+// knows that no other layer and no caller reads the values between them.
 struct FusedLengths {
   bool two = false, three = false;
 };
@@ -44,7 +44,7 @@ struct FusedPlan {
   int64_t hidden = 0;        // vectors of the hidden map in the window, with those outside the map; 0: from DRAM
   int64_t expanded = 0;      // of these, inside the map: accumulators
   int64_t input = 0;         // vectors that a tile loads at a time
-  int64_t input_begin = 0;   // in inp, behind two hidden windows and the buffers of results
+  int64_t input_begin = 0;   // in inp, after two hidden windows and the buffers of results
   int64_t outputs = 1;       // accumulated output blocks: all of a tile or of two, or any number where a group is all
   int64_t weight_group = 1;  // hidden blocks whose weights are loaded by one MOVE
   int64_t output_group = 1;  // output blocks of the last layer, likewise

@@ -100,8 +100,8 @@ std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Ope
   std::vector<std::vector<Step>> fused(layers.size());
   bool any = false;
   for (size_t i = 0; i < layers.size() && fusing != Fusing::kNever; ++i) {
-    const std::span<const Operands> rest = std::span(layers).subspan(i);
-    const FusedLengths lengths = fused_lengths(config, rest);
+    const std::span<const Operands> following = std::span(layers).subspan(i);
+    const FusedLengths lengths = fused_lengths(config, following);
     const auto inside = [&](size_t count) {
       for (size_t k = i; k + 1 < i + count; ++k)
         if (!internal[k]) return false;

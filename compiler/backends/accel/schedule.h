@@ -30,7 +30,7 @@ struct Step {
 // Which layers are fused of those that can be: none, those for which it takes fewer cycles, or, for tests, all.
 enum class Fusing : uint8_t { kNever, kCheapest, kWherePossible };
 
-// The steps of a region. `internal[i]` says that no layer but i + 1 reads the output of layer i, and nobody outside, so
+// The steps of a region. `internal[i]` says that no layer but i + 1 reads the output of layer i, and no caller, so
 // that they may be fused. The cycle model ranks tilings of fused layers (fused_tilings) and the layers one by one;
 // dynamic programming finds the cheapest division of the layers into steps.
 std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Operands>& layers,

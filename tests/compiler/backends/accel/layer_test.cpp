@@ -167,6 +167,63 @@ TEST(AccelLayer, TheEstimateCountsTheCommandsOfOwnLanes) {
   }
 }
 
+// The instructions of a program of this kind, decoded.
+template <class T>
+std::vector<T> instructions_of(const runtime::AcceleratorProgram& program) {
+  std::vector<T> found;
+  const auto decoded = spec::Isa(program.config).decode_all(program.instructions, spec::Profile::kNative).value();
+  for (const auto& [instruction, index] : decoded) {
+    if (const auto* t = std::get_if<T>(&instruction)) found.push_back(*t);
+  }
+  return found;
+}
+
+// Expand, depthwise with a stride, project: MobileNetV2's block.
+constexpr Case kBlock{
+    .c = 16, .h = 56, .w = 56, .o = 96, .tail = static_cast<int64_t>(Tail::kDepthwiseProject), .data = 4};
+
+uint64_t modeled(const spec::Config& of, const runtime::AcceleratorProgram& program) {
+  const auto stream = spec::Isa(of).decode_all(program.instructions, spec::Profile::kNative).value();
+  return sim::timing::run(of, {}, stream).cycles;
+}
+
+TEST(AccelLayer, FusedLayersKeepTheirValuesOnTheChip) {
+  const Problem problem = problem_of(kBlock);
+  const auto fused = compile(config(), problem.region, {.fusing = Fusing::kWherePossible}).value();
+  ASSERT_EQ(fused.layers.size(), 3u);
+  EXPECT_EQ(fused.layers[0].write_bytes, 0);
+  EXPECT_EQ(fused.layers[1].write_bytes, 0);
+  EXPECT_EQ(fused.workspace_bytes, 0u);
+  EXPECT_TRUE(fused.probes.empty());
+  const auto to_inp = [](const runtime::AcceleratorProgram& program) {
+    return std::ranges::count_if(instructions_of<spec::native::Requantize>(program),
+                                 [](const spec::native::Requantize& rq) { return rq.to_inp != 0; });
+  };
+  EXPECT_GT(to_inp(fused), 2 * 6 - 1);  // both layers of each of six hidden blocks
+  const auto apart = compile(config(), problem.region, {.fusing = Fusing::kNever}).value();
+  EXPECT_EQ(to_inp(apart), 0);
+  EXPECT_EQ(apart.probes.size(), 2u);
+  EXPECT_GT(apart.layers[0].write_bytes, 0);
+  for (const ScheduleOptions& options :
+       {ScheduleOptions{.fusing = Fusing::kWherePossible}, {.fusing = Fusing::kNever}}) {
+    const auto found = run_on_simulator(config(), problem.region, problem.inputs, options);
+    EXPECT_EQ(found.value()[0], reference(problem.region, problem.inputs)[problem.region.outputs[0]]);
+  }
+  spec::Config without = config();
+  without.results_to_inp = false;
+  EXPECT_EQ(to_inp(compile(without, problem.region, {.fusing = Fusing::kWherePossible}).value()), 0);
+}
+
+TEST(AccelLayer, LayersAreFusedWhereThatIsFaster) {
+  const Region region = region_of(kBlock);
+  const uint64_t chosen = modeled(config(), compile(config(), region).value());
+  EXPECT_LE(chosen, modeled(config(), compile(config(), region, {.fusing = Fusing::kNever}).value()));
+  // A value that is a result as well goes to memory.
+  Region read = region;
+  read.outputs.insert(read.outputs.begin(), read.layers[0].output);
+  EXPECT_GT(compile(config(), read, {.fusing = Fusing::kWherePossible}).value().layers[0].write_bytes, 0);
+}
+
 TEST(AccelLayer, CompilationIsDeterministic) {
   const Region region =
       region_of({.c = 20, .h = 30, .w = 30, .o = 40, .kernel_h = 3, .kernel_w = 3, .tail = 1, .data = 3});
