@@ -94,6 +94,18 @@ module input_banks (
       );
     end
 
+`ifndef SYNTHESIS
+    // Only assertions read the reset synchronously.
+    // verilator lint_off SYNCASYNCNET
+    always_ff @(posedge clk_i) begin
+      if (rst_ni & tenon_pkg::RESULTS_TO_INP != 0 & result_valid_i & result_ready_o) begin
+        AResultPassesNoneOfItsBank: assert (!waits_q | waiting_bank != result_bank);
+        TwoResultsNeverWait: assert (!(stays & refused));
+      end
+    end
+    // verilator lint_on SYNCASYNCNET
+`endif
+
     for (genvar r = 0; r < 3; r++) begin : g_output
       always_ff @(posedge clk_i) begin
         if (re_i[r]) row_bank_q[r*BankBits+:BankBits] <= raddr_i[r*Addr+:BankBits];

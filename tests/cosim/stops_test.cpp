@@ -374,7 +374,7 @@ TEST_P(Stops, ArgumentsAndIdentityReadBack) {
   EXPECT_EQ(read(reg::kConfigHash + 4), static_cast<uint32_t>(hash >> 32));
   EXPECT_EQ(read(reg::kVersion),
             static_cast<uint32_t>(spec::kIsaVersion) << 16 | static_cast<uint32_t>(spec::kRegisterMapVersion));
-  EXPECT_EQ(read(reg::kCapabilities), 0x01406f5fU);
+  EXPECT_EQ(read(reg::kCapabilities), 0x01406fdfU);
 }
 
 INSTANTIATE_TEST_SUITE_P(Device, Stops, testing::ValuesIn(columns()), [](const auto& info) { return info.param.name; });
