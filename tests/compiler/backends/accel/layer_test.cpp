@@ -200,10 +200,10 @@ TEST(AccelLayer, FusedLayersKeepTheirValuesOnTheChip) {
                                  [](const spec::native::Requantize& rq) { return rq.to_inp != 0; });
   };
   EXPECT_GT(to_inp(fused), 2 * 6 - 1);  // both layers of each of six hidden blocks
-  const auto apart = compile(config(), problem.region, {.fusing = Fusing::kNever}).value();
-  EXPECT_EQ(to_inp(apart), 0);
-  EXPECT_EQ(apart.probes.size(), 2u);
-  EXPECT_GT(apart.layers[0].write_bytes, 0);
+  const auto separate = compile(config(), problem.region, {.fusing = Fusing::kNever}).value();
+  EXPECT_EQ(to_inp(separate), 0);
+  EXPECT_EQ(separate.probes.size(), 2u);
+  EXPECT_GT(separate.layers[0].write_bytes, 0);
   for (const ScheduleOptions& options :
        {ScheduleOptions{.fusing = Fusing::kWherePossible}, {.fusing = Fusing::kNever}}) {
     const auto found = run_on_simulator(config(), problem.region, problem.inputs, options);
