@@ -92,6 +92,9 @@ void ModelOptions::declare(Options& options, Records kind) {
       memory, "--memory", "READ/WRITE",
       "latencies of the accelerator's memory in its cycles, which programs are scheduled for, as 200/200; "
       "or READ/WRITE/OUTSTANDING, with the bursts that it accepts at a time; default: the device's, or 60/40/16");
+  options.flag(no_fuse, "--no-fuse",
+               "each layer on the accelerator stores its results in memory, where they can be compared; otherwise "
+               "values between a depthwise convolution and pointwise ones stay on the chip where this is faster");
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes", {});
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
@@ -377,6 +380,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   TENON_TRY_ASSIGN(memory, accelerator_memory(options, accelerator != nullptr));
   compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
                                            .memory = *memory,
+                                           .fuse = !options.no_fuse,
                                            .targets = std::move(*targets),
                                            .costs = std::move(*costs),
                                            .pins = std::move(*pins),

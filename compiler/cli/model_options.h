@@ -40,6 +40,7 @@ struct ModelOptions : QuantizationOptions {
   bool for_this_machine = false;         // native code only for the processor of this machine
   std::string memory;                    // READ/WRITE/OUTSTANDING of the accelerator; empty: device_memory
   spec::MemoryTiming device_memory = {};
+  bool no_fuse = false;                // each layer of the accelerator stores its results
   std::string targets;                 // names, the preferred first
   std::string costs, placement;        // file with the figures of a machine; "cost", "order", or by the file
   std::vector<std::string> pins;       // "NODE=TARGET"

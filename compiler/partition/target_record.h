@@ -18,6 +18,7 @@ namespace tenon::compiler {
 struct TargetOptions {
   std::optional<spec::Config> accelerator = {};  // the configuration of the generated accelerator
   spec::MemoryTiming memory = {};                // of that accelerator, which programs are scheduled for
+  bool fuse = true;                              // of its layers: values between them stay on the chip
   Machine::Inexact inexact = {};                 // what a user allows the products of a GPU
   // Steps of a user for kernels, instead of the templates': of the level sm_90, or of all levels.
   std::vector<schedules::UserSchedule> schedules = {};

@@ -247,8 +247,8 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   const auto begin = [&](std::string_view stage) {
     if (options.progress) options.progress(stage);
   };
-  TENON_TRY_ASSIGN(targets_made, make_targets(options.targets, {options.accelerator, options.memory, options.inexact,
-                                                                options.cpu.schedules}));
+  TENON_TRY_ASSIGN(targets_made, make_targets(options.targets, {options.accelerator, options.memory, options.fuse,
+                                                                options.inexact, options.cpu.schedules}));
   const std::vector<Target>& targets = *targets_made;
   const bool wants_integers = std::ranges::any_of(targets, &Target::integer_layers);
   if (options.calibration) {

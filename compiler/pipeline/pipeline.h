@@ -50,6 +50,7 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
   spec::MemoryTiming memory = {};           // of that accelerator, which programs are scheduled for
+  bool fuse = true;                         // its layers, whose values between them then stay on the chip
   // Names of targets (compiler/targets), the preferred first. The accelerator comes before all unless it is named here.
   std::vector<std::string> targets = {};
   // Figures of a machine: targets are assigned by cost instead of by their order.

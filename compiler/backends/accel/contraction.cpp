@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "hw/spec/isa.h"
+#include "hw/spec/own_lanes.h"
 
 namespace tenon::compiler::accel {
 
@@ -95,18 +96,32 @@ int64_t own_phases(const Contraction& c, const OwnWindow& window, int64_t cols, 
 
 int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w) {
   const int64_t stride = kernel_w > 1 ? c.stride_x : 1, dilation = kernel_w > 1 ? c.dilation_x : 1;
-  int64_t columns = 0;
+  int64_t columns = 0;  // that enter for a row of outputs
   for (const OwnWindow& w : own_windows(c, kernel_h, kernel_w)) {
-    // The columns that a window has in common with the one before enter once, where it moves by one of them or two.
     const int64_t phases = own_phases(c, w, cols, kernel_w);
-    const int64_t moves = stride * phases == dilation ? 1 : stride == 2 * dilation ? 2 : w.cols;
-    // An even dilation has rows in one bank of the scratchpad, which is read again.
-    const int64_t banks = kernel_h > 1 ? c.dilation_y % spec::kInputBanks : 1;
-    const int64_t reads = w.rows == 1 || banks % 2 != 0 ? 1 : banks == 0 ? w.rows : ceil_div(w.rows, 2);
-    columns +=
-        (moves < w.cols ? (cols - phases) * moves + phases * w.cols : cols * w.cols) * (reads - 1 + c.own_passes);
+    for (int64_t phase = 0; phase < phases; ++phase) {
+      // The distance of the rows of a window is odd (window()), times the dilation.
+      columns += spec::own_row_steps({.rows = w.rows,
+                                      .columns = w.cols,
+                                      .row_distance = kernel_h > 1 ? c.dilation_y : 1,
+                                      .moves = stride * phases == dilation       ? 1
+                                               : stride * phases == 2 * dilation ? 2
+                                                                                 : 0,
+                                      .outputs = ceil_div(cols - phase, phases)},
+                                     c.own_passes);
+    }
   }
   return rows * columns;
+}
+
+int64_t own_command_rows(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w) {
+  return own_windows(c, kernel_h, kernel_w).size() > 1 ? std::min(t.subtile_rows, t.rows) : t.rows;
+}
+
+int64_t own_commands(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w) {
+  int64_t commands = 0;
+  for (const OwnWindow& w : own_windows(c, kernel_h, kernel_w)) commands += own_phases(c, w, t.cols, kernel_w);
+  return commands * ceil_div(t.rows, own_command_rows(c, t, kernel_h, kernel_w));
 }
 
 int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& input, const RegionTensor& output,

@@ -13,6 +13,8 @@ namespace tenon::compiler::accel {
 
 // The largest value of the field row_bytes of a transfer.
 inline constexpr int64_t kMaxRowBytes = 65535;
+// Those of the extents and factors of products, which a smaller tile satisfies.
+inline constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095;
 
 struct Contraction {
   // Iteration space. An output block is block_out lanes, a reduction step one input block of block_in lanes.
@@ -61,11 +63,20 @@ struct Contraction {
 struct OwnWindow {
   int64_t row = 0, col = 0, rows = 1, cols = 1;
 };
+struct Tiling;
 std::vector<OwnWindow> own_windows(const Contraction& c, int64_t kernel_h, int64_t kernel_w);
 
 // The commands for a window and a row of outputs. With a dilation of several strides, windows share columns at a
 // distance of dilation / stride outputs, and each command computes outputs at that distance.
 int64_t own_phases(const Contraction& c, const OwnWindow& window, int64_t cols, int64_t kernel_w);
+
+// The rows of outputs that a command has for each window of a chunk of this size. Where there are several windows, all
+// of them follow each other for a sub-tile: the requantizer gets few reads of acc while products are added to what is
+// there, which all windows but the first do, and so it gets some of them for each sub-tile.
+int64_t own_command_rows(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w);
+
+// The commands of own lanes for a tile of one block and a chunk of the kernel of this size.
+int64_t own_commands(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w);
 
 // The steps of own lanes for `rows` x `cols` outputs of one block and a chunk of the kernel of this size.
 int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w);
@@ -89,6 +100,10 @@ struct Tiling {
   double cycles = 0;                           // estimated by the cost function
   double instructions = 0;                     // estimated likewise
 };
+
+// Sets the sizes of sub-tiles: two of them at a time in out, and in res, so that one is stored while the next is
+// requantized.
+void set_subtiles(const spec::Config& config, const Contraction& c, Tiling& tiling);
 
 // The input vectors that a chunk of this size reads.
 struct Window {

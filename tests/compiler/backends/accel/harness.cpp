@@ -107,8 +107,8 @@ Values from_device(const Values& bytes, const RegionTensor& t, const spec::Confi
 }
 
 Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const Region& region,
-                                               const std::vector<Values>& inputs) {
-  TENON_TRY_ASSIGN(program, compile(config, region));
+                                               const std::vector<Values>& inputs, const ScheduleOptions& options) {
+  TENON_TRY_ASSIGN(program, compile(config, region, options));
   TENON_TRY_ASSIGN(simulator, sim::make_behavioral(config, {.memory_bytes = uint64_t{64} << 20}));
   const auto device = driver::make_simulated("behavioral:test", std::move(*simulator), false);
 

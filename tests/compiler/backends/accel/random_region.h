@@ -13,7 +13,7 @@
 namespace tenon::compiler::accel {
 
 // The layers after the first one.
-enum class Tail : int64_t { kNone, kResidualConvolution, kAdd, kPoolAndDense, kEnd };
+enum class Tail : int64_t { kNone, kResidualConvolution, kAdd, kPoolAndDense, kProject, kDepthwiseProject, kEnd };
 
 struct Case {
   // First layer: n, c, h, w -> o, in groups.
