@@ -15,6 +15,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/machine/machine.h"
 #include "compiler/partition/partition.h"
+#include "compiler/partition/target_record.h"
 #include "compiler/passes/pass.h"
 #include "compiler/quantize/calibrate.h"
 #include "compiler/quantize/mixed.h"
@@ -52,6 +53,10 @@ struct CompileOptions {
   spec::MemoryTiming memory = {};           // of that accelerator, which programs are scheduled for
   // Names of targets (compiler/targets), the preferred first. The accelerator comes before all unless it is named here.
   std::vector<std::string> targets = {};
+  // Targets beside those of compiler/targets, as of plugins: they come before the accelerator unless they are named.
+  std::vector<TargetRecord> added_targets = {};
+  // A target whose code generator has failed (Target::failure) is left out, with a note; else it is an error.
+  bool skip_failed_targets = false;
   // Figures of a machine: targets are assigned by cost instead of by their order.
   std::optional<Costs> costs = {};
   Pins pins = {};  // the targets of nodes of the model
