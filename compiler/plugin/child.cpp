@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kStep = 's', kAnswer = 'a', kException = 'x';
+constexpr char kResident = 'm', kStep = 's', kAnswer = 'a', kException = 'x';
 
 // Bytes of this process: all that is mapped, and what is in memory.
 struct ProcessMemory {
@@ -41,8 +41,9 @@ ProcessMemory process_memory() {
   return memory;
 }
 
-// In the child, before foreign code runs.
-void enter_child(const Limits& limits, const ProcessMemory& before) {
+// In the child, before foreign code runs. The bytes that it has in memory.
+uint64_t enter_child(const Limits& limits) {
+  const ProcessMemory before = process_memory();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setpgid(0, 0);  // so that its own children end with it
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGPIPE})
@@ -55,6 +56,7 @@ void enter_child(const Limits& limits, const ProcessMemory& before) {
   }
   dup2(STDERR_FILENO, STDOUT_FILENO);  // results of the command are the parent's
   if (const int none = open("/dev/null", O_RDONLY | O_CLOEXEC); none >= 0) dup2(none, STDIN_FILENO);
+  return before.resident;
 }
 
 // The messages of a child: a kind, a length of 8 bytes, and the bytes.
@@ -63,6 +65,7 @@ class Reader {
   std::string step = "the start", exception;
   std::optional<std::string> answer;
   bool too_long = false;
+  uint64_t resident = 0;  // bytes that the child had in memory at its start
 
   void append(std::string_view bytes, uint64_t most) {
     buffer_ += bytes;
@@ -75,6 +78,7 @@ class Reader {
       if (too_long || buffer_.size() - kHead < length) return;
       std::string text = buffer_.substr(kHead, length);
       switch (buffer_[0]) {
+        case kResident: std::memcpy(&resident, text.data(), std::min(text.size(), sizeof resident)); break;
         case kStep: step = std::move(text); break;
         case kException: exception = std::move(text); break;
         default: answer = std::move(text);
@@ -90,11 +94,10 @@ class Reader {
 std::string mebibytes(uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20); }
 
 // How a child without an answer ended.
-std::string describe_end(int status, const rusage& usage, const Reader& reader, const Limits& limits,
-                         const ProcessMemory& before) {
+std::string describe_end(int status, const rusage& usage, const Reader& reader, const Limits& limits) {
   if (!reader.exception.empty()) return fmt::format("{} threw an exception: {}", reader.step, reader.exception);
   const uint64_t taken = static_cast<uint64_t>(usage.ru_maxrss) << 10;
-  const bool took_all = taken >= before.resident + limits.memory / 10 * 9;
+  const bool took_all = taken >= reader.resident + limits.memory / 10 * 9;
   const std::string memory = took_all
                                  ? fmt::format(", after it had taken the {} that it may take", mebibytes(limits.memory))
                                  : fmt::format(" (it may take {})", mebibytes(limits.memory));
@@ -121,6 +124,7 @@ void ChildOutput::write(char kind, std::string_view bytes) {
   all(message);
   all(bytes);
 }
+void ChildOutput::resident(uint64_t bytes) { write(kResident, {reinterpret_cast<const char*>(&bytes), sizeof bytes}); }
 void ChildOutput::step(std::string_view name) { write(kStep, name); }
 void ChildOutput::answer(std::string_view bytes) { write(kAnswer, bytes); }
 void ChildOutput::exception(std::string_view what) { write(kException, what); }
@@ -130,12 +134,11 @@ Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const 
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     return error(fmt::format("no pipe to a process of its own: {}", std::strerror(errno)), {}, {}, Fault::kInternal);
   std::fflush(nullptr);  // else the child's output would begin with ours
-  const ProcessMemory before = process_memory();
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    enter_child(limits, before);
     ChildOutput output(ends[1]);
+    output.resident(enter_child(limits));
     try {
       call(output);
     } catch (const std::exception& exception) {
@@ -182,7 +185,7 @@ Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const 
   }
   if (reader.too_long)
     return error(fmt::format("{} returned more than the {} that it may take", reader.step, mebibytes(limits.memory)));
-  return error(describe_end(status, usage, reader, limits, before));
+  return error(describe_end(status, usage, reader, limits));
 }
 
 }  // namespace tenon::compiler::plugin

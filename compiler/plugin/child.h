@@ -21,11 +21,12 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
-// What the child writes to its parent: step() before each step of foreign code, so that the parent knows where it
-// ended, and one of the others at the end, once.
+// What the child writes to its parent: the memory that it begins with, step() before each step of foreign code, so that
+// the parent knows where it ended, and one of the others at the end, once.
 class ChildOutput {
  public:
   explicit ChildOutput(int file) : file_(file) {}
+  void resident(uint64_t bytes);
   void step(std::string_view name);
   void answer(std::string_view bytes);
   void exception(std::string_view what);

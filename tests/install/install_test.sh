@@ -42,6 +42,29 @@ if command -v pkg-config >/dev/null; then
     cmp - "$scratch/classified"
 fi
 
+# A plugin in C, at most 200 lines, compiles a quantized network, and computes the bits of the accelerator and of the CPU;
+# the executable runs in another process with the kernels alone.
+[ "$(wc -l <tests/install/example/macs.c)" -le 200 ]
+plugin=$scratch/example/build/macs.so
+network=tests/models/resnet8_digits_int8_qdq.onnx
+data="--data tests/models/resnet8_digits_test.npz:x --divide 255 --limit 50 --quiet"
+# shellcheck disable=SC2086 # options are words
+{
+  "$tenon" run "$network" --shapes N=1 --cpu --plugin "$plugin" $data --output "$scratch/plugin.npz" >"$scratch/said"
+  "$tenon" run "$network" --shapes N=1 --cpu $data --output "$scratch/cpu.npz" >/dev/null
+  "$tenon" run "$network" --shapes N=1 --device behavioral:default $data --output "$scratch/accel.npz" >/dev/null
+  "$tenon" compile "$network" --shapes N=1 --cpu --plugin "$plugin" -o "$scratch/plugin.tnx" >/dev/null
+  "$tenon" run "$scratch/plugin.tnx" --cpu --plugin "$plugin" $data --output "$scratch/saved.npz" >/dev/null
+}
+grep -q '^  macs   20 of 31 operators, 100.0 % of the MACs' "$scratch/said" || { cat "$scratch/said"; exit 1; }
+for other in cpu accel saved; do cmp "$scratch/plugin.npz" "$scratch/$other.npz"; done
+"$tenon" import "$network" --check --shapes N=1 --cpu --plugin "$plugin" | grep -qE '^QLinearConv|^Conv +9 +9 '
+"$scratch/moved/bin/tenon-run" "$scratch/plugin.tnx" --plugin "$plugin" \
+  --input tests/models/resnet8_digits_test.npz:x 2>"$scratch/said" && exit 1
+grep -q "input" "$scratch/said"
+"$tenon" run "$scratch/plugin.tnx" --cpu --data tests/models/resnet8_digits_test.npz:x 2>"$scratch/said" && exit 1
+grep -q "name its file by --plugin" "$scratch/said"
+
 # A program in C trains a model by its step.
 "$tenon" train tests/install/example/circle.tn --init random --batch 64 --step "$scratch/step.tnx" >/dev/null
 "$scratch/example/build/train" "$scratch/step.tnx" "$scratch/state.npz" >"$scratch/trained"
