@@ -132,6 +132,10 @@ void PluginOptions::declare(Options& options) {
   options.repeated(files, "--plugin", "FILE",
                    "shared object with a target of your own, which is preferred to others unless --targets names it "
                    "(compiler/plugin/target.h), and with the kernels that it calls; may be repeated");
+  declare_limits(options);
+}
+
+void PluginOptions::declare_limits(Options& options) {
   options.option(seconds, "--plugin-seconds", "S", "limit of each call of a plugin's function",
                  {.least = 0.001, .most = 1e6});
   options.option(mebibytes, "--plugin-memory", "MIB", "limit of its memory", {.least = 1, .most = 1e6});

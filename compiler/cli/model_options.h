@@ -35,6 +35,7 @@ struct PluginOptions {
   double seconds = 60, mebibytes = 4096;  // of a call
 
   void declare(Options& options);
+  void declare_limits(Options& options);  // without the files
   compiler::plugin::Limits limits() const;
   Expected<std::vector<compiler::TargetRecord>> open() const;
   // Where the executable calls kernels of the plugins, it finds them in these files.
