@@ -12,7 +12,7 @@ struct PluginCheck {
   std::string file;
   PluginOptions plugins;
   uint64_t seed = 1;
-  int64_t samples = 10;
+  int64_t samples = 100;
 
   Status run() {
     plugins.files = {file};

@@ -80,9 +80,28 @@ class Sampler {
     for (const Made& made : given) {
       if (made) body.add({.atom = *made, .type = *builder_.type_of(*made), .exact = true});
     }
+    if (op.samples.kind == SampleArguments::Kind::kImages && !given.empty() && !given.front()) {
+      // Larger than the fuzzer's, so that windows, steps and borders count.
+      runtime::Shape shape{random_.between(1, 2), random_.chance(50) ? random_.between(1, 3) : random_.between(4, 9)};
+      while (static_cast<int64_t>(shape.size()) < op.samples.count + 2) shape.push_back(random_.between(3, 8));
+      const auto& type = parts.front()->type;
+      const Atom image = body.constant(type && type->dtype ? *type->dtype : DType::kF32, shape);
+      body.add({.atom = image, .type = *builder_.type_of(image), .exact = true});
+    }
     auto proposal = fuzz::propose(body, op);
     if (!proposal || (!pattern.any_operands && proposal->args.size() != parts.size())) return std::nullopt;
     Atoms args = std::move(proposal->args);
+    if (op.attribute("groups") && args.size() >= 2 && random_.chance(25) && (given.size() < 2 || !given[1])) {
+      // A depthwise one.
+      const TensorType *x = builder_.tensor_type(args[0]), *w = builder_.tensor_type(args[1]);
+      auto shape = x && w && x->rank() == w->rank() ? w->shape() : std::nullopt;
+      const auto channels = shape && shape->size() > 2 ? x->dims[1].constant() : std::nullopt;
+      if (channels) {
+        (*shape)[0] = *channels, (*shape)[1] = 1;
+        args[1] = body.constant(w->dtype, *shape);
+        proposal->attrs["groups"] = *channels;
+      }
+    }
     // The dtypes that the pattern requires, and equal ones for operands that had equal ones.
     std::map<DType, DType> dtypes;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -105,6 +124,7 @@ class Sampler {
       // A constant that the proposal has may be more than a tensor of this type, as a divisor.
       runtime::Tensor value = constant && dtype == type->dtype ? sample_.module.constant(*constant)
                                                                : types_.constant(dtype, *type->shape());
+      if (op.samples.kind == SampleArguments::Kind::kRequantization) scale(value, i);
       if (part && part->kind == GraphPattern::Kind::kConstant) {
         args[i] = builder_.constant(std::move(value));
       } else if (i == 0 || random_.chance(70)) {
@@ -115,14 +135,18 @@ class Sampler {
       }
       if (part && !part->name.empty()) values.emplace(part->name, args[i]);
     }
-    for (const AttrPattern& wanted : pattern.attrs) {
-      const Attr& value = random_.one_of(wanted.values);
-      Attr& attr = proposal->attrs[wanted.name];
-      const auto* number = std::get_if<int64_t>(&value);
-      if (auto* list = std::get_if<std::vector<int64_t>>(&attr); list && number) std::ranges::fill(*list, *number);
-      else attr = value;
-    }
-    auto made = builder_.apply(op, std::move(args), std::move(proposal->attrs));
+    const auto with_wanted = [&](Attrs attrs) {
+      for (const AttrPattern& wanted : pattern.attrs) {
+        const Attr& value = random_.one_of(wanted.values);
+        Attr& attr = attrs[wanted.name];
+        const auto* number = std::get_if<int64_t>(&value);
+        if (auto* list = std::get_if<std::vector<int64_t>>(&attr); list && number) std::ranges::fill(*list, *number);
+        else attr = value;
+      }
+      return attrs;
+    };
+    auto made = builder_.apply(op, args, with_wanted(varied(op, proposal->attrs)));
+    if (!made) made = builder_.apply(op, args, with_wanted(proposal->attrs));
     if (!made) {
       forget_params(before);
       return std::nullopt;
@@ -130,6 +154,36 @@ class Sampler {
     std::ranges::move(inputs, std::back_inserter(sample_.inputs));
     values_.merge(values);
     return *made;
+  }
+
+  // Bias, multiplier and shift of a requantization, whose results are spread over i8.
+  void scale(runtime::Tensor& value, size_t operand) {
+    value = value.clone();
+    constexpr size_t kBias = 1, kMultiplier = 2, kShift = 3;
+    if (operand == kBias) {
+      for (int32_t& x : value.data<int32_t>()) x = static_cast<int32_t>(random_.between(-50, 50));
+    } else if (operand == kMultiplier) {
+      for (uint16_t& x : value.data<uint16_t>()) x = static_cast<uint16_t>(random_.between(1 << 15, UINT16_MAX));
+    } else if (operand == kShift) {
+      for (uint8_t& x : value.data<uint8_t>()) x = static_cast<uint8_t>(random_.between(8, 13));
+    }
+  }
+
+  // Other values for some integers of the attributes, which may not be allowed.
+  Attrs varied(const Operator& op, Attrs attrs) {
+    if (op.samples.kind == SampleArguments::Kind::kRequantization) {
+      attrs["axis"] = int64_t{1};
+      attrs["zero"] = random_.between(-20, 20);
+      if (random_.chance(50)) attrs["lo"] = random_.between(-100, -20), attrs["hi"] = random_.between(20, 100);
+      return attrs;
+    }
+    for (auto& [name, attr] : attrs) {
+      if (auto* number = std::get_if<int64_t>(&attr); number && random_.chance(30)) *number = random_.between(-3, 4);
+      auto* list = std::get_if<std::vector<int64_t>>(&attr);
+      if (!list || !random_.chance(50)) continue;
+      for (int64_t& x : *list) x = random_.between(x > 0 ? 1 : 0, 2);
+    }
+    return attrs;
   }
 
   void forget_params(const Builder::Checkpoint& before) {

@@ -11,6 +11,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/plugin/check.h"
 #include "runtime/library/library.h"
 #include "runtime/temporary.h"
 #include "runtime/vm/session.h"
@@ -275,6 +276,57 @@ TEST_F(Plugin, ResultsOfWrongTypesAreErrorsOfTheRun) {
     EXPECT_THAT(ran.error().what, HasSubstr("result 0 of the kernel relus.run is "));
     EXPECT_THAT(ran.error().what, HasSubstr(found));
   }
+}
+
+class PluginCheck : public Plugin {
+ protected:
+  Expected<std::vector<plugin::RowCheck>> check() {
+    auto record = open();
+    if (!record) return std::unexpected(record.error());
+    EXPECT_TRUE(runtime::use_library(TENON_RELUS));
+    return plugin::check_rows(record->make({}), {.samples = 20, .attempts = 500});
+  }
+};
+
+TEST_F(PluginCheck, EachRowHasSamples) {
+  const auto rows = check();
+  ASSERT_TRUE(rows) << rows.error().str();
+  ASSERT_EQ(rows->size(), 2u);
+  for (const plugin::RowCheck& row : *rows) EXPECT_EQ(row.samples, 20) << row.composite << ": " << row.refused;
+}
+
+TEST_F(PluginCheck, WrongValuesAndCrashesOfKernelsAreFound) {
+  behave("wrong value");
+  const auto wrong = check();
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().what, HasSubstr("relus.relu, sample "));
+  EXPECT_THAT(wrong.error().what, HasSubstr("element 2 of the result is "));
+  EXPECT_THAT(wrong.error().what, HasSubstr("relu(%x)"));
+  EXPECT_THAT(wrong.error().help, HasSubstr("tenon plugin check --seed "));
+  behave("wrong size");
+  const auto size = check();
+  ASSERT_FALSE(size);
+  EXPECT_THAT(size.error().what, HasSubstr("result 0 of the kernel relus.run is "));
+  behave("crash in the kernel");
+  const auto crash = check();
+  ASSERT_FALSE(crash);
+  EXPECT_THAT(crash.error().what, HasSubstr("the kernel crashed by signal 11"));
+  behave("crash in compile");
+  const auto compile = check();
+  ASSERT_FALSE(compile);
+  EXPECT_THAT(compile.error().what, HasSubstr("the plugin relus: compile crashed by signal 8"));
+}
+
+TEST_F(PluginCheck, RowsWithoutSamplesSayWhy) {
+  behave("no samples");
+  const auto paths = check();
+  ASSERT_TRUE(paths) << paths.error().str();
+  EXPECT_EQ(paths->front().samples, 0);
+  behave("refuse all");
+  const auto refused = check();
+  ASSERT_TRUE(refused) << refused.error().str();
+  EXPECT_EQ(refused->front().samples, 0);
+  EXPECT_EQ(refused->front().refused, "relus.relu: relus: it is a bad day");
 }
 
 }  // namespace

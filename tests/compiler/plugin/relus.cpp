@@ -44,11 +44,13 @@ int32_t accepts(const tn_region* region, char* message, uint32_t bytes) {
   if (does("wait in accepts")) pause();
   if (does("take memory in accepts")) take_all_memory();
   if (does("print in accepts")) std::puts("a line of the plugin"), std::fflush(stdout);
+  if (does("refuse all")) return std::snprintf(message, bytes, "it is a bad day"), 1;
   if (region->params != 1 || region->results != 1) return std::snprintf(message, bytes, "it is no chain"), 1;
   for (uint32_t i = 0; i < region->nodes; ++i) {
     const tn_node& node = region->node[i];
     if (node.inputs == 1) continue;
     const tn_value& factor = region->value[node.input[1]];
+    if (factor.rank > region->value[node.input[0]].rank) return std::snprintf(message, bytes, "it adds axes"), 1;
     if (factor.bytes != sizeof(float)) return std::snprintf(message, bytes, "the factor is no number"), 1;
   }
   return 0;
@@ -99,11 +101,13 @@ int32_t run(tn_call* call) {
   auto* y = static_cast<float*>(call->result(call, 0, dtype, static_cast<uint32_t>(sizes.size()), sizes.data()));
   if (!y) return 1;
   std::copy_n(static_cast<const float*>(call->buffers[1]), count, y);
+  if (does("crash in the kernel")) std::raise(SIGSEGV);
   uint32_t factor = 2;
   for (const char op : code) {
     const float by = op == 'm' ? *static_cast<const float*>(call->buffers[factor++]) : 1;
     for (size_t i = 0; i < count; ++i) y[i] = op == 'm' ? y[i] * by : std::max(y[i], 0.0f);
   }
+  if (does("wrong value") && count > 2) y[2] += 1;
   return 0;
 }
 
@@ -113,6 +117,7 @@ extern "C" const tn_target* tn_target_get() {
   static const tn_row rows[] = {{"relu", "relu(_: f32)", 0}, {"scale", "multiply(_: f32, const)", 0}};
   static const tn_row everything[] = {{"all", "relu(_) | _", 0}};
   static const tn_row wrong[] = {{"relu", "relu(_: f33)", 0}};
+  static const tn_row paths[] = {{"path", "path(relu(_), relu(_), relu(_))", 0}};
   static const tn_row twice[] = {{"relu", "relu(_)", 0}, {"relu", "multiply(_, _)", 0}};
   static tn_target target{.abi = TN_TARGET_ABI,
                           .flags = 0,
@@ -130,6 +135,7 @@ extern "C" const tn_target* tn_target_get() {
   if (does("wrong pattern")) target.row = wrong, target.rows = 1;
   if (does("two of a name")) target.row = twice;
   if (does("no rows")) target.rows = 0;
+  if (does("no samples")) target.row = paths, target.rows = 1;
   if (does("no compile")) target.compile = nullptr;
   if (does("another name")) target.name = "others";
   if (does("no name")) target.name = nullptr;
