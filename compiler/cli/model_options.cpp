@@ -241,6 +241,7 @@ Sizes sizes_of_inputs(const ModelOptions& options, bool has_accelerator) {
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes, Sizes sizes,
                            std::span<const std::string> data) {
   TENON_TRY(open_libraries(options));
+  TENON_TRY(options.plugins.use_kernels());
   TENON_TRY(bucket_shapes(options));
   TENON_TRY_ASSIGN(shapes, compiler::parse_shapes(options.shapes.size() == 1 ? options.shapes[0] : ""));
   const auto read = [&] {

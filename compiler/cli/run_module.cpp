@@ -119,7 +119,6 @@ Expected<runtime::NamedTensors> tensors_by_path(const Context& context, const Ru
 // The module as it is in the file, for the interpreter.
 Expected<LoadedModel> read(const ModelOptions& options) {
   TENON_TRY(open_libraries(options));
-  TENON_TRY(options.plugins.use_kernels());
   TENON_TRY_ASSIGN(model,
                    compiler::read_model(options.model, {}, {.strict_shapes = options.strict_shapes}, options.entry));
   TENON_TRY(compiler::check_entry(*model, options.model));

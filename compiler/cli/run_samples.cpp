@@ -78,13 +78,13 @@ class SamplesCommand {
 
   Status load_model() {
     ModelOptions& model = options_.model;
-    TENON_TRY(model.plugins.use_kernels());
     const bool is_executable = model.model.ends_with(".tnx");
     if (is_executable && options_.check) {
       return error("--check needs the model, an executable has no reference", model.model, "give the .onnx or .tn file",
                    Fault::kUsage);
     }
     if (is_executable) {
+      TENON_TRY(model.plugins.use_kernels());
       TENON_TRY_ASSIGN(file, runtime::load(model.model));
       executable_ = std::move(*file);
       TENON_TRY(check_data(executable_.main().params.size()));

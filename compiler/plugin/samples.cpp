@@ -81,7 +81,7 @@ class Sampler {
       if (made) body.add({.atom = *made, .type = *builder_.type_of(*made), .exact = true});
     }
     if (op.samples.kind == SampleArguments::Kind::kImages && !given.empty() && !given.front()) {
-      // Larger than the fuzzer's, so that windows, steps and borders count.
+      // Larger than the fuzzer's, so that windows, strides and padding count.
       runtime::Shape shape{random_.between(1, 2), random_.chance(50) ? random_.between(1, 3) : random_.between(4, 9)};
       while (static_cast<int64_t>(shape.size()) < op.samples.count + 2) shape.push_back(random_.between(3, 8));
       const auto& type = parts.front()->type;
