@@ -11,6 +11,7 @@
 #include "compiler/partition/pattern_text.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/passes.h"
+#include "compiler/pipeline/pipeline.h"
 #include "compiler/quantize/qdq.h"
 #include "compiler/quantize/quantize.h"
 #include "compiler/targets/targets.h"
@@ -26,9 +27,10 @@ bool comes_quantized(const Function& function) {
   });
 }
 
-// The integer layers that the accelerator would receive.
-Expected<Module> with_integer_layers(Context& context, Module module, Symbol entry, ImportCheck& check) {
-  if (comes_quantized(*module.function(entry))) return requantize_layers(context, std::move(module), nullptr);
+// What the targets would receive.
+Expected<Module> layers_of(Context& context, Module module, Symbol entry, bool wants_integers, ImportCheck& check) {
+  if (!wants_integers || comes_quantized(*module.function(entry)))
+    return with_integer_layers(context, std::move(module), wants_integers);
   check.assumes_calibration = true;
   TENON_TRY_ASSIGN(layers, canonical_layers(context, std::move(module)));
   module = std::move(*layers);
@@ -64,11 +66,10 @@ Expected<Prepared> prepare(Context& context, const std::filesystem::path& path,
   TENON_TRY_ASSIGN(module, run_passes(context, std::move(*prepared.check.nodes.module), standard_passes()));
   prepared.check.nodes.module.reset();  // its names and types end with the context
   TENON_TRY_ASSIGN(targets, make_targets({}, {.accelerator = accelerator}, added));
-  if (std::ranges::any_of(*targets, &Target::integer_layers)) {
-    TENON_TRY_ASSIGN(layers, with_integer_layers(context, std::move(*module), context.symbol("main"), prepared.check));
-    *module = std::move(*layers);
-  }
-  prepared.module = *std::move(module);
+  const bool wants_integers = std::ranges::any_of(*targets, &Target::integer_layers);
+  TENON_TRY_ASSIGN(layers,
+                   layers_of(context, std::move(*module), context.symbol("main"), wants_integers, prepared.check));
+  prepared.module = *std::move(layers);
   prepared.targets = *std::move(targets);
   return prepared;
 }

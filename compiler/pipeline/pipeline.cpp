@@ -96,6 +96,16 @@ Expected<MeasuredWay> quantize_model(const Model& model, bool wants_integers, co
 
 }  // namespace
 
+Expected<Module> with_integer_layers(Context& context, Module module, bool wants_integers, ValueScales* scales) {
+  if (wants_integers) {
+    TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module), scales));
+    TENON_TRY_ASSIGN(simple, simplify(context, std::move(*layers)));
+    TENON_TRY_ASSIGN(merged, cse(context, std::move(*simple)));
+    module = std::move(*merged);
+  }
+  return integer_layers(context, std::move(module));
+}
+
 Expected<Module> quantized_for_training(const Model& model, CompileOptions options, std::string& notes) {
   options.quantize.trained = true;
   Compilation result;
@@ -264,15 +274,7 @@ Expected<Compilation> compile_for(std::span<const Target> targets, const Model& 
     TENON_TRY_ASSIGN(way, quantize_model(model, wants_integers, options, result));
     numeric_types = fmt::format("int8, calibrated on {} samples by {}", options.calibration->size(), describe(*way));
   } else {
-    // The requantizations of a model that comes quantized are as such a target has them only where one computes them.
-    Module module = clone(model.module);
-    if (wants_integers) {
-      TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module), &result.scales));
-      TENON_TRY_ASSIGN(simple, simplify(context, std::move(*layers)));
-      TENON_TRY_ASSIGN(merged, cse(context, std::move(*simple)));
-      module = std::move(*merged);
-    }
-    TENON_TRY_ASSIGN(integers, integer_layers(context, std::move(module)));
+    TENON_TRY_ASSIGN(integers, with_integer_layers(context, clone(model.module), wants_integers, &result.scales));
     result.quantized = std::move(*integers);
   }
   begin("partitioning");

@@ -93,6 +93,12 @@ Expected<Module> quantized_for_training(const Model& model, CompileOptions optio
 // The same with the constant weights rounded to int8 constants: what compile() makes of it runs on an accelerator.
 Expected<Module> with_integer_weights(Context& context, Module trained);
 
+// A model that is not calibrated, as compile() partitions it: layers of one that comes quantized are integer ones. With
+// `wants_integers` its requantizations are such as targets for integer layers have them; `scales` receives those of its
+// values.
+Expected<Module> with_integer_layers(Context& context, Module module, bool wants_integers,
+                                     ValueScales* scales = nullptr);
+
 struct Compilation {
   Module quantized;  // the executed function before partitioning; the model itself where it is not quantized
   // The float function that was quantized, where its layers were equalized; its results are the model's.

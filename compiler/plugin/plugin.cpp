@@ -379,6 +379,9 @@ class Plugin {
                          return answer_failure(output, "compile", message);
                        if (artifact.bytes != 0 && !artifact.data)
                          return fail(output, fmt::format("compile returned NULL for {} bytes", artifact.bytes));
+                       if (artifact.bytes > limits_.memory)
+                         return fail(output, fmt::format("compile returned {} bytes, must be at most {}",
+                                                         artifact.bytes, limits_.memory));
                        if (artifact.constants > kMaxConstants)
                          return fail(output, fmt::format("compile returned {} constants, must be at most {}",
                                                          artifact.constants, kMaxConstants));

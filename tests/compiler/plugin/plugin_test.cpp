@@ -16,6 +16,7 @@
 #include "runtime/temporary.h"
 #include "runtime/vm/session.h"
 #include "support/file.h"
+#include "tests/rounds.h"
 
 namespace tenon::compiler {
 namespace {
@@ -246,22 +247,22 @@ TEST_P(FailingPlugin, IsADiagnosticAndLeftOut) {
 }
 INSTANTIATE_TEST_SUITE_P(
     All, FailingPlugin,
-    testing::Values(Failing{"crash in accepts", "accepts crashed by signal 11"},
-                    Failing{"throw in accepts", "accepts threw an exception: no such layer"},
-                    Failing{"exit in accepts", "accepts ended its process with exit code 5"},
-                    Failing{"wait in accepts", "accepts did not return within 0.5 s"},
-                    Failing{"take memory in accepts",
-                            "accepts crashed by signal 6, Aborted, after it had taken the 256 MiB"},
-                    Failing{"unknown layout",
-                            "boundary: the layout of param 0: 'XYZ' has 0 of the axes NCDHW, and the value has 4"},
-                    Failing{"crash in compile", "compile crashed by signal 8"},
-                    Failing{"fail in compile", "compile failed: too many layers"},
-                    Failing{"NULL in compile", "compile returned NULL for 100 bytes"},
-                    Failing{"too much in compile", "compile "},
-                    Failing{"no constant", "at run time, which is no constant"},
-                    Failing{"NaN", "cost says that relus.relu takes nan seconds, must be from 0 to 1000000", true},
-                    Failing{"negative", "takes -1e-06 seconds", true}, Failing{"1e300", "takes 1e+300 seconds", true},
-                    Failing{"no cost", "cost failed: the table is empty", true}));
+    testing::Values(
+        Failing{"crash in accepts", "accepts crashed by signal 11"},
+        Failing{"throw in accepts", "accepts threw an exception: no such layer"},
+        Failing{"exit in accepts", "accepts ended its process with exit code "},
+        Failing{"wait in accepts", "accepts did not return within 0.5 s"},
+        Failing{"take memory in accepts", "accepts crashed by signal 6, Aborted, after it had taken the 256 MiB"},
+        Failing{"unknown layout",
+                "boundary: the layout of param 0: 'XYZ' has 0 of the axes NCDHW, and the value has 4"},
+        Failing{"crash in compile", "compile crashed by signal 8"},
+        Failing{"fail in compile", "compile failed: too many layers"},
+        Failing{"NULL in compile", "compile returned NULL for 100 bytes"},
+        Failing{"too much in compile", "compile returned 1152921504606846976 bytes, must be at most 268435456"},
+        Failing{"no constant", "at run time, which is no constant"},
+        Failing{"NaN", "cost says that relus.relu takes nan seconds, must be from 0 to 1000000", true},
+        Failing{"negative", "takes -1e-06 seconds", true}, Failing{"1e300", "takes 1e+300 seconds", true},
+        Failing{"no cost", "cost failed: the table is empty", true}));
 
 TEST_F(Plugin, ResultsOfWrongTypesAreErrorsOfTheRun) {
   for (const auto& [behavior, found] :
@@ -280,11 +281,13 @@ TEST_F(Plugin, ResultsOfWrongTypesAreErrorsOfTheRun) {
 
 class PluginCheck : public Plugin {
  protected:
+  const int kSamples = static_cast<int>(rounds(20));
+
   Expected<std::vector<plugin::RowCheck>> check() {
     auto record = open();
     if (!record) return std::unexpected(record.error());
     EXPECT_TRUE(runtime::use_library(TENON_RELUS));
-    return plugin::check_rows(record->make({}), {.samples = 20, .attempts = 500});
+    return plugin::check_rows(record->make({}), {.samples = kSamples, .attempts = 500});
   }
 };
 
@@ -292,7 +295,7 @@ TEST_F(PluginCheck, EachRowHasSamples) {
   const auto rows = check();
   ASSERT_TRUE(rows) << rows.error().str();
   ASSERT_EQ(rows->size(), 2u);
-  for (const plugin::RowCheck& row : *rows) EXPECT_EQ(row.samples, 20) << row.composite << ": " << row.refused;
+  for (const plugin::RowCheck& row : *rows) EXPECT_EQ(row.samples, kSamples) << row.composite << ": " << row.refused;
 }
 
 TEST_F(PluginCheck, WrongValuesAndCrashesOfKernelsAreFound) {
