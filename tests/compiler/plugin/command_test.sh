@@ -37,6 +37,15 @@ cmp "$scratch/wanted.npy" "$scratch"/dir/*.npy
 fails 1 "the library of kernels 'relus' is not installed" "$run" "$scratch/model.tnx" --input "$scratch/x.npy"
 fails 1 "cannot be the name of a library of kernels" "$run" "$scratch/model.tnx" --plugin "$scratch/x.npy" --input "$scratch/x.npy"
 
+# What each operator costs on each target, in JSON.
+cat >"$scratch/costs.json" <<'JSON'
+{"version": 1, "cpu": {"gmacs_f32": 1, "gmacs_i8": 1, "gbytes": 1, "call_ns": 1000}, "devices": {"relus": {"launch_ns": 10}}}
+JSON
+"$tenon" compile "$scratch/model.tn" --cpu --plugin "$plugin" --costs "$scratch/costs.json" -o "$scratch/costs.tnx" --json |
+  perl -MJSON::PP -0777 -e 'my $out = decode_json(<STDIN>); my ($relu) = grep { $_->{op} eq "relu" } @{$out->{operators}};
+    die "no price" unless $relu->{target} eq "relus" && abs($relu->{prices}{relus}{seconds} - 1e-9) < 1e-12
+      && $relu->{prices}{relus}{source} eq "cost of the plugin relus" && $relu->{prices}{cpu}{seconds} > 1e-6'
+
 # Targets by name: the plugin is one of them.
 fails 2 "dnnl, relus, cpu" \
   "$tenon" compile "$scratch/model.tn" --cpu --plugin "$plugin" --targets none -o "$scratch/none.tnx"
