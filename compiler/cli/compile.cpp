@@ -40,8 +40,10 @@ void write_operators(Json& out, const compiler::Compilation& compiled) {
     if (!placement.reason.empty()) out.field("reason", placement.reason);
     if (!placement.prices.empty()) {
       out.key("prices").begin_object();
-      for (const auto& [target, price] : placement.prices) {
-        out.key(target).begin_object().field("seconds", price.seconds).field("source", price.source).end();
+      for (const auto& [target, price, change] : placement.prices) {
+        out.key(target).begin_object().field("seconds", price.seconds).field("source", price.source);
+        if (change) out.field("total_change", *change);
+        out.end();
       }
       out.end();
     }
