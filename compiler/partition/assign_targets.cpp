@@ -379,6 +379,10 @@ class BlockAssigner {
         const auto target = std::ranges::find(targets_, price.target, &Target::name);
         const auto label = target == targets_.end() ? 0 : static_cast<uint32_t>(target - targets_.begin()) + 1;
         if (problem_.units[unit][label] >= kMaxCost) continue;  // by a pin
+        if (label == labels[unit]) {
+          price.change = 0;
+          continue;
+        }
         Labels other = labels;
         other[unit] = label;
         price.change = seconds(cost_of(problem_, other) - chosen);
