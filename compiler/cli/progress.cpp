@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "support/output.h"
+
 namespace tenon::cli {
 Progress::Progress(std::string what, size_t total, bool quiet)
     : what_(std::move(what)), total_(total), shown_(!quiet && total > 1 && isatty(STDERR_FILENO)) {}

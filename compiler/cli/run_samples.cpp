@@ -97,6 +97,7 @@ class SamplesCommand {
                    Fault::kUsage);
     }
     if (is_executable) {
+      TENON_TRY(model.plugins.use_kernels());
       TENON_TRY_ASSIGN(file, runtime::load(model.model));
       executable_ = std::move(*file);
       TENON_TRY(check_data(executable_.main().params.size()));

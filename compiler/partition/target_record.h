@@ -2,7 +2,9 @@
 // record for each of its targets (compiler/targets lists them).
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,9 +27,9 @@ struct TargetOptions {
 };
 
 struct TargetRecord {
-  std::string_view name;           // as --targets has it
-  std::string_view documentation;  // for the help
-  Target (*make)(const TargetOptions&);
+  std::string name;           // as --targets has it
+  std::string documentation;  // for the help
+  std::function<Target(const TargetOptions&)> make;
   // Whether it generates code for TargetOptions::accelerator, without which it is not made; it is used where a
   // configuration is given, and is the first target unless it is named at another position.
   bool of_configuration = false;
