@@ -152,16 +152,17 @@ Code write_any(const fs::path& given, Parts parts) {
 
 namespace {
 
-Expected<std::vector<std::byte>> read_all(const File& file, const fs::path& path) {
+template <class Bytes = std::vector<std::byte>>
+Expected<Bytes> read_all(const File& file, const fs::path& path) {
   // Read until the end instead of asking for the size: pipes have none, and a directory opens but does not read.
-  std::vector<std::byte> bytes;
+  constexpr size_t kChunk = 1 << 16;
+  Bytes bytes;
   struct stat info {};
   if (::fstat(::fileno(file.get()), &info) == 0 && S_ISREG(info.st_mode)) {
     const auto size = static_cast<uint64_t>(info.st_size);
     TENON_TRY(check_memory(size, "the file", path.string()));
-    bytes.reserve(size);
+    bytes.reserve(size + kChunk);  // the last chunk is that of the end
   }
-  constexpr size_t kChunk = 1 << 16;
   for (;;) {
     const size_t old_size = bytes.size();
     bytes.resize(old_size + kChunk);
@@ -179,6 +180,12 @@ Expected<std::vector<std::byte>> read_file(const fs::path& path) {
   const File file(std::fopen(path.c_str(), "rb"));
   if (!file) return system_error("open the file", path, errno);
   return read_all(file, path);
+}
+
+Expected<AlignedBytes> read_aligned_file(const fs::path& path) {
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) return system_error("open the file", path, errno);
+  return read_all<AlignedBytes>(file, path);
 }
 
 Expected<std::vector<std::byte>> read_regular_file(const fs::path& path) {

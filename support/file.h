@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,7 +13,22 @@
 
 namespace tenon {
 
+// Memory at multiples of a cache line, so that parts of a file at such offsets can be used where they are.
+template <class T>
+struct CacheLineAllocator {
+  static constexpr std::align_val_t kAlignment{64};
+  using value_type = T;
+  CacheLineAllocator() = default;
+  template <class U>
+  CacheLineAllocator(const CacheLineAllocator<U>&) {}  // NOLINT: allocators convert
+  T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kAlignment)); }
+  void deallocate(T* data, size_t) { ::operator delete(data, kAlignment); }
+  bool operator==(const CacheLineAllocator&) const = default;
+};
+using AlignedBytes = std::vector<std::byte, CacheLineAllocator<std::byte>>;
+
 Expected<std::vector<std::byte>> read_file(const std::filesystem::path& path);
+Expected<AlignedBytes> read_aligned_file(const std::filesystem::path& path);
 // A file that another file names: what is no regular one, as a pipe, is refused and not waited for.
 Expected<std::vector<std::byte>> read_regular_file(const std::filesystem::path& path);
 Expected<std::string> read_text(const std::filesystem::path& path);

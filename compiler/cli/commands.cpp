@@ -16,6 +16,7 @@ namespace tenon::cli {
 Action run_model(Options&);
 Action import_model(Options&);
 Action plan_memory(Options&);
+Action check_plugin(Options&);
 Action train_model(Options&);
 Action compile_model(Options&);
 Action compare_model(Options&);
@@ -77,6 +78,7 @@ constexpr Command kCommands[] = {
     {"train", "train a model's weights on samples and labels", train_model},
     {"import", "check a model: its operators, their support per target, and what is missing", import_model},
     {"compile", "compile a model into an executable", compile_model},
+    {"plugin check", "check a code generator of your own on samples of its patterns", check_plugin},
     {"prepare", "pictures, recordings and sentences as the samples of a model", prepare},
     {"decode", "results of a model as text: names of classes, lines of recognizers", decode},
     {"compare", "float, quantized and device side by side, layer by layer", compare_model},

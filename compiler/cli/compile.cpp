@@ -26,6 +26,32 @@ void return_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, kLargeBlock);
 }
 
+// Where each operator runs, and why; where targets are assigned by cost, what it costs on each, in seconds, and the
+// source of the figure.
+void write_operators(Json& out, const compiler::Compilation& compiled) {
+  out.key("operators").begin_array();
+  for (const compiler::Placement& placement : compiled.placements) {
+    out.begin_object()
+        .field("node", compiled.partitioned.span(placement.span).node)
+        .field("op", placement.op)
+        .field("target", placement.target.empty() ? "cpu" : placement.target);
+    if (!placement.composite.empty()) out.field("composite", placement.composite);
+    if (!placement.kernel.empty()) out.field("kernel", placement.kernel);
+    if (!placement.reason.empty()) out.field("reason", placement.reason);
+    if (!placement.prices.empty()) {
+      out.key("prices").begin_object();
+      for (const auto& [target, price, change] : placement.prices) {
+        out.key(target).begin_object().field("seconds", price.seconds).field("source", price.source);
+        if (change) out.field("total_change", *change);
+        out.end();
+      }
+      out.end();
+    }
+    out.end();
+  }
+  out.end();
+}
+
 struct CompileCommand {
   ModelOptions model;
   PassFlags passes;
@@ -123,6 +149,7 @@ struct CompileCommand {
         for (const auto& [target, seconds] : costs->all_at) out.field(target, seconds);
         out.end().end();
       }
+      write_operators(out, *compiled);
       print_stdout("{}", out.end().str());
     } else if (print.empty()) {  // the printed module is the whole output, so that it can be a file
       print_stdout("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,

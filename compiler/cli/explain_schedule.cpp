@@ -82,6 +82,18 @@ std::string row(const LayerSchedule& layer, std::string_view bound) {
 
 }  // namespace
 
+void LayerSchedule::join(const LayerSchedule& next) {
+  name += " + " + next.name;
+  op = next.op;
+  cycles += next.cycles;
+  cycles_at_once += next.cycles_at_once;
+  load_waits += next.load_waits;
+  lanes += next.lanes;
+  requantizer += next.requantizer;
+  reads += next.reads;
+  stores += next.stores;
+}
+
 uint64_t LayerSchedule::roofline() const { return std::max({lanes, requantizer, reads, stores}); }
 
 // Where the roofline does not explain the cycles: latency, if at least half of the cycles beyond it vanish with a
@@ -111,8 +123,13 @@ std::vector<LayerSchedule> layer_schedules(const runtime::AcceleratorProgram& pr
     const runtime::InstructionNote* note = runtime::find_note(program, slot);
     return note == nullptr || slot >= program.instructions.size() ? nullptr : &by_layer[note->layer];
   };
+  std::vector<bool> on_chip(program.layers.size(), false);  // whether the next layer reads the results in inp
   for (const spec::Decoded& d : stream) {
-    if (LayerSchedule* layer = layer_at(d.index)) add_work(program, d.instruction, *layer);
+    LayerSchedule* layer = layer_at(d.index);
+    if (layer == nullptr) continue;
+    add_work(program, d.instruction, *layer);
+    const auto* rq = std::get_if<spec::native::Requantize>(&d.instruction);
+    if (rq != nullptr && rq->to_inp != 0) on_chip[static_cast<size_t>(layer - by_layer.data())] = true;
   }
   for (const Interval& interval : usual.timeline) {
     LayerSchedule* layer = layer_at(interval.instruction);
@@ -121,12 +138,15 @@ std::vector<LayerSchedule> layer_schedules(const runtime::AcceleratorProgram& pr
     }
   }
   std::vector<LayerSchedule> in_order;
+  bool joins = false;
   for (const runtime::LayerCost& cost : costs(usual)) {
     LayerSchedule& layer = by_layer[cost.layer];
     layer.name = cost.name;
     layer.op = cost.op;
     layer.cycles = cost.cycles;
-    in_order.push_back(layer);
+    if (joins) in_order.back().join(layer);
+    else in_order.push_back(layer);
+    joins = on_chip[cost.layer];
   }
   return in_order;
 }

@@ -18,9 +18,11 @@ struct LayerSchedule {
   uint64_t lanes = 0, requantizer = 0, reads = 0, stores = 0;  // `reads` has the instructions' beats, too
   uint64_t roofline() const;
   std::string bound_by() const;
+  void join(const LayerSchedule& next);  // that is fused with it
 };
 
-// The layers in the order of their completion. Layers overlap: a layer's cycles are those from the completion of the
+// The layers in the order of their completion; those that are fused, since results of all but the last go to inp, are
+// one. Layers overlap: a layer's cycles are those from the completion of the
 // layers before it to its own, so that they add up to the program's (runtime/profile/analysis.h).
 std::vector<LayerSchedule> layer_schedules(const runtime::AcceleratorProgram& program);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
+#include "compiler/cli/model_options.h"
 #include "compiler/frontend/onnx.h"
 #include "compiler/pipeline/import_check.h"
 #include "support/try.h"
@@ -12,6 +13,7 @@ namespace {
 struct Import {
   std::string model, shapes, pattern, config = "default";
   bool check = false, cpu = false;
+  PluginOptions plugins;
 
   Status run() const {
     if (check == !pattern.empty()) {
@@ -26,12 +28,13 @@ struct Import {
       TENON_TRY_ASSIGN(found, spec::load_config(config));
       accelerator = std::move(*found);
     }
+    TENON_TRY_ASSIGN(targets, plugins.open());
     if (!check) {
-      TENON_TRY_ASSIGN(found, compiler::check_pattern(model, *bound, accelerator, pattern));
+      TENON_TRY_ASSIGN(found, compiler::check_pattern(model, *bound, accelerator, pattern, *targets));
       print_stdout("{}", compiler::text(*found));
       return {};
     }
-    TENON_TRY_ASSIGN(report, compiler::check_import(model, *bound, accelerator));
+    TENON_TRY_ASSIGN(report, compiler::check_import(model, *bound, accelerator, *targets));
     print_stdout("{}", compiler::text(*report));
     const size_t problems = report->nodes.problems.size();
     if (problems == 0) return {};
@@ -50,7 +53,8 @@ Action import_model(Options& options) {
                  "'relu?(%y: conv2d[groups=1](%x, %w: const))' (compiler/partition/pattern_text.h has the grammar)");
   options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
   options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
-  options.flag(command->cpu, "--cpu", "for the CPU alone");
+  options.flag(command->cpu, "--cpu", "for the CPU, and plugins, alone");
+  command->plugins.declare(options);
   options.footer("tenon import --check model.onnx --shapes N=1");
   return [command] { return command->run(); };
 }

@@ -16,6 +16,7 @@
 #include "compiler/frontend/onnx.h"
 #include "compiler/targets/targets.h"
 #include "compiler/tune/records.h"
+#include "runtime/library/library.h"
 #include "runtime/native/functions.h"
 #include "runtime/native/native.h"
 #include "runtime/run/samples.h"
@@ -92,6 +93,9 @@ void ModelOptions::declare(Options& options, Records kind) {
       memory, "--memory", "READ/WRITE",
       "latencies of the accelerator's memory in its cycles, which programs are scheduled for, as 200/200; "
       "or READ/WRITE/OUTSTANDING, with the bursts that it accepts at a time; default: the device's, or 60/40/16");
+  options.flag(no_fuse, "--no-fuse",
+               "each layer on the accelerator stores its results in memory, where they can be compared; otherwise "
+               "values between a depthwise convolution and pointwise ones stay on the chip where this is faster");
   options.option(divide, "--divide", "D", "divide all data by this, as 255 for bytes", {});
   options.choice(kernels, "--kernels", {"native", "reference"},
                  "kernels of the CPU: machine code, or the reference kernels that define the operators");
@@ -99,8 +103,8 @@ void ModelOptions::declare(Options& options, Records kind) {
                "compile the code between the kernels too: control flow and scalars become machine code");
   options.choice(
       fallback, "--fallback", {"interpreter", "none"},
-      "what computes an operator that has no native kernel: the interpreter's kernel, and a line says so; or "
-      "nothing, so that it is an error");
+      "what computes an operator that has no native kernel: the interpreter's kernel, and a line says so, which is the "
+      "default; or nothing, so that it is an error. interpreter: so is a model whose plugin fails, without the plugin");
   options.option(targets, "--targets", "NAME,...",
                  fmt::format("who computes an operator: the first that supports it, of {}, cpu (the last)",
                              fmt::join(described_targets(), ", ")));
@@ -122,8 +126,41 @@ void ModelOptions::declare(Options& options, Records kind) {
                  "steps of your own for the kernels of operators, as tenon schedule -o writes them");
   options.option(libraries, "--library", "FILE",
                  "shared object whose functions the model calls by name (runtime/native/kernel.h); may be repeated");
+  plugins.declare(options);
   if (kind == Records::kTuned) options.option(records, "--records", "FILE", "file of the measurements");
   else options.option(records, "--records", "FILE", "use the kernels that tenon tune measured to be fastest");
+}
+
+void PluginOptions::declare(Options& options) {
+  options.repeated(files, "--plugin", "FILE",
+                   "shared object with a target of your own, which is preferred to others unless --targets names it "
+                   "(compiler/plugin/target.h), and with the kernels that it calls; may be repeated");
+  declare_limits(options);
+}
+
+void PluginOptions::declare_limits(Options& options) {
+  options.option(seconds, "--plugin-seconds", "S", "limit of each call of a plugin's function",
+                 {.least = 0.001, .most = 1e6});
+  options.option(mebibytes, "--plugin-memory", "MIB", "limit of its memory", {.least = 1, .most = 1e6});
+}
+
+compiler::plugin::Limits PluginOptions::limits() const {
+  return {.time = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)),
+          .memory = static_cast<uint64_t>(mebibytes) << 20};
+}
+
+Expected<std::vector<compiler::TargetRecord>> PluginOptions::open() const {
+  std::vector<compiler::TargetRecord> records;
+  for (const std::string& file : files) {
+    TENON_TRY_ASSIGN(record, compiler::plugin::open(file, limits()));
+    records.push_back(*std::move(record));
+  }
+  return records;
+}
+
+Status PluginOptions::use_kernels() const {
+  for (const std::string& file : files) TENON_TRY(runtime::use_library(file));
+  return {};
 }
 
 Status QuantizationOptions::apply(compiler::CompileOptions& options, bool has_samples) const {
@@ -207,6 +244,7 @@ Sizes sizes_of_inputs(const ModelOptions& options, bool has_accelerator) {
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes, Sizes sizes,
                            std::span<const std::string> data) {
   TENON_TRY(open_libraries(options));
+  TENON_TRY(options.plugins.use_kernels());
   TENON_TRY(bucket_shapes(options));
   TENON_TRY_ASSIGN(shapes, compiler::parse_shapes(options.shapes.size() == 1 ? options.shapes[0] : ""));
   const auto read = [&] {
@@ -280,14 +318,17 @@ Expected<compiler::Machine::Inexact> parse_inexact(const ModelOptions& options) 
 namespace {
 
 // The names of --targets. The CPU supports every operator: it may be named as the last, and is not in the result.
-Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bool has_accelerator) {
+Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bool has_accelerator,
+                                                 std::span<const compiler::TargetRecord> plugins) {
+  TENON_TRY_ASSIGN(records, compiler::with_targets(plugins));
   std::vector<std::string> targets = split(options.targets);
   std::set<std::string_view> seen;
   for (const std::string& name : targets) {
-    const compiler::TargetRecord* record = compiler::find_target(name);
+    const compiler::TargetRecord* record = compiler::find_target(name, *records);
     if (!record && name != "cpu")
       return error(fmt::format("--targets: there is no target '{}'", name), {},
-                   fmt::format("the targets are {}, cpu", fmt::join(compiler::target_names(), ", ")), Fault::kUsage);
+                   fmt::format("the targets are {}, cpu", fmt::join(compiler::target_names(*records), ", ")),
+                   Fault::kUsage);
     if (!seen.insert(name).second) return error(fmt::format("--targets names '{}' twice", name), {}, {}, Fault::kUsage);
     if (!record) continue;
     if (record->of_configuration && !has_accelerator)
@@ -306,6 +347,18 @@ Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bo
                  "name cpu last", Fault::kUsage);
   targets.pop_back();
   return targets;
+}
+
+// The targets of the plugins. With --fallback interpreter, those that are wrong are left out, and `skipped` says why.
+Expected<std::vector<compiler::TargetRecord>> open_plugins(const ModelOptions& options, std::string& skipped) {
+  if (options.fallback != "interpreter") return options.plugins.open();
+  std::vector<compiler::TargetRecord> records;
+  for (const std::string& file : options.plugins.files) {
+    auto record = compiler::plugin::open(file, options.plugins.limits());
+    if (record) records.push_back(*std::move(record));
+    else skipped += fmt::format("the model is compiled without a plugin\n{}\n", record.error().str());
+  }
+  return records;
 }
 
 // nullopt: by the order of the targets.
@@ -347,7 +400,9 @@ Expected<spec::MemoryTiming> accelerator_memory(const ModelOptions& options, boo
 
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes) {
-  TENON_TRY_ASSIGN(targets, parse_targets(options, accelerator != nullptr));
+  std::string skipped;
+  TENON_TRY_ASSIGN(plugins, open_plugins(options, skipped));
+  TENON_TRY_ASSIGN(targets, parse_targets(options, accelerator != nullptr, *plugins));
   TENON_TRY_ASSIGN(inexact, parse_inexact(options));
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
@@ -368,7 +423,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   }
   TENON_TRY_ASSIGN(schedules, read_schedules(options));
   TENON_TRY_ASSIGN(buckets, bucket_shapes(options));
-  if (!buckets->empty() && !accelerator && targets->empty()) {
+  if (!buckets->empty() && !accelerator && targets->empty() && plugins->empty()) {
     return error("several --shapes are the sizes of an accelerator's programs, and there is no accelerator", {},
                  "code for the CPU runs at any size: omit them, or give one that binds the sizes", Fault::kUsage);
   }
@@ -377,7 +432,10 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   TENON_TRY_ASSIGN(memory, accelerator_memory(options, accelerator != nullptr));
   compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
                                            .memory = *memory,
+                                           .fuse = !options.no_fuse,
                                            .targets = std::move(*targets),
+                                           .added_targets = std::move(*plugins),
+                                           .skip_failed_targets = options.fallback == "interpreter",
                                            .costs = std::move(*costs),
                                            .pins = std::move(*pins),
                                            .inexact = *inexact,
@@ -410,7 +468,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
                                           : compiler::compile(std::as_const(loaded.model), compile_options);
   if (!compiled) return compiled;
   bar.reset(), line.reset();
-  if (!options.quiet) print_stderr("{}", compiled->notes);
+  if (!options.quiet) print_stderr("{}{}", skipped, compiled->notes);
   TENON_TRY(report_fallback(options, *compiled));
   return compiled;
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/cli/command.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/plugin/plugin.h"
 
 namespace tenon::cli {
 
@@ -28,18 +29,32 @@ struct QuantizationOptions {
   Status apply(compiler::CompileOptions& options, bool has_samples) const;
 };
 
+// Code generators of the user's (compiler/plugin).
+struct PluginOptions {
+  std::vector<std::string> files;
+  double seconds = 60, mebibytes = 4096;  // of a call
+
+  void declare(Options& options);
+  void declare_limits(Options& options);  // without the files
+  compiler::plugin::Limits limits() const;
+  Expected<std::vector<compiler::TargetRecord>> open() const;
+  // Where the executable calls kernels of the plugins, it finds them in these files.
+  Status use_kernels() const;
+};
+
 struct ModelOptions : QuantizationOptions {
   std::string model;
   std::string entry = "main";       // the function that is compiled
   std::vector<std::string> shapes;  // one binds sizes; several are the buckets of an accelerator
   bool strict_shapes = false;
   double divide = 1;
-  std::string kernels = "native";        // what computes on the CPU
-  bool ahead_of_time = false;            // functions of the virtual machine become native code
-  std::string fallback = "interpreter";  // of operators without a native kernel
-  bool for_this_machine = false;         // native code only for the processor of this machine
-  std::string memory;                    // READ/WRITE/OUTSTANDING of the accelerator; empty: device_memory
+  std::string kernels = "native";  // what computes on the CPU
+  bool ahead_of_time = false;      // functions of the virtual machine become native code
+  std::string fallback;            // of operators without a native kernel, and of plugins
+  bool for_this_machine = false;   // native code only for the processor of this machine
+  std::string memory;              // READ/WRITE/OUTSTANDING of the accelerator; empty: device_memory
   spec::MemoryTiming device_memory = {};
+  bool no_fuse = false;                // each layer of the accelerator stores its results
   std::string targets;                 // names, the preferred first
   std::string costs, placement;        // file with the figures of a machine; "cost", "order", or by the file
   std::vector<std::string> pins;       // "NODE=TARGET"
@@ -47,7 +62,8 @@ struct ModelOptions : QuantizationOptions {
   std::string records;                 // file with the measurements of tenon tune
   std::string schedule;                // file with steps for kernels
   std::vector<std::string> libraries;  // with functions that the model calls
-  std::string target, levels;          // of the machine that runs the executable, for cross compilation
+  PluginOptions plugins;
+  std::string target, levels;  // of the machine that runs the executable, for cross compilation
 
   std::optional<std::vector<std::string>> batch = {};  // CompileOptions::batch
   std::optional<int64_t> budget = {};                  // CompileOptions::budget

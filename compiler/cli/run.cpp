@@ -75,7 +75,8 @@ Action run_model(Options& options) {
                  "true classes of the samples, for the first result: prints accuracies");
   options.option(command->samples.limit, "--limit", "N", "only the first N samples; 0: all", {.least = 0});
   options.flag(command->samples.check, "--check",
-               "compare every layer with the integer reference, bit for bit, and find races and wrong indices in the "
+               "compare every layer whose results are in memory (with --no-fuse all) with the integer reference, bit "
+               "for bit, and find races and wrong indices in the "
                "kernels of cuda:emulated");
   options.option(command->samples.verify, "--verify", "URI",
                  "also run the first samples on a second device, as lockstep:default");

@@ -62,8 +62,21 @@ class SamplesCommand {
     if (!options_.check || !accelerator_ || layers > 0) return {};
     return error(
         "--check compares nothing: no operator of the model runs on the accelerator", options_.model.model,
-        "quantize the model with --calibrate, or check the CPU with --cpu; tenon compile --explain has reasons",
+        has_integers()
+            ? "check the CPU with --cpu; tenon compile --explain says of each operator what the accelerator lacks"
+            : "quantize the model with --calibrate, or check the CPU with --cpu",
         Fault::kUsage);
+  }
+
+  // With --calibrate, or as the file has it.
+  bool has_integers() const {
+    if (!loaded_->calibration.empty()) return true;
+    bool found = false;
+    compiler::for_each_binding(loaded_->model.main().body, [&](const compiler::Binding& binding) {
+      const auto* apply = std::get_if<compiler::Apply>(&binding.value);
+      if (apply && apply->op->is_one_of({compiler::ops::kQuantize, compiler::ops::kDequantize})) found = true;
+    });
+    return found;
   }
 
   // Of a model without inputs there is no data.
@@ -84,6 +97,7 @@ class SamplesCommand {
                    Fault::kUsage);
     }
     if (is_executable) {
+      TENON_TRY(model.plugins.use_kernels());
       TENON_TRY_ASSIGN(file, runtime::load(model.model));
       executable_ = std::move(*file);
       TENON_TRY(check_data(executable_.main().params.size()));
@@ -115,8 +129,8 @@ class SamplesCommand {
   void warn_about_device() const {
     if (!accelerator_ || !executable_.programs.empty() || options_.quiet) return;
     print_stderr("warning: nothing runs on the accelerator {}: {}\n", accelerator_->info().config.name,
-                 loaded_->calibration.empty() ? "it computes in int8; quantize the model with --calibrate, or say --cpu"
-                                              : "--verbose has the reason for each operator");
+                 has_integers() ? "--verbose has the reason for each operator"
+                                : "it computes in int8; quantize the model with --calibrate, or say --cpu");
   }
 
   // Before the model is compiled.

@@ -765,6 +765,12 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
   if (const auto* library = std::get_if<LibraryCall>(&*kernel)) {
     emit(runtime::CallKernel{library->kernel, library->attrs, operands_of(library->operands, *args), results},
          std::string(program_.context.name(name)));
+    // What follows is generated for these types, and the library is foreign code.
+    const std::vector<Type> types = function_->type(binding.var).parts();
+    for (size_t i = 0; i < results.size(); ++i) {
+      check({types[i].tensor(), results[i]}, {}, false, fmt::format("result {} of the kernel {}", i, library->kernel),
+            program_.context.str(types[i]));
+    }
     return {};
   }
   auto& program = std::get<runtime::AcceleratorProgram>(*kernel);

@@ -371,7 +371,27 @@ class BlockAssigner {
     return {};
   }
 
+  // What each unit would cost elsewhere, into its prices.
+  void price_changes(const Labels& labels) {
+    const Ticks chosen = cost_of(problem_, labels);
+    for (uint32_t unit = 0; unit < labels.size(); ++unit) {
+      for (TargetPrice& price : prices_[unit]) {
+        const auto target = std::ranges::find(targets_, price.target, &Target::name);
+        const auto label = target == targets_.end() ? 0 : static_cast<uint32_t>(target - targets_.begin()) + 1;
+        if (problem_.units[unit][label] >= kMaxCost) continue;  // by a pin
+        if (label == labels[unit]) {
+          price.change = 0;
+          continue;
+        }
+        Labels other = labels;
+        other[unit] = label;
+        price.change = seconds(cost_of(problem_, other) - chosen);
+      }
+    }
+  }
+
   AssignedBlock assigned(const Labels& labels) {
+    price_changes(labels);
     AssignedBlock result;
     result.composites.reasons.resize(block_.bindings.size());
     result.prices.resize(block_.bindings.size());

@@ -172,11 +172,47 @@ class Finder {
       const auto row =
           std::ranges::find_if(target.patterns, [&](const TargetPattern& r) { return mentions(r.pattern, op.id); });
       if (row == target.patterns.end()) text += fmt::format("{} has no pattern with {}", target.name, op.name);
+      else if (const std::string lacking = target.integer_layers ? lacks_integers(binding, op) : ""; !lacking.empty())
+        text += fmt::format("{} {}", target.name, lacking);
       else
         text += fmt::format("{} supports {} only within {} = {}", target.name, op.name, row->composite,
                             to_string(row->pattern));
     }
     return text.empty() ? "no target" : text;
+  }
+
+  // What a layer lacks for a target of integer layers, and how it gets it: operands in i8, or a result that is rounded
+  // before others read it. Empty where the layer is no contraction.
+  std::string lacks_integers(size_t binding, const Operator& op) const {
+    if (op.pattern != OpPattern::kAnchor) return {};
+    const Apply& layer = std::get<Apply>(block_.bindings[binding].value);
+    for (const Atom& operand : layer.args) {
+      const auto* var = std::get_if<VarId>(&operand);
+      const TensorType* type = var ? function_.type(*var).tensor() : nullptr;
+      const runtime::Tensor* constant = constant_of(module_, operand);
+      const DType dtype = constant ? constant->dtype() : type ? type->dtype : DType::kI8;
+      if (dtype == DType::kI8) continue;
+      return fmt::format("computes {} in i8, and an operand is {}: {}", op.name, runtime::name(dtype),
+                         runtime::kReals.contains(dtype)
+                             ? "quantize the model with --calibrate, and do not --keep this node"
+                             : "weights are constants in i8 or u8, and sums with their bias fit i32");
+    }
+    const Binding* reader = &block_.bindings[binding];
+    for (;;) {
+      const size_t next = flow_.last_use(reader->var);
+      reader = next == 0 || next >= block_.bindings.size() ? nullptr : &block_.bindings[next];
+      const auto* apply = reader ? std::get_if<Apply>(&reader->value) : nullptr;
+      if (!apply) return fmt::format("rounds the sums of {} to i8, and here they are a result: quantize them", op.name);
+      if (apply->op->elements != Elements::kComputed ||
+          apply->op->is_one_of(
+              {ops::kBiasAdd, ops::kAdd, ops::kMultiply, ops::kCast, ops::kDequantize, ops::kRelu, ops::kClip}))
+        continue;
+      const std::string node = module_.span(function_.info(reader->var).span).node;
+      return fmt::format(
+          "rounds the sums of {} to i8, and {}{} reads them before they are rounded: quantize and "
+          "dequantize what it reads",
+          op.name, apply->op->name, node.empty() ? "" : " '" + node + "'");
+    }
   }
 
   Context& context_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/partition/partition.h"
 
@@ -27,8 +28,10 @@ std::string explain(const Module& module, std::span<const Placement> placements)
                                   : p.kernel.empty() ? fmt::format("cpu    {}", p.reason)
                                                      : fmt::format("cpu    {} ({})", p.kernel, p.reason);
     std::string prices;
-    for (const auto& [target, price] : p.prices) {
+    for (const auto& [target, price, change] : p.prices) {
       prices += fmt::format("{}{} {} ({})", prices.empty() ? "" : "; ", target, seconds(price.seconds), price.source);
+      if (change.value_or(0) != 0)
+        prices += fmt::format(", total {}{}", *change > 0 ? "+" : "-", seconds(std::abs(*change)));
     }
     // The operators of one node that run on one target share a line, unless each has a price.
     const bool joins = i > 0 && (prices.empty() || rows.back().prices.empty()) && p.span == placements[i - 1].span &&

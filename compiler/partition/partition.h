@@ -12,6 +12,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ namespace tenon::compiler {
 struct TargetPrice {
   std::string target;  // "cpu", or a target that supports it
   Price price;
+  // By how many seconds the total would change if these operators alone were there instead: copies, launches and lost
+  // fusion included, each layer by its own price. 0 where they are; nullopt where a pin forbids it.
+  std::optional<double> change = {};
 };
 
 // The target on which one operator of the model runs, and the reason.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -101,6 +102,9 @@ struct Target {
   // to the plain layout for each parameter in another layout, and ends with one for each such result, so the function
   // keeps its meaning for an interpreter; the code generator reads these as the layouts of its buffers.
   std::function<Expected<RegionKernel>(Context&, const Module&, Symbol name, const Function& region)> generate;
+  // Of foreign code: what has failed in it, after which the target supports nothing more; nullopt while nothing has.
+  // May be empty: nothing fails but by the errors above.
+  std::function<std::optional<Diagnostic>()> failure;
 };
 
 }  // namespace tenon::compiler

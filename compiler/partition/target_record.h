@@ -2,7 +2,9 @@
 // record for each of its targets (compiler/targets lists them).
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,15 +20,16 @@ namespace tenon::compiler {
 struct TargetOptions {
   std::optional<spec::Config> accelerator = {};  // the configuration of the generated accelerator
   spec::MemoryTiming memory = {};                // of that accelerator, which programs are scheduled for
+  bool fuse = true;                              // of its layers: values between them stay on the chip
   Machine::Inexact inexact = {};                 // what a user allows the products of a GPU
   // Steps of a user for kernels, instead of the templates': of the level sm_90, or of all levels.
   std::vector<schedules::UserSchedule> schedules = {};
 };
 
 struct TargetRecord {
-  std::string_view name;           // as --targets has it
-  std::string_view documentation;  // for the help
-  Target (*make)(const TargetOptions&);
+  std::string name;           // as --targets has it
+  std::string documentation;  // for the help
+  std::function<Target(const TargetOptions&)> make;
   // Whether it generates code for TargetOptions::accelerator, without which it is not made; it is used where a
   // configuration is given, and is the first target unless it is named at another position.
   bool of_configuration = false;

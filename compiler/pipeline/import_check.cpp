@@ -11,6 +11,7 @@
 #include "compiler/partition/pattern_text.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/passes.h"
+#include "compiler/pipeline/pipeline.h"
 #include "compiler/quantize/qdq.h"
 #include "compiler/quantize/quantize.h"
 #include "compiler/targets/targets.h"
@@ -26,9 +27,10 @@ bool comes_quantized(const Function& function) {
   });
 }
 
-// The integer layers that the accelerator would receive.
-Expected<Module> with_integer_layers(Context& context, Module module, Symbol entry, ImportCheck& check) {
-  if (comes_quantized(*module.function(entry))) return requantize_layers(context, std::move(module), nullptr);
+// What the targets would receive.
+Expected<Module> layers_of(Context& context, Module module, Symbol entry, bool wants_integers, ImportCheck& check) {
+  if (!wants_integers || comes_quantized(*module.function(entry)))
+    return with_integer_layers(context, std::move(module), wants_integers);
   check.assumes_calibration = true;
   TENON_TRY_ASSIGN(layers, canonical_layers(context, std::move(module)));
   module = std::move(*layers);
@@ -55,20 +57,19 @@ struct Prepared {
 };
 
 Expected<Prepared> prepare(Context& context, const std::filesystem::path& path,
-                           const std::map<std::string, int64_t>& shapes,
-                           const std::optional<spec::Config>& accelerator) {
+                           const std::map<std::string, int64_t>& shapes, const std::optional<spec::Config>& accelerator,
+                           std::span<const TargetRecord> added) {
   Prepared prepared;
   TENON_TRY_ASSIGN(nodes, check_onnx(context, path, shapes));
   prepared.check.nodes = std::move(*nodes);
   if (!prepared.check.nodes.module) return prepared;
   TENON_TRY_ASSIGN(module, run_passes(context, std::move(*prepared.check.nodes.module), standard_passes()));
   prepared.check.nodes.module.reset();  // its names and types end with the context
-  TENON_TRY_ASSIGN(targets, make_targets({}, {.accelerator = accelerator}));
-  if (std::ranges::any_of(*targets, &Target::integer_layers)) {
-    TENON_TRY_ASSIGN(layers, with_integer_layers(context, std::move(*module), context.symbol("main"), prepared.check));
-    *module = std::move(*layers);
-  }
-  prepared.module = *std::move(module);
+  TENON_TRY_ASSIGN(targets, make_targets({}, {.accelerator = accelerator}, added));
+  const bool wants_integers = std::ranges::any_of(*targets, &Target::integer_layers);
+  TENON_TRY_ASSIGN(layers,
+                   layers_of(context, std::move(*module), context.symbol("main"), wants_integers, prepared.check));
+  prepared.module = *std::move(layers);
   prepared.targets = *std::move(targets);
   return prepared;
 }
@@ -132,22 +133,27 @@ class PatternFinder {
 }  // namespace
 
 Expected<ImportCheck> check_import(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                                   const std::optional<spec::Config>& accelerator) {
+                                   const std::optional<spec::Config>& accelerator,
+                                   std::span<const TargetRecord> added) {
   Context context;
-  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerator));
+  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerator, added));
   ImportCheck check = std::move(prepared->check);
   if (!prepared->module) return check;
   Module& module = *prepared->module;
   TENON_TRY_ASSIGN(placements, partition(context, module, context.symbol("main"), prepared->targets));
+  for (const Target& target : prepared->targets) {
+    if (auto failure = target.failure ? target.failure() : std::nullopt) return std::unexpected(*std::move(failure));
+  }
   for (const Placement& placement : *placements) count(check, context, module, placement);
   return check;
 }
 
 Expected<PatternCheck> check_pattern(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                                     const std::optional<spec::Config>& accelerator, std::string_view pattern) {
+                                     const std::optional<spec::Config>& accelerator, std::string_view pattern,
+                                     std::span<const TargetRecord> added) {
   Context context;
   TENON_TRY_ASSIGN(read, read_pattern(context, pattern, "--pattern"));
-  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerator));
+  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerator, added));
   if (!prepared->module) return std::unexpected(prepared->check.nodes.problems.front().diagnostic);
   PatternCheck check{.pattern = to_string(*read), .matches = {}, .near_misses = {}};
   PatternFinder finder(context, *prepared->module, *read, check);

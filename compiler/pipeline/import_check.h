@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "compiler/frontend/onnx_check.h"
+#include "compiler/partition/target_record.h"
 #include "hw/spec/config.h"
 
 namespace tenon::compiler {
@@ -26,9 +28,10 @@ struct ImportCheck {
   bool assumes_calibration = false;
 };
 
-// Without `accelerator`, for the CPU alone.
+// Without `accelerator`, for the CPU and the added targets. An error where the code generator of one has failed.
 Expected<ImportCheck> check_import(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                                   const std::optional<spec::Config>& accelerator);
+                                   const std::optional<spec::Config>& accelerator,
+                                   std::span<const TargetRecord> added = {});
 
 // The matches of a pattern (partition/pattern_text.h) in the module that the targets would receive, each by its root
 // and its named values, and the near misses: the values at which the pattern begins to match, and what is missing.
@@ -41,7 +44,8 @@ struct PatternCheck {
   std::vector<Line> matches, near_misses;
 };
 Expected<PatternCheck> check_pattern(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                                     const std::optional<spec::Config>& accelerator, std::string_view pattern);
+                                     const std::optional<spec::Config>& accelerator, std::string_view pattern,
+                                     std::span<const TargetRecord> added = {});
 
 // For people.
 std::string text(const PatternCheck& check);

@@ -96,6 +96,16 @@ Expected<MeasuredWay> quantize_model(const Model& model, bool wants_integers, co
 
 }  // namespace
 
+Expected<Module> with_integer_layers(Context& context, Module module, bool wants_integers, ValueScales* scales) {
+  if (wants_integers) {
+    TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module), scales));
+    TENON_TRY_ASSIGN(simple, simplify(context, std::move(*layers)));
+    TENON_TRY_ASSIGN(merged, cse(context, std::move(*simple)));
+    module = std::move(*merged);
+  }
+  return integer_layers(context, std::move(module));
+}
+
 Expected<Module> quantized_for_training(const Model& model, CompileOptions options, std::string& notes) {
   options.quantize.trained = true;
   Compilation result;
@@ -239,32 +249,32 @@ Expected<runtime::Executable> lower_within(Context& context, Module& module, Sym
 // Leaves the constants to another module.
 void forget_constants(Module& module) { std::ranges::fill(module.constants, runtime::Tensor()); }
 
+// What has failed in the code generator of a target, or nullopt.
+std::optional<Diagnostic> failure_of(const Target& target) { return target.failure ? target.failure() : std::nullopt; }
+
+Status check_failures(std::span<const Target> targets) {
+  for (const Target& target : targets) {
+    if (auto failure = failure_of(target)) return std::unexpected(*std::move(failure));
+  }
+  return {};
+}
+
 // `consumed` is the model, or null.
-Expected<Compilation> compile(const Model& model, Model* consumed, const CompileOptions& options) {
+Expected<Compilation> compile_for(std::span<const Target> targets, const Model& model, Model* consumed,
+                                  const CompileOptions& options) {
   Context& context = *model.context;
   Compilation result;
   std::string numeric_types = "as in the model";
   const auto begin = [&](std::string_view stage) {
     if (options.progress) options.progress(stage);
   };
-  TENON_TRY_ASSIGN(targets_made, make_targets(options.targets, {options.accelerator, options.memory, options.inexact,
-                                                                options.cpu.schedules}));
-  const std::vector<Target>& targets = *targets_made;
   const bool wants_integers = std::ranges::any_of(targets, &Target::integer_layers);
   if (options.calibration) {
     begin("calibrating");
     TENON_TRY_ASSIGN(way, quantize_model(model, wants_integers, options, result));
     numeric_types = fmt::format("int8, calibrated on {} samples by {}", options.calibration->size(), describe(*way));
   } else {
-    // The requantizations of a model that comes quantized are as such a target has them only where one computes them.
-    Module module = clone(model.module);
-    if (wants_integers) {
-      TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module), &result.scales));
-      TENON_TRY_ASSIGN(simple, simplify(context, std::move(*layers)));
-      TENON_TRY_ASSIGN(merged, cse(context, std::move(*simple)));
-      module = std::move(*merged);
-    }
-    TENON_TRY_ASSIGN(integers, integer_layers(context, std::move(module)));
+    TENON_TRY_ASSIGN(integers, with_integer_layers(context, clone(model.module), wants_integers, &result.scales));
     result.quantized = std::move(*integers);
   }
   begin("partitioning");
@@ -285,6 +295,7 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
                                          {.costs = options.costs ? &*options.costs : nullptr,
                                           .pins = options.pins,
                                           .summary = result.costs ? &*result.costs : nullptr}));
+  TENON_TRY(check_failures(targets));
   result.placements = std::move(*placements);
   result.partition_seconds = partition_time.seconds();
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
@@ -321,6 +332,32 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
   name_kernels(result.placements, on_cpu);
   std::ranges::copy_if(on_cpu, std::back_inserter(result.interpreted), &CpuPlacement::interpreted);
   return result;
+}
+
+// The same for the targets of the options. One whose code generator fails on the way is left out from the beginning,
+// where the options say so: it may have determined how the model is quantized and partitioned.
+Expected<Compilation> compile(const Model& model, Model* consumed, const CompileOptions& options) {
+  TENON_TRY_ASSIGN(
+      targets, make_targets(options.targets,
+                            {options.accelerator, options.memory, options.fuse, options.inexact, options.cpu.schedules},
+                            options.added_targets));
+  std::string notes;
+  for (;;) {
+    const bool may_repeat = options.skip_failed_targets && std::ranges::any_of(*targets, [](const Target& target) {
+                              return target.failure != nullptr;
+                            });
+    auto made = compile_for(*targets, model, may_repeat ? nullptr : consumed, options);
+    const auto failed =
+        std::ranges::find_if(*targets, [](const Target& target) { return failure_of(target).has_value(); });
+    if (failed == targets->end()) {
+      if (made) made->notes.insert(0, notes);
+      return made;
+    }
+    const Diagnostic why = *failure_of(*failed);
+    if (!options.skip_failed_targets) return std::unexpected(why);
+    notes += fmt::format("the model is compiled without the target {}\n{}\n", failed->name, why.str());
+    targets->erase(failed);
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/machine/machine.h"
 #include "compiler/partition/partition.h"
+#include "compiler/partition/target_record.h"
 #include "compiler/passes/pass.h"
 #include "compiler/quantize/calibrate.h"
 #include "compiler/quantize/mixed.h"
@@ -50,8 +51,13 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
 struct CompileOptions {
   std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
   spec::MemoryTiming memory = {};           // of that accelerator, which programs are scheduled for
+  bool fuse = true;                         // its layers, whose values between them then stay on the chip
   // Names of targets (compiler/targets), the preferred first. The accelerator comes before all unless it is named here.
   std::vector<std::string> targets = {};
+  // Targets beside those of compiler/targets, as of plugins: they come before the accelerator unless they are named.
+  std::vector<TargetRecord> added_targets = {};
+  // A target whose code generator has failed (Target::failure) is left out, with a note; else it is an error.
+  bool skip_failed_targets = false;
   // Figures of a machine: targets are assigned by cost instead of by their order.
   std::optional<Costs> costs = {};
   Pins pins = {};  // the targets of nodes of the model
@@ -87,6 +93,12 @@ Expected<Module> quantized_for_training(const Model& model, CompileOptions optio
 
 // The same with the constant weights rounded to int8 constants: what compile() makes of it runs on an accelerator.
 Expected<Module> with_integer_weights(Context& context, Module trained);
+
+// A model that is not calibrated, as compile() partitions it: layers of one that comes quantized are integer ones. With
+// `wants_integers` its requantizations are such as targets for integer layers have them; `scales` receives those of its
+// values.
+Expected<Module> with_integer_layers(Context& context, Module module, bool wants_integers,
+                                     ValueScales* scales = nullptr);
 
 struct Compilation {
   Module quantized;  // the executed function before partitioning; the model itself where it is not quantized

@@ -38,12 +38,21 @@ struct IntegerLayer {
   Dims shape;   // of the value in the model
 };
 
-// Weights in i8 with their zero points subtracted, the output channels first.
+// Weights in i8 with their zero points subtracted, the output channels first. Where a difference is outside of i8, it
+// is the sum of two weights, and the input channel that it multiplies is an operand twice.
 struct LayerWeights {
-  Tensor values;
-  std::vector<double> scales;
-  Ints sums;
+  Tensor values;  // [output channels][input channels, then the repeated ones]...
+  std::vector<double> scales = {};
+  Ints repeated = {};  // input channels
+  Ints sums = {};
   int64_t products = 1;  // of one sum
+};
+
+// factor * f + bias, by channel of f, a layer with constant weights.
+struct Linear {
+  Apply anchor;
+  SpanId span{};
+  std::vector<double> factor = {}, bias = {};  // empty: 1 and 0
 };
 
 constexpr int32_t kUnsignedShift = 128;
@@ -55,16 +64,21 @@ bool moves_elements(const Apply& apply) {
          !apply.computed.contains("value");
 }
 
-// The value of constants, dequantized ones and moved ones.
+// The value of constants and of elementwise operators on them: dequantized, moved, scaled ones.
 std::optional<Tensor> constant_value(const Builder& builder, const Atom& atom) {
   if (const Tensor* tensor = constant_of(builder.module(), atom)) return *tensor;
   const Apply* apply = builder.application(atom);
-  if (!apply || apply->args.size() != 1 ||
-      !(apply->op->is_one_of({ops::kQuantize, ops::kDequantize}) || moves_elements(*apply)) || !apply->computed.empty())
+  if (!apply || !apply->computed.empty()) return std::nullopt;
+  if (apply->op->pattern > OpPattern::kBroadcast && !apply->op->is_one_of({ops::kQuantize, ops::kDequantize}) &&
+      !moves_elements(*apply))
     return std::nullopt;
-  const auto operand = constant_value(builder, apply->args[0]);
-  if (!operand) return std::nullopt;
-  auto value = apply->op->reference(apply->attrs, std::span(&*operand, 1));
+  std::vector<Tensor> operands;
+  for (const Atom& arg : apply->args) {
+    auto operand = constant_value(builder, arg);
+    if (!operand) return std::nullopt;
+    operands.push_back(std::move(*operand));
+  }
+  auto value = apply->op->reference(apply->attrs, operands);
   return value ? std::optional(std::move(value->front())) : std::nullopt;
 }
 
@@ -224,12 +238,12 @@ class LayerRewriting {
     return Quantized{apply->args[0], {scales[0], static_cast<int8_t>(ints_attr(apply->attrs, "zero_point")[0])}};
   }
 
-  // The i8 form of a float value by the scale `out`; none where it is not an integer layer.
-  Outcome integer_form(Atom value, const Scale& out) {
-    Clamp clamp;
+  // The i8 form of a float value by the scale `out`, clamped; none where it is not an integer layer.
+  Outcome integer_form(Atom value, const Scale& out, Clamp clamp = {}) {
     const Apply* bounded = builder_->application(value);
     if (bounded && (bounded->op->is(ops::kRelu) || bounded->op->is(ops::kClip)) && used_once(value)) {
-      clamp = clamp_of(*bounded);
+      const Clamp inner = clamp_of(*bounded);
+      clamp = {.lo = std::clamp(inner.lo, clamp.lo, clamp.hi), .hi = std::clamp(inner.hi, clamp.lo, clamp.hi)};
       value = bounded->args[0];
     }
     // The model's node is that of the layer, not that of its quantize.
@@ -237,26 +251,82 @@ class LayerRewriting {
     if (const auto x = quantized(value)) return clamped(*x, used_once(value), clamp, out);
     const Apply* found = builder_->application(value);
     if (!found || !used_once(value)) return std::nullopt;
-    if (std::isinf(clamp.lo) && std::isinf(clamp.hi) && moves_elements(*found)) return moved(value, out);
+    if (moves_elements(*found)) return moved(*found, out, clamp);
     const auto shape = shape_of(value);
     if (!shape) return std::nullopt;
     const Apply producer = *found;
-    std::optional<IntegerLayer> layer;
-    if (producer.op->is(ops::kGlobalAvgPool)) {
-      TENON_TRY_ASSIGN(made, average(producer));
-      layer = std::move(*made);
-    } else {
-      TENON_TRY_ASSIGN(made, producer.op->is(ops::kAdd) ? sum(producer, *shape, out) : product(producer, {}, out));
-      layer = std::move(*made);
-    }
-    if (!layer) return std::nullopt;
-    layer->after = clamp;
-    layer->shape = *shape;
-    return emit(std::move(*layer), out);
+    const bool leaky = producer.op->is_one_of({ops::kLeakyRelu, ops::kPrelu});
+    const Apply* inner = leaky ? builder_->application(producer.args[0]) : &producer;
+    if (!inner || (leaky && !used_once(producer.args[0]))) return std::nullopt;
+    TENON_TRY_ASSIGN(layer, sums_of(Apply(*inner), *shape, out));
+    if (!*layer) return std::nullopt;
+    (*layer)->after = clamp;
+    (*layer)->shape = *shape;
+    return leaky ? emit_leaky(std::move(**layer), producer, out) : emit(std::move(**layer), out);
   }
 
-  Outcome emit(IntegerLayer layer, const Scale& out) {
+  Expected<std::optional<IntegerLayer>> sums_of(const Apply& producer, const Dims& shape, const Scale& out) {
+    if (producer.op->is(ops::kGlobalAvgPool)) return average(producer);
+    if (producer.op->is(ops::kAdd)) return sum(producer, shape, out);
+    return product(producer, shape, out);
+  }
+
+  // The factors of a leaky ReLU below zero, by channel, where they are within (0, 1].
+  std::optional<std::vector<double>> slopes_of(const Apply& activation, const Dims& shape, size_t axis) const {
+    std::optional<std::vector<double>> slopes;
+    if (activation.op->is(ops::kLeakyRelu)) {
+      const auto channels = static_cast<size_t>(shape[axis].constant().value_or(0));
+      slopes.emplace(channels, float_attr(activation.attrs, "alpha"));
+    } else if (const auto constant = constant_value(*builder_, activation.args[1])) {
+      slopes = along_axis(*constant, shape, axis);
+    }
+    const auto is_slope = [](double slope) { return slope > 0 && slope <= 1; };
+    return slopes && std::ranges::all_of(*slopes, is_slope) ? slopes : std::nullopt;
+  }
+
+  // A leaky ReLU of a layer is the larger of x and slope * x, both of them requantizations of the same sums: one
+  // contraction with each output channel twice, since the accelerator's results are bytes.
+  Outcome emit_leaky(IntegerLayer layer, const Apply& activation, const Scale& out) {
+    const Apply* found = builder_->application(layer.accumulators);
+    const auto sums = shape_of(layer.accumulators);
+    if (!found || !sums || !found->op->is_one_of({ops::kConv2d, ops::kDense})) return std::nullopt;
+    const bool convolution = found->op->is(ops::kConv2d);
+    if (convolution && int_attr(found->attrs, "groups") != 1) return std::nullopt;
+    const auto slopes = slopes_of(activation, layer.shape, convolution ? 1 : layer.shape.size() - 1);
+    const auto weights = constant_value(*builder_, found->args[1]);
+    if (!slopes || !weights) return std::nullopt;
+    Apply anchor = *found;
+    Shape twice = weights->shape();
+    twice[0] *= 2;
+    Tensor both(DType::kI8, twice);
+    const auto data = weights->data<int8_t>();
+    std::ranges::copy(data, both.data<int8_t>().begin());
+    std::ranges::copy(data, both.data<int8_t>().begin() + static_cast<ptrdiff_t>(data.size()));
+    TENON_TRY_ASSIGN(accumulators, builder_->apply(*anchor.op, {anchor.args[0], builder_->constant(std::move(both))},
+                                                   anchor.attrs, name_));
+    const size_t channels = layer.steps.size();
+    for (size_t c = 0; c < channels; ++c) {
+      layer.steps.push_back(layer.steps[c] * (*slopes)[c]);
+      layer.bias.push_back(layer.bias[c]);
+    }
+    layer.accumulators = *accumulators;
     layer.scale = out;
+    TENON_TRY_ASSIGN(made, requantized(layer));
+    const auto half = [&](bool second) {
+      Ints begin(sums->size()), step(sums->size(), 1), end(sums->size(), std::numeric_limits<int64_t>::max());
+      (second ? begin : end)[1] = static_cast<int64_t>(channels);
+      return apply(ops::kSlice, {*made}, {{"begin", begin}, {"end", end}, {"step", step}});
+    };
+    TENON_TRY_ASSIGN(above, half(false));
+    TENON_TRY_ASSIGN(below, half(true));
+    TENON_TRY_ASSIGN(larger, apply(ops::kMaximum, {*above, *below}));
+    TENON_TRY_ASSIGN(reshaped, in_shape(*larger, layer.shape));
+    return *reshaped;
+  }
+
+  // The sums of the layer, in the shape that they have, by its scale.
+  Expected<Atom> requantized(const IntegerLayer& layer) {
+    const Scale& out = layer.scale;
     std::vector<spec::ChannelParameters> channels;
     for (size_t c = 0; c < layer.steps.size(); ++c) {
       channels.push_back(requantize_ratio(layer.steps[c] / out.scale));
@@ -268,7 +338,12 @@ class LayerRewriting {
       set_residual(parameters, layer.residual->scale.scale / out.scale, layer.residual->scale.zero);
     }
     const auto residual = layer.residual ? std::optional(layer.residual->integers) : std::nullopt;
-    TENON_TRY_ASSIGN(made, requantize(*builder_, layer.accumulators, channels, parameters, residual, name_));
+    return requantize(*builder_, layer.accumulators, channels, parameters, residual, name_);
+  }
+
+  Outcome emit(IntegerLayer layer, const Scale& out) {
+    layer.scale = out;
+    TENON_TRY_ASSIGN(made, requantized(layer));
     const Dims shape = layer.shape;
     layers_.insert_or_assign(std::get<VarId>(*made), std::move(layer));
     TENON_TRY_ASSIGN(reshaped, in_shape(*made, shape));
@@ -287,6 +362,7 @@ class LayerRewriting {
     if (shape.size() == 2 || shape.size() == 4) return shape;
     return {context_.product(std::span(shape).first(shape.size() - 1)), shape.back()};
   }
+  static size_t channel_axis(const Dims& shape) { return shape.size() == 4 ? 1 : shape.size() - 1; }
   // The channels of a layer of this shape; none where their number is not constant.
   std::optional<int64_t> channels_of(const Dims& shape) const {
     return shape.size() < 2 ? std::nullopt : layer_shape(shape)[1].constant();
@@ -350,24 +426,49 @@ class LayerRewriting {
     return layer;
   }
 
-  // Operators that move elements, of operands with the scale of the result.
-  Outcome moved(Atom value, const Scale& out) const {
-    if (const auto x = quantized(value)) return x->scale == out ? std::optional(x->integers) : std::nullopt;
-    const Apply* found = builder_->application(value);
-    if (!found || !moves_elements(*found) || !used_once(value)) return std::nullopt;
-    Apply move = *found;
+  // An operator that moves or selects elements, of operands by the scale of its result: it may follow the rounding that
+  // the model has after it, since rounding and clamps never decrease.
+  Outcome moved(Apply move, const Scale& out, const Clamp& clamp = {}) {
     if (move.op->is(ops::kPad)) {
-      if (float_attr(move.attrs, "value") != 0) return std::nullopt;
+      if (float_attr(move.attrs, "value") != 0 || clamp.lo > 0 || clamp.hi < 0) return std::nullopt;
       move.attrs["value"] = static_cast<double>(out.zero);
     }
     Atoms args;
     for (const Atom& arg : move.args) {
-      TENON_TRY_ASSIGN(inner, moved(arg, out));
+      const bool free = std::isinf(clamp.lo) && std::isinf(clamp.hi);
+      const auto x = quantized(arg);
+      if (x && x->scale == out && free) {
+        args.push_back(x->integers);
+        continue;
+      }
+      TENON_TRY_ASSIGN(inner, integer_form(arg, out, clamp));
       if (!*inner) return std::nullopt;
       args.push_back(**inner);
     }
     TENON_TRY_ASSIGN(made, builder_->apply(*move.op, std::move(args), move.attrs, name_, move.computed));
     return *made;
+  }
+
+  // The scale of all dequantized values whose elements a value consists of.
+  std::optional<Scale> moved_scale(const Atom& atom) const {
+    if (const auto x = quantized(atom)) return x->scale;
+    const Apply* apply = builder_->application(atom);
+    if (!apply || !moves_elements(*apply) || !used_once(atom)) return std::nullopt;
+    std::optional<Scale> common;
+    for (const Atom& arg : apply->args) {
+      const auto scale = moved_scale(arg);
+      if (!scale || (common && !(*common == *scale))) return std::nullopt;
+      common = scale;
+    }
+    return common;
+  }
+  // An operand in i8: dequantized, and perhaps moved.
+  Expected<std::optional<Quantized>> operand_of(const Atom& atom) {
+    if (auto x = quantized(atom)) return x;
+    const auto scale = moved_scale(atom);
+    if (!scale) return std::nullopt;
+    TENON_TRY_ASSIGN(integers, integer_form(atom, *scale));
+    return *integers ? std::optional(Quantized{**integers, *scale}) : std::nullopt;
   }
 
   // The sum over the map; the requantization divides by its area.
@@ -396,17 +497,13 @@ class LayerRewriting {
     if (a && b) return sum_of_two(*a, *b, shape, out);
     if (shape.size() < 2) return std::nullopt;
     for (const size_t i : {0, 1}) {
-      const auto constant = constant_value(*builder_, add.args[1 - i]);
-      if (!constant || shape_of(add.args[i]) != shape) continue;
-      const size_t axis = shape.size() == 4 ? 1 : shape.size() - 1;
-      const Apply* producer = builder_->application(add.args[i]);
-      const auto bias =
-          along_axis(*constant, shape, producer && producer->op->is(ops::kMatmul) ? shape.size() - 1 : axis);
-      if (!bias) continue;
-      if (const auto x = quantized(add.args[i])) return sum_with_constant(*x, *bias, shape, out);
-      if (producer && used_once(add.args[i])) return product(Apply(*producer), *bias, out);
+      const auto x = quantized(add.args[i]);
+      const auto constant =
+          x && shape_of(add.args[i]) == shape ? constant_value(*builder_, add.args[1 - i]) : std::nullopt;
+      const auto bias = constant ? along_axis(*constant, shape, channel_axis(shape)) : std::nullopt;
+      if (bias) return sum_with_constant(*x, *bias, shape, out);
     }
-    return std::nullopt;
+    return product(add, shape, out);
   }
 
   Expected<std::optional<IntegerLayer>> sum_with_constant(const Quantized& x, const std::vector<double>& constant,
@@ -455,8 +552,7 @@ class LayerRewriting {
     const size_t channel_axis = transposed ? 1 : 0;
     if (shape.size() < 2 || (transposed && shape.size() != 2)) return std::nullopt;
     LayerWeights weights{.values = Tensor(DType::kI8, transposed ? Shape{shape[1], shape[0]} : shape),
-                         .scales = floats_attr(apply->attrs, "scale"),
-                         .sums = {}};
+                         .scales = floats_attr(apply->attrs, "scale")};
     Ints zeros = ints_attr(apply->attrs, "zero_point");
     const auto channels = static_cast<size_t>(shape[channel_axis]);
     int64_t axis = int_attr(apply->attrs, "axis");
@@ -468,20 +564,43 @@ class LayerRewriting {
     const size_t products = static_cast<size_t>(bytes->size()) / channels;
     weights.products = static_cast<int64_t>(products);
     weights.sums.resize(channels);
-    const auto out = weights.values.data<int8_t>();
+    Tensor rest(DType::kI8, weights.values.shape());
+    const auto inputs = static_cast<size_t>(weights.values.shape()[1]);
+    const size_t taps = products / inputs;
+    std::vector<bool> repeated(inputs);
+    const auto out = weights.values.data<int8_t>(), more = rest.data<int8_t>();
     const auto fill = [&](auto in) {
       for (size_t c = 0; c < channels; ++c) {
         for (size_t k = 0; k < products; ++k) {
           const int64_t value = in[transposed ? k * channels + c : c * products + k] - zeros[c];
-          if (value < -128 || value > 127) return false;
-          out[c * products + k] = static_cast<int8_t>(value);
+          const int64_t first = std::clamp<int64_t>(value, -128, 127), second = value - first;
+          if (second < -128 || second > 127) return false;
+          out[c * products + k] = static_cast<int8_t>(first);
+          more[c * products + k] = static_cast<int8_t>(second);
+          if (second != 0) repeated[k / taps] = true;
           weights.sums[c] += value;
         }
       }
       return true;
     };
     const bool fits = bytes->dtype() == DType::kI8 ? fill(bytes->data<int8_t>()) : fill(bytes->data<uint8_t>());
-    return fits ? std::optional(std::move(weights)) : std::nullopt;
+    if (!fits) return std::nullopt;
+    for (size_t i = 0; i < inputs; ++i) {
+      if (repeated[i]) weights.repeated.push_back(static_cast<int64_t>(i));
+    }
+    if (weights.repeated.empty()) return weights;
+    weights.products += static_cast<int64_t>(weights.repeated.size() * taps);
+    Shape extended = weights.values.shape();
+    extended[1] += static_cast<int64_t>(weights.repeated.size());
+    Tensor all(DType::kI8, extended);
+    auto to = all.data<int8_t>().begin();
+    for (size_t c = 0; c < channels; ++c) {
+      to = std::ranges::copy(out.subspan(c * products, products), to).out;
+      for (const int64_t i : weights.repeated)
+        to = std::ranges::copy(more.subspan(c * products + static_cast<size_t>(i) * taps, taps), to).out;
+    }
+    weights.values = std::move(all);
+    return weights;
   }
 
   static void halve_weights(LayerWeights& weights, size_t channel) {
@@ -493,39 +612,80 @@ class LayerRewriting {
     }
   }
 
-  // A layer with constant weights, after an addition of `bias` or as a bias_add.
-  Expected<std::optional<IntegerLayer>> product(Apply anchor, std::vector<double> bias, const Scale& out) const {
-    if (anchor.op->is(ops::kBiasAdd) && bias.empty()) {
-      const auto constant = constant_value(*builder_, anchor.args[1]);
-      const auto shape = shape_of(anchor.args[0]);
-      const Apply* inner = builder_->application(anchor.args[0]);
-      if (!constant || constant->dtype() != DType::kF32 || !shape || !inner || !used_once(anchor.args[0]))
-        return std::nullopt;
-      int64_t axis = int_attr(anchor.attrs, "axis");
-      if (axis < 0) axis += static_cast<int64_t>(shape->size());
-      if (axis != (inner->op->is(ops::kMatmul) ? static_cast<int64_t>(shape->size()) - 1 : 1)) return std::nullopt;
-      bias.assign(constant->data<float>().begin(), constant->data<float>().end());
-      if (const auto* var = std::get_if<VarId>(&anchor.args[0])) builder_->at(builder_->function().info(*var).span);
-      anchor = Apply(*inner);
+  // A layer with constant weights, and the constants that are added to it or multiply it.
+  std::optional<Linear> linear_of(const Apply& outermost, const Dims& shape) const {
+    std::vector<std::pair<const Apply*, size_t>> steps;  // from the outside, with the operand that is not constant
+    const Apply* apply = &outermost;
+    SpanId span = builder_->span();
+    while (apply->op->is_one_of({ops::kBiasAdd, ops::kAdd, ops::kMultiply})) {
+      const size_t i = !apply->op->is(ops::kBiasAdd) && constant_value(*builder_, apply->args[0]) ? 1 : 0;
+      const Atom& inner = apply->args[i];
+      steps.emplace_back(apply, i);
+      apply = builder_->application(inner);
+      if (!apply || !used_once(inner) || shape_of(inner) != shape) return std::nullopt;
+      if (const auto* var = std::get_if<VarId>(&inner)) span = builder_->function().info(*var).span;
     }
-    const bool convolution = anchor.op->is(ops::kConv2d), matmul = anchor.op->is(ops::kMatmul);
-    if (!convolution && !matmul && !anchor.op->is(ops::kDense)) return std::nullopt;
+    if (!apply->op->is_one_of({ops::kConv2d, ops::kMatmul, ops::kDense})) return std::nullopt;
+    const size_t axis = apply->op->is(ops::kMatmul) ? shape.size() - 1 : 1;
+    Linear linear{.anchor = *apply, .span = span};
+    if (steps.empty()) return linear;
+    const auto channels = static_cast<size_t>(shape[axis].constant().value_or(0));
+    linear.factor.resize(channels, 1);
+    linear.bias.resize(channels, 0);
+    for (const auto& [step, operand] : steps) {
+      const auto constant = constant_value(*builder_, step->args[1 - operand]);
+      if (!constant) return std::nullopt;
+      std::optional<std::vector<double>> values;
+      if (!step->op->is(ops::kBiasAdd)) {
+        values = along_axis(*constant, shape, axis);
+      } else if (int64_t at = int_attr(step->attrs, "axis"); constant->dtype() == DType::kF32) {
+        if (at < 0) at += static_cast<int64_t>(shape.size());
+        if (at == static_cast<int64_t>(axis))
+          values.emplace(constant->data<float>().begin(), constant->data<float>().end());
+      }
+      if (!values || values->size() != channels) return std::nullopt;
+      for (size_t c = 0; c < channels; ++c) {
+        if (step->op->is(ops::kMultiply)) {
+          linear.factor[c] *= (*values)[c];
+        } else {
+          linear.bias[c] += linear.factor[c] * (*values)[c];
+        }
+      }
+    }
+    const auto is_factor = [](double factor) { return factor > 0 && std::isfinite(factor); };
+    return std::ranges::all_of(linear.factor, is_factor) ? std::optional(std::move(linear)) : std::nullopt;
+  }
+
+  Expected<std::optional<IntegerLayer>> product(const Apply& outermost, const Dims& result, const Scale& out) {
+    const auto linear = linear_of(outermost, result);
+    if (!linear) return std::nullopt;
+    builder_->at(linear->span);
+    Apply anchor = linear->anchor;
+    const bool convolution = anchor.op->is(ops::kConv2d);
     if (convolution && int_attr(anchor.attrs, "pad_value") != 0) return std::nullopt;
-    const auto x = quantized(anchor.args[0]);
-    auto weights = x ? weights_of(anchor) : std::nullopt;
-    const auto shape = x ? shape_of(x->integers) : std::nullopt;
-    if (!weights || !shape || (!convolution && (shape->size() < 2 || shape->back().constant().value_or(0) < 1)))
+    auto weights = weights_of(anchor);
+    if (!weights || (convolution && int_attr(anchor.attrs, "groups") != 1 && !weights->repeated.empty()))
       return std::nullopt;
+    TENON_TRY_ASSIGN(x, operand_of(anchor.args[0]));
+    const auto shape = *x ? shape_of((*x)->integers) : std::nullopt;
+    if (!shape || (!convolution && (shape->size() < 2 || shape->back().constant().value_or(0) < 1)))
+      return std::nullopt;
+    return sums_by_weights(std::move(anchor), **x, std::move(*weights), *linear, out);
+  }
+
+  Expected<std::optional<IntegerLayer>> sums_by_weights(Apply anchor, const Quantized& x, LayerWeights weights,
+                                                        const Linear& linear, const Scale& out) {
+    const bool convolution = anchor.op->is(ops::kConv2d);
     IntegerLayer layer;
-    for (size_t c = 0; c < weights->scales.size(); ++c) {
-      double step = x->scale.scale * weights->scales[c];
+    for (size_t c = 0; c < weights.scales.size(); ++c) {
+      double step = x.scale.scale * weights.scales[c] * (linear.factor.empty() ? 1 : linear.factor[c]);
       const auto total = [&] {
-        const double offset = bias.empty() ? 0 : std::nearbyint(bias[c] / step);
-        return offset - static_cast<double>(x->scale.zero) * static_cast<double>(weights->sums[c]);
+        const double offset = linear.bias.empty() ? 0 : std::nearbyint(linear.bias[c] / step);
+        return offset - static_cast<double>(x.scale.zero) * static_cast<double>(weights.sums[c]);
       };
       // The sum with its bias must fit i32, which wraps. Quantizers give channels of tiny weights a tiny scale, and
       // with it a bias of all 32 bits: coarser weights are then as good, while their rounding stays far below a step.
-      const auto products = static_cast<double>(weights->products);
+      const auto products = static_cast<double>(weights.products);
       const auto fits = [&] {
         return std::abs(total()) + 128.0 * 128.0 * products < std::numeric_limits<int32_t>::max();
       };
@@ -533,22 +693,29 @@ class LayerRewriting {
       while (!fits()) {
         step *= 2;
         if (!(products * 128 * step < kLargestError * out.scale)) return std::nullopt;
-        halve_weights(*weights, c);
+        halve_weights(weights, c);
       }
       const double bias_steps = total();
       layer.steps.push_back(step);
       layer.bias.push_back(static_cast<int32_t>(bias_steps));
     }
-    Atom operand = x->integers;
+    Atom operand = x.integers;
+    const Dims shape = *shape_of(operand);
     if (convolution) {
-      anchor.attrs["pad_value"] = int64_t{x->scale.zero};
-    } else if (shape->size() != 2) {
-      TENON_TRY_ASSIGN(
-          matrix, in_shape(operand, {context_.product(std::span(*shape).first(shape->size() - 1)), shape->back()}));
+      anchor.attrs["pad_value"] = int64_t{x.scale.zero};
+    } else if (shape.size() != 2) {
+      TENON_TRY_ASSIGN(matrix,
+                       in_shape(operand, {context_.product(std::span(shape).first(shape.size() - 1)), shape.back()}));
       operand = *matrix;
     }
+    if (const auto count = static_cast<int64_t>(weights.repeated.size()); count > 0) {
+      const Attrs axis{{"axis", int64_t{1}}};
+      TENON_TRY_ASSIGN(again, apply(ops::kGather, {operand, builder_->constant({count}, weights.repeated)}, axis));
+      TENON_TRY_ASSIGN(all, apply(ops::kConcat, {operand, *again}, axis));
+      operand = *all;
+    }
     TENON_TRY_ASSIGN(sums,
-                     apply(convolution ? ops::kConv2d : ops::kDense, {operand, builder_->constant(weights->values)},
+                     apply(convolution ? ops::kConv2d : ops::kDense, {operand, builder_->constant(weights.values)},
                            convolution ? std::move(anchor.attrs) : Attrs{}));
     layer.accumulators = *sums;
     return layer;

@@ -1,5 +1,6 @@
 // The targets that a model can be compiled for. The table of the code generators is made from the folders of
-// compiler/backends, so nothing else knows one by name. The CPU is no target: it computes what none does.
+// compiler/backends, so nothing else knows one by name; a user adds those of plugins (compiler/plugin).
+// The CPU is no target: it computes what none does.
 #pragma once
 
 #include <span>
@@ -11,13 +12,20 @@
 
 namespace tenon::compiler {
 
+// Of the code generators in compiler/backends.
 std::span<const TargetRecord> target_records();
-std::vector<std::string_view> target_names();
-// nullptr where no target has the name.
-const TargetRecord* find_target(std::string_view name);
 
-// The targets of these names, in the order of their preference, after those of the configuration that are not named. An
-// error for an unknown name, and for a target that requires a configuration where there is none.
-Expected<std::vector<Target>> make_targets(std::span<const std::string> names, const TargetOptions& options);
+// Those, and others that a user has added. An error where two have one name.
+Expected<std::vector<TargetRecord>> with_targets(std::span<const TargetRecord> added);
+
+std::vector<std::string_view> target_names(std::span<const TargetRecord> records = target_records());
+// nullptr where no target has the name.
+const TargetRecord* find_target(std::string_view name, std::span<const TargetRecord> records = target_records());
+
+// The targets of these names, in the order of their preference, after those that are not named: the added ones, in
+// their order, and those of the configuration. An error for an unknown name, for a target that requires a configuration
+// where there is none, and as with_targets().
+Expected<std::vector<Target>> make_targets(std::span<const std::string> names, const TargetOptions& options,
+                                           std::span<const TargetRecord> added = {});
 
 }  // namespace tenon::compiler

@@ -6,7 +6,8 @@
 //
 // acc has one read port: GEMM before RQ and ALU before the store, but a reader that was refused `Refusals` times goes
 // first once. Its write port serves GEMM, ALU and loads, of which the base profile runs one at a time and the native
-// profile has only GEMM. All other scratchpads have one writer and one reader.
+// profile has only GEMM. inp is written by loads, before which results of RQ wait. All other scratchpads have one writer
+// and one reader.
 module compute (
   input  logic                                clk_i,
   input  logic                                rst_ni,  // also low during a soft reset
@@ -48,7 +49,7 @@ module compute (
   output logic [7:0]                          rq_error_o
 `ifdef TENON_TRACE
   ,
-  // Writes of GEMM and ALU to acc and of RQ to out; writes of loads are traced at their source.
+  // Writes of GEMM and ALU to acc and of RQ to out, and what inp takes from it; writes of loads are traced at their source.
   output logic                                trace_acc_valid_o,
   output logic [31:0]                         trace_acc_index_o,
   output logic [15:0]                         trace_acc_addr_o,
@@ -56,7 +57,10 @@ module compute (
   output logic                                trace_out_valid_o,
   output logic [31:0]                         trace_out_index_o,
   output logic [15:0]                         trace_out_addr_o,
-  output logic [tenon_pkg::BLOCK_OUT*8-1:0]   trace_out_data_o
+  output logic [tenon_pkg::BLOCK_OUT*8-1:0]   trace_out_data_o,
+  output logic                                trace_inp_valid_o,  // of the instruction trace_out_index_o
+  output logic [15:0]                         trace_inp_addr_o,
+  output logic [tenon_pkg::BLOCK_IN*8-1:0]    trace_inp_data_o
 `endif
 );
 
@@ -72,11 +76,21 @@ module compute (
   logic [3*tenon_pkg::INP_AW-1:0] inp_raddr;
   logic [3*InpBits-1:0]           inp_rdata;
 
+  logic                           result_valid, result_ready, result_waits;  // of RQ
+  logic [tenon_pkg::INP_AW-1:0]   result_addr;
+  logic [InpBits-1:0]             result_data;
+
   input_banks u_inp (
     .clk_i,
+    .rst_ni,
     .we_i   (inp_we_i),
     .waddr_i(inp_unit_i[tenon_pkg::INP_AW-1:0]),
     .wdata_i(inp_wdata_i),
+    .result_valid_i(result_valid),
+    .result_ready_o(result_ready),
+    .result_addr_i (result_addr),
+    .result_data_i (result_data),
+    .result_waits_o(result_waits),
     .re_i   (inp_re),
     .raddr_i(inp_raddr),
     .rdata_o(inp_rdata)
@@ -420,6 +434,16 @@ module compute (
       .rdata_o(out_rdata)
     );
 
+    // With blocks of two sizes there are no results for inp.
+    logic [ByteBits-1:0] rq_result;
+    if (tenon_pkg::RESULTS_TO_INP != 0) begin : g_result
+      assign result_data = rq_result;
+    end else begin : g_no_result
+      assign result_data = '0;
+      logic unused_result;
+      assign unused_result = ^rq_result;
+    end
+
     rq u_rq (
       .clk_i,
       .rst_ni,
@@ -441,6 +465,11 @@ module compute (
       .out_we_o   (out_we),
       .out_addr_o (out_waddr),
       .out_data_o (out_wdata),
+      .inp_valid_o(result_valid),
+      .inp_ready_i(result_ready),
+      .inp_waits_i(result_waits),
+      .inp_addr_o (result_addr),
+      .inp_data_o (rq_result),
       .multiply_i    (multiply),
       .multiplicand_i(multiplicand[RqLanes*32-1:0]),
       .multiplier_i  (multiplier[RqLanes*16-1:0]),
@@ -458,6 +487,9 @@ module compute (
     assign unused_native = ^{rq_valid_i, rq_cmd_i, out_we, out_wdata};
     assign {rq_ready_o, rq_done_o, rq_error_o, rq_acc_req, rq_acc_raddr} = '0;
     assign {out_we, out_wdata, out_rdata} = '0;
+    assign {result_valid, result_addr, result_data} = '0;
+    logic unused_ready;
+    assign unused_ready = ^{result_ready, result_waits};
     assign rq_product = '0;
 `ifdef TENON_TRACE
     assign {trace_out_index_o, trace_out_addr_o} = '0;
@@ -486,6 +518,9 @@ module compute (
   assign trace_acc_data_o  = gemm_acc_we ? acc_wdata : alu_trace_data;
   assign trace_out_valid_o = out_we;
   assign trace_out_data_o  = out_wdata;
+  assign trace_inp_valid_o = result_valid & result_ready;
+  assign trace_inp_addr_o  = 16'(result_addr);
+  assign trace_inp_data_o  = result_data;
 `endif
 
 `ifndef SYNTHESIS

@@ -128,6 +128,7 @@ module decode (
   tenon_pkg::alu_insn_t   alu;
   tenon_pkg::move_insn_t  move;
   tenon_pkg::mac_insn_t   mac;
+  tenon_pkg::rq_insn_t    rq;
   tenon_pkg::sync_insn_t  sync;
   // verilator lint_on UNUSEDSIGNAL
   assign load  = insn[$bits(load)-1:0];
@@ -135,6 +136,7 @@ module decode (
   assign alu   = insn[$bits(alu)-1:0];
   assign move  = insn;
   assign mac   = insn;
+  assign rq    = insn;
   assign sync  = insn;
 
   logic [7:0]          code;
@@ -184,7 +186,9 @@ module decode (
           if (insn[6:3] == tenon_pkg::FN_RQ) begin
             engine = tenon_pkg::ENG_RQ;
             unit   = tenon_pkg::UNIT_RQ;
-            if (|(insn & tenon_pkg::RQ_RESERVED)) code = tenon_pkg::STOP_BAD_FIELD;
+            if (|(insn & tenon_pkg::RQ_RESERVED) | (rq.to_inp & tenon_pkg::RESULTS_TO_INP == 0)) begin
+              code = tenon_pkg::STOP_BAD_FIELD;
+            end
           end else begin
             engine = sync.engine;
             if (!insn[6] | ~Exists[engine]) begin

@@ -3,9 +3,10 @@
 //
 // Stages   c  loops, indices, range check; acc and res are read
 //          d to k  the lanes (rq_lane.sv)
-//          l  out is written
+//          l  out is written, or with `to_inp` the result enters a queue, since loads write to inp first
 // One command at a time: its parameter vector is read as it enters and stays at the output of par. While the acc port
-// is granted to another engine, c waits and the later stages drain. Completion and errors as in gemm.
+// is granted to another engine, c waits and the later stages drain; so does it while the vectors on their way to inp may
+// fill the queue. Completion and errors as in gemm; a command with `to_inp` is done when the queue is empty.
 module rq (
   input  logic                               clk_i,
   input  logic                               rst_ni,
@@ -29,6 +30,11 @@ module rq (
   output logic                               out_we_o,
   output logic [tenon_pkg::OUT_AW-1:0]       out_addr_o,
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]  out_data_o,
+  output logic                               inp_valid_o,
+  input  logic                               inp_ready_i,
+  input  logic                               inp_waits_i,  // what was taken is not written after this cycle
+  output logic [tenon_pkg::INP_AW-1:0]       inp_addr_o,
+  output logic [tenon_pkg::BLOCK_OUT*8-1:0]  inp_data_o,
   // The lanes' multipliers, for the ALU; the two never run together.
   input  logic                                                       multiply_i,
   input  logic [tenon_pkg::BLOCK_OUT/tenon_pkg::RQ_PASSES*32-1:0]    multiplicand_i,
@@ -44,10 +50,14 @@ module rq (
   localparam int Passes     = tenon_pkg::RQ_PASSES;
   localparam int Lanes      = tenon_pkg::BLOCK_OUT / Passes;
   localparam int PassWidth  = Passes > 1 ? $clog2(Passes) : 1;
+  localparam logic ToInp    = tenon_pkg::RESULTS_TO_INP != 0;
+  localparam int AddrWidth  = ToInp & tenon_pkg::INP_AW > tenon_pkg::OUT_AW ? tenon_pkg::INP_AW : tenon_pkg::OUT_AW;
 
   tenon_pkg::rq_cmd_t cmd_q;
   logic                 load, en, fail, c_bad;
   logic [8:0]           work_q, last_q, bad_q;  // stages d to l; bit 0 is stage d
+  logic                 to_inp, room, last, last_bad;
+  assign to_inp = ToInp & cmd_q.to_inp;
 
   command_port u_port (
     .clk_i,
@@ -60,8 +70,8 @@ module rq (
     .error_o,
     .bad_i     (step & c_bad),
     .fail_o    (fail),
-    .last_i    (last_q[8]),
-    .last_bad_i(bad_q[8])
+    .last_i    (last),
+    .last_bad_i(last_bad)
   );
 
   always_ff @(posedge clk_i) begin
@@ -78,7 +88,7 @@ module rq (
   assign par_addr_o = cmd_q.par_base[tenon_pkg::PAR_AW-1:0];
 
   // c: loops. Indices: acc, out, res.
-  logic                    c_valid, c_empty, c_last, c_work, c_read;
+  logic                    c_valid, c_empty, c_last, c_work, c_read, c_vector;
   logic [74:0]             extent;
   logic [209:0]            stride;
   logic [3*IndexWidth-1:0] c_index;
@@ -118,15 +128,17 @@ module rq (
   assign {c_res, c_out, c_acc} = c_index;
 
   assign c_bad = c_valid & ~c_empty & ~fail &
-                 (c_acc >= IndexWidth'(tenon_pkg::ACC_DEPTH) | c_out >= IndexWidth'(tenon_pkg::OUT_DEPTH) |
+                 (c_acc >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
+                  c_out >= (to_inp ? IndexWidth'(tenon_pkg::INP_DEPTH) : IndexWidth'(tenon_pkg::OUT_DEPTH)) |
                   (cmd_q.residual & c_res >= IndexWidth'(tenon_pkg::RES_DEPTH)) |
                   {3'd0, cmd_q.par_base} >= 15'(tenon_pkg::PAR_DEPTH));
-  assign c_work      = c_valid & ~c_empty & ~fail & ~c_bad;
   // A vector in error is read as any other is and dropped after it: its check is on no path to the grant.
-  assign c_read      = c_valid & ~c_empty & ~fail;
+  assign c_vector    = c_valid & ~c_empty & ~fail;
+  assign c_read      = c_vector & room;
+  assign c_work      = c_read & ~c_bad;
   assign acc_req_o   = c_read;
   assign acc_raddr_o = c_acc[tenon_pkg::ACC_AW-1:0];
-  assign en          = ~acc_req_o | acc_gnt_i;
+  assign en          = ~c_vector | (room & acc_gnt_i);
 
   // The pass over the vector in c, which stays for the last one.
   logic [PassWidth-1:0] c_pass_q;
@@ -153,10 +165,9 @@ module rq (
     end
   end
 
-  logic [tenon_pkg::OUT_AW-1:0] d_out_q, e_out_q, f_out_q, g_out_q, h_out_q, i_out_q, j_out_q,
-                                k_out_q, l_out_q;
+  logic [AddrWidth-1:0] d_out_q, e_out_q, f_out_q, g_out_q, h_out_q, i_out_q, j_out_q, k_out_q, l_out_q;
   always_ff @(posedge clk_i) begin
-    if (c_read & acc_gnt_i) d_out_q <= c_out[tenon_pkg::OUT_AW-1:0];
+    if (c_read & acc_gnt_i) d_out_q <= c_out[AddrWidth-1:0];
     if (work_q[0]) e_out_q <= d_out_q;
     if (work_q[1]) f_out_q <= e_out_q;
     if (work_q[2]) g_out_q <= f_out_q;
@@ -231,8 +242,76 @@ module rq (
       .product_o       (product_o[l*32+:32])
     );
   end
-  assign out_we_o   = work_q[8] & l_last_pass;
-  assign out_addr_o = l_out_q;
+  assign out_we_o   = work_q[8] & l_last_pass & ~to_inp;
+  assign out_addr_o = l_out_q[tenon_pkg::OUT_AW-1:0];
+
+  // The queue of results in front of inp. `vectors_q` counts those that have left c and that inp has not taken.
+  if (ToInp) begin : g_to_inp
+    localparam int Queue      = 16;
+    localparam int CountWidth = 5;
+
+    logic [CountWidth-1:0] vectors_q;
+    logic                  enters, leaves, pushed, drained, waits_q, waits_bad_q;
+    // verilator lint_off UNUSEDSIGNAL
+    logic                  queue_ready;  // there is always room
+    // verilator lint_on UNUSEDSIGNAL
+
+    assign enters  = to_inp & c_work & acc_gnt_i & c_last_pass;
+    assign leaves  = inp_valid_o & inp_ready_i;
+    assign pushed  = work_q[8] & l_last_pass & to_inp;
+    assign room    = ~to_inp | vectors_q != CountWidth'(Queue);
+    assign drained = (vectors_q == '0 | (vectors_q == CountWidth'(1) & leaves)) & ~inp_waits_i;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) vectors_q <= '0;
+      else if (enters != leaves) vectors_q <= enters ? vectors_q + 1'b1 : vectors_q - 1'b1;
+    end
+
+    prim_fifo #(
+      .Width(tenon_pkg::INP_AW + tenon_pkg::BLOCK_OUT * 8),
+      .Depth(Queue)
+    ) u_queue (
+      .clk_i,
+      .rst_ni,
+      .clear_i     (1'b0),
+      .push_valid_i(pushed),
+      .push_ready_o(queue_ready),
+      .push_data_i ({l_out_q[tenon_pkg::INP_AW-1:0], out_data_o}),
+      .pop_valid_o (inp_valid_o),
+      .pop_ready_i (inp_ready_i),
+      .pop_data_o  ({inp_addr_o, inp_data_o})
+    );
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) waits_q <= 1'b0;
+      else waits_q <= (waits_q & ~drained) | (last_q[8] & to_inp);
+    end
+    always_ff @(posedge clk_i) begin
+      if (last_q[8]) waits_bad_q <= bad_q[8];
+    end
+    assign last     = to_inp ? waits_q & drained : last_q[8];
+    assign last_bad = to_inp ? last & waits_bad_q : bad_q[8];
+
+`ifndef SYNTHESIS
+    // Only assertions read the reset synchronously.
+    // verilator lint_off SYNCASYNCNET
+    always_ff @(posedge clk_i) begin
+      if (rst_ni & pushed) begin
+        AResultFindsRoomInItsQueue: assert (queue_ready);
+      end
+      if (rst_ni & load) begin
+        ACommandEntersWithAnEmptyQueue: assert (vectors_q == '0 & !waits_q);
+      end
+    end
+    // verilator lint_on SYNCASYNCNET
+`endif
+  end else begin : g_to_out
+    assign room     = 1'b1;
+    assign last     = last_q[8];
+    assign last_bad = bad_q[8];
+    assign {inp_valid_o, inp_addr_o, inp_data_o} = '0;
+    logic unused_ready;
+    assign unused_ready = ^{inp_ready_i, inp_waits_i};
+  end
 
 `ifdef TENON_TRACE
   assign trace_index_o = cmd_q.index;

@@ -98,6 +98,17 @@ Status check_extensions(const Config& config, std::string_view where) {
                     config.depth(Memory::kInp), kInputBanks, kInputBanks),
         "set it to false, or make buffers.inp larger");
   }
+  if (config.results_to_inp && !config.native) {
+    return refuse("extensions.results_to_inp is true, and only the native profile has a requantizer",
+                  "set it to false, or add \"native\" to \"profiles\"");
+  }
+  if (config.results_to_inp && config.block_in != config.block_out) {
+    return refuse(
+        fmt::format("extensions.results_to_inp is true, and block_in is {}, block_out {}: a vector of results "
+                    "becomes a vector of inp, so both must be equal",
+                    config.block_in, config.block_out),
+        "set it to false, or make the blocks equal");
+  }
   if (config.read_beats != 0) {
     const int least = std::max(32, config.max_burst_beats);
     if (config.read_beats < least || !std::has_single_bit(static_cast<unsigned>(config.read_beats))) {

@@ -51,6 +51,7 @@ inline constexpr Switch kExtensionSwitches[] = {
     {"progress", &Config::progress},
     {"overlapping_stores", &Config::overlapping_stores},
     {"own_lanes", &Config::own_lanes},
+    {"results_to_inp", &Config::results_to_inp},
 };
 
 std::unexpected<Diagnostic> broken_limit(std::string_view where, std::string_view key, const std::string& found,

@@ -49,60 +49,86 @@ std::unexpected<DecodeError> refuse(StopCode code, uint32_t index, std::string m
 
 }  // namespace
 
-std::string illegal_combination(const Config& config, const Instruction& instruction) {
-  const auto transfer = [](const base::Transfer& t, bool store) -> std::string {
+Status check_combination(const Config& config, const Instruction& instruction) {
+  const auto refuse = [](std::string what, std::string help) { return error(std::move(what), {}, std::move(help)); };
+  const auto transfer = [&](const base::Transfer& t, bool store) -> Status {
     if (t.x_size == 0) return {};
-    if (!store && t.memory_type != static_cast<int>(base::MemoryType::kOut) &&
-        t.memory_type <= static_cast<int>(base::MemoryType::kAcc8)) {
-      return {};
+    const bool out = t.memory_type == static_cast<int>(base::MemoryType::kOut);
+    if (!store && !out && t.memory_type <= static_cast<int>(base::MemoryType::kAcc8)) return {};
+    if (!store)
+      return refuse(fmt::format("memory_type {} cannot be loaded", t.memory_type),
+                    "use 0 to 3, or 5 for acc from int8");
+    if (!out) {
+      return refuse(fmt::format("memory_type {} cannot be stored", t.memory_type),
+                    "use 4, which stores the low bytes of acc");
     }
-    if (!store) return fmt::format("memory_type {} cannot be loaded", t.memory_type);
-    if (t.memory_type != static_cast<int>(base::MemoryType::kOut))
-      return fmt::format("memory_type {} cannot be stored", t.memory_type);
-    if (t.y_pad_top || t.y_pad_bottom || t.x_pad_left || t.x_pad_right) return "a store has no pads";
+    if (t.y_pad_top || t.y_pad_bottom || t.x_pad_left || t.x_pad_right)
+      return refuse("a store has no pads", "set the pads to 0, or x_size to 0");
     return {};
   };
-  const auto own_lanes = [&](const native::Gemm& g) -> std::string {
+  const auto tokens = [&](const native::Tokens& t) -> Status {
+    if (((t.wait | t.signal) & kAbsentEngines) == 0) return {};
+    return refuse("a token of an engine that is absent", "leave the engine out of wait and signal");
+  };
+  const auto own_lanes = [&](const native::Gemm& g) -> Status {
     if (g.own == 0) return {};
+    const auto largest = fmt::format("divide the window: r1 at most {}, and {} (r2 - 1) + r1 at most {}",
+                                     native::kOwnRows, native::kOwnRows, config.block_in);
     if (!config.own_lanes) {
-      return fmt::format("configuration {} has no own lanes{}", config.name,
-                         config.block_in != config.block_out ? ", which require equal blocks" : "");
+      return refuse(fmt::format("configuration {} has no own lanes{}", config.name,
+                                config.block_in != config.block_out ? ", which require equal blocks" : ""),
+                    "leave own out, and multiply by diagonal matrices, or compile for a configuration with own_lanes");
     }
-    if (g.r0 > 1) return fmt::format("own lanes have two reduction loops, and r0 is {}, must be at most 1", g.r0);
+    if (g.r0 > 1) {
+      return refuse(fmt::format("own lanes have two reduction loops, and r0 is {}, must be at most 1", g.r0),
+                    "use r1 and r2, and a command for each value of r0");
+    }
     if (g.r1 > native::kOwnRows) {
-      return fmt::format("a window of own lanes has at most {} rows, and r1 is {}", native::kOwnRows, g.r1);
+      return refuse(fmt::format("a window of own lanes has at most {} rows, and r1 is {}", native::kOwnRows, g.r1),
+                    largest);
     }
     if (g.r1 + native::kOwnRows * g.r2 > config.block_in + native::kOwnRows) {
-      return fmt::format("a window of own lanes of {} x {} positions needs {} bytes of weights, and a lane has {}",
-                         g.r1, g.r2, native::kOwnRows * (g.r2 - 1) + g.r1, config.block_in);
+      return refuse(
+          fmt::format("a window of own lanes of {} x {} positions needs {} bytes of weights, and a lane has {}", g.r1,
+                      g.r2, native::kOwnRows * (g.r2 - 1) + g.r1, config.block_in),
+          largest);
     }
     return {};
   };
-  const auto native = [](const native::Tokens& tokens) -> std::string {
-    return ((tokens.wait | tokens.signal) & kAbsentEngines) != 0 ? "a token of an engine that is absent" : "";
+  const auto requantize = [&](const native::Requantize& q) -> Status {
+    if (q.to_inp == 0 || config.results_to_inp) return {};
+    return refuse(fmt::format("the requantizer of configuration {} does not write to inp{}", config.name,
+                              config.block_in != config.block_out ? ", which requires equal blocks" : ""),
+                  "leave to_inp out, and store and load the results, or compile for a configuration with "
+                  "results_to_inp");
   };
   return std::visit(Overloaded{
                         [&](const base::Load& x) { return transfer(x, false); },
                         [&](const base::Store& x) { return transfer(x, true); },
-                        [&](const base::Gemm&) { return std::string(); },
-                        [&](const base::Alu& x) -> std::string {
+                        [](const base::Gemm&) { return Status(); },
+                        [&](const base::Alu& x) -> Status {
                           const bool multiplies = x.alu_opcode == static_cast<int>(base::AluOp::kMul);
                           if (multiplies && config.alu_multiply_passes == 0) {
-                            return fmt::format("the ALU of configuration {} cannot multiply", config.name);
+                            return refuse(
+                                fmt::format("the ALU of configuration {} cannot multiply", config.name),
+                                "use shifts and additions, or a configuration whose alu_multiply_passes is not 0");
                           }
-                          return x.alu_opcode > static_cast<int>(base::AluOp::kMul)
-                                     ? fmt::format("unknown alu_opcode {}", x.alu_opcode)
-                                     : "";
+                          if (x.alu_opcode <= static_cast<int>(base::AluOp::kMul)) return {};
+                          return refuse(fmt::format("unknown alu_opcode {}", x.alu_opcode),
+                                        "use 0 MIN, 1 MAX, 2 ADD, 3 SHR or 4 MUL");
                         },
-                        [&](const base::Finish&) { return std::string(); },
-                        [&](const native::Move& x) { return native(x); },
-                        [&](const native::Gemm& x) {
-                          const std::string why = own_lanes(x);
-                          return why.empty() ? native(x) : why;
+                        [](const base::Finish&) { return Status(); },
+                        [&](const native::Move& x) { return tokens(x); },
+                        [&](const native::Gemm& x) -> Status {
+                          TENON_TRY(own_lanes(x));
+                          return tokens(x);
                         },
-                        [&](const native::Requantize& x) { return native(x); },
-                        [&](const native::Sync& x) { return native(x); },
-                        [&](const native::Finish&) { return std::string(); },
+                        [&](const native::Requantize& x) -> Status {
+                          TENON_TRY(requantize(x));
+                          return tokens(x);
+                        },
+                        [&](const native::Sync& x) { return tokens(x); },
+                        [](const native::Finish&) { return Status(); },
                     },
                     instruction);
 }
@@ -206,8 +232,9 @@ Status Isa::encode(const Instruction& instruction, std::vector<Slot>& stream) co
     }
     insert(bits, field.lsb, field.width, static_cast<uint64_t>(value));
   }
-  if (std::string why = illegal_combination(config_, instruction); !why.empty())
-    return error(std::move(why), disassemble(instruction), {}, Fault::kInternal);
+  if (const Status legal = check_combination(config_, instruction); !legal) {
+    return error(legal.error().what, disassemble(instruction), legal.error().help, Fault::kInternal);
+  }
   stream.push_back({bits[0], bits[1]});
   if (format.profile == Profile::kNative) stream.push_back({bits[2], bits[3]});
   return {};
@@ -256,8 +283,8 @@ std::expected<Instruction, DecodeError> Isa::decode(std::span<const Slot> stream
   }
   Instruction instruction = make_instruction(which);
   for (size_t i = 0; i < format.fields.size(); ++i) set_field(instruction, i, extract(bits, format.fields[i]));
-  if (std::string why = illegal_combination(config_, instruction); !why.empty())
-    return refuse(StopCode::kBadField, index, std::move(why));
+  if (const Status legal = check_combination(config_, instruction); !legal)
+    return refuse(StopCode::kBadField, index, legal.error().what);
   return instruction;
 }
 

@@ -50,7 +50,8 @@
 //          configuration without the extension `own_lanes` refuses it.
 //   RQ     for y < rows, x < cols: out[out_base + y * out_pitch + x] = requantize (requantize.h) of lane c of
 //          acc[acc_base + y * acc_pitch + x * acc_step] with parameters par[par_base] lane c and, if `residual` is
-//          set, res[res_base + y * res_pitch + x] lane c.
+//          set, res[res_base + y * res_pitch + x] lane c. With `to_inp` the results go to inp instead of out, so that
+//          GEMM reads them without DRAM; a configuration without the extension `results_to_inp` refuses it.
 //   SYNC   tokens only, on the engine with index function - 8.
 //   FINISH opcode 3, everything else 0.
 #pragma once
@@ -195,6 +196,7 @@ struct Requantize : Tokens {
   int64_t rows = 0, cols = 0, acc_base = 0, acc_pitch = 0, acc_step = 0, out_base = 0, out_pitch = 0, par_base = 0;
   int64_t v_lo = -2048, v_hi = 2047, zero = 0, lo = -128, hi = 127;
   int64_t res_base = 0, res_pitch = 0, r_zero = 0, r_multiplier = 0, r_shift = 0;
+  int64_t to_inp = 0;
   bool operator==(const Requantize&) const = default;
 };
 struct Sync : Tokens {

@@ -128,7 +128,7 @@ std::vector<Row<T>> rows_of(const Widths& w) {
     rows.push_back({&T::acc_base, "acc_base", 14, false, "first accumulator vector"});
     rows.push_back({&T::acc_pitch, "acc_pitch", 12, false, "accumulator vectors from row to row"});
     rows.push_back({&T::acc_step, "acc_step", 12, false, "accumulator vectors from column to column"});
-    rows.push_back({&T::out_base, "out_base", 14, false, "first output vector"});
+    rows.push_back({&T::out_base, "out_base", 14, false, "first output vector, in out or inp"});
     rows.push_back({&T::out_pitch, "out_pitch", 12, false, "output vectors from row to row"});
     rows.push_back({&T::par_base, "par_base", 12, false, "parameter vector"});
     rows.push_back({&T::v_lo, "v_lo", 12, true, "lower clamp before the residual, in output steps"});
@@ -141,6 +141,7 @@ std::vector<Row<T>> rows_of(const Widths& w) {
     rows.push_back({&T::r_zero, "r_zero", 8, true, "zero point of the residual"});
     rows.push_back({&T::r_multiplier, "r_multiplier", 16, false, "multiplier of the residual"});
     rows.push_back({&T::r_shift, "r_shift", 5, false, "shift of the residual"});
+    rows.push_back({&T::to_inp, "to_inp", 1, false, "writes to inp, not to out"});
   } else if constexpr (std::is_same_v<T, native::Sync>) {
     append_native_tokens(rows);
     rows.push_back({&T::engine, "engine", 3, false, "the engine whose queue it goes through", 3});

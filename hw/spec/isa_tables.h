@@ -5,8 +5,8 @@
 
 namespace tenon::spec {
 
-// Checks the rules of isa.h that the widths of fields do not imply. The result is empty if the instruction is legal.
-std::string illegal_combination(const Config& config, const Instruction& instruction);
+// Checks the rules of isa.h that the widths of fields do not imply. The error says why and what to do, not where.
+Status check_combination(const Config& config, const Instruction& instruction);
 
 // In the order of Instruction's alternatives.
 std::vector<Format> make_formats(const Config& config);

@@ -112,9 +112,8 @@ Expected<Instruction> Isa::assemble(std::string_view line, std::string_view wher
     }
     set_field(instruction, index, *value);
   }
-  if (std::string why = illegal_combination(config_, instruction); !why.empty()) {
-    return error(std::move(why), std::string(where));
-  }
+  if (const Status legal = check_combination(config_, instruction); !legal)
+    return error(legal.error().what, std::string(where), legal.error().help);
   return instruction;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/accelerator.h"
+#include "runtime/library/library.h"
 #include "runtime/native/functions.h"
 #include "runtime/profile/analysis.h"
 #include "runtime/run/inputs.h"
@@ -33,7 +34,7 @@ struct Arguments {
   bool json = false, info = false, no_native = false;
   int64_t threads = 0;
   std::string native_level;
-  std::vector<std::string> libraries;
+  std::vector<std::string> libraries, plugins;
 };
 
 Json ports(const std::vector<Port>& ports) {
@@ -174,6 +175,7 @@ Status run(const Arguments& options) {
   for (const std::string& file : options.libraries) {
     TENON_TRY(open_functions(file));
   }
+  for (const std::string& file : options.plugins) TENON_TRY(use_library(file));
   SessionOptions session;
   session.accelerator = accelerator->get();
   session.timeline = !options.report.empty() || !options.trace.empty();
@@ -236,6 +238,8 @@ Status command(std::vector<std::string> words) {
                  kThreadBounds);
   options.option(arguments.libraries, "--library", "FILE",
                  "shared object whose functions the model calls by name; may be repeated");
+  options.option(arguments.plugins, "--plugin", "FILE",
+                 "shared object with the kernels of a plugin that the model was compiled with; may be repeated");
   options.option(arguments.native_level, "--native-level", "LEVEL",
                  "instruction set level of native kernels, as x86-64-v3; default: the best that the processor has");
   options.flag(arguments.info, "--info", "print inputs, outputs and programs, and run nothing");

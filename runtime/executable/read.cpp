@@ -28,8 +28,13 @@ bool is_aligned(const V* vector, size_t alignment) {
 // larger.
 class Reader {
  public:
-  Reader(std::span<const std::byte> file, const file::Header& header, uint64_t header_bytes)
-      : file_(file), sections_(*header.sections()), budget_(header_bytes), used_(sections_.size(), false) {}
+  // `memory` owns the bytes of the file, or is empty: then constants are copies.
+  Reader(std::span<const std::byte> file, Storage memory, const file::Header& header, uint64_t header_bytes)
+      : file_(file),
+        memory_(std::move(memory)),
+        sections_(*header.sections()),
+        budget_(header_bytes),
+        used_(sections_.size(), false) {}
 
   Executable read(const file::Header& h) {
     Executable e;
@@ -146,8 +151,14 @@ class Reader {
                        data.size()));
       return {};
     }
-    Tensor tensor(type, std::move(shape));
-    std::copy(data.begin(), data.end(), tensor.bytes().begin());
+    Tensor tensor;
+    if (memory_.memory) {
+      const auto offset = static_cast<size_t>(data.data() - file_.data());
+      tensor = Tensor::in(memory_.part(offset, data.size()), type, std::move(shape));
+    } else {
+      tensor = Tensor(type, std::move(shape));
+      std::copy(data.begin(), data.end(), tensor.bytes().begin());
+    }
     if (type == DType::kBool) {
       for (auto& b : tensor.bytes()) b = static_cast<std::byte>(b != std::byte{0});
     }
@@ -306,6 +317,7 @@ class Reader {
   }
 
   std::span<const std::byte> file_;
+  Storage memory_;
   const fb::Vector<const file::Section*>& sections_;
   uint64_t budget_;
   std::vector<bool> used_;
@@ -329,9 +341,7 @@ std::string check_sections(std::span<const std::byte> file, const fb::Vector<con
   return {};
 }
 
-}  // namespace
-
-Expected<Executable> deserialize(std::span<const std::byte> file, std::string_view where) {
+Expected<Executable> read(std::span<const std::byte> file, Storage memory, std::string_view where) {
   auto damaged = [&](std::string what) {
     return error("damaged executable: " + std::move(what), std::string(where), "compile the model again");
   };
@@ -369,7 +379,7 @@ Expected<Executable> deserialize(std::span<const std::byte> file, std::string_vi
   if (auto fault = check_sections(file, *header.sections(), sizeof(preface) + head.size()); !fault.empty()) {
     return damaged(std::move(fault));
   }
-  Reader reader(file, header, head.size());
+  Reader reader(file, std::move(memory), header, head.size());
   Executable executable = reader.read(header);
   if (!reader.fault().empty()) return damaged(reader.fault());
   if (auto status = verify(executable, where); !status) {
@@ -379,9 +389,16 @@ Expected<Executable> deserialize(std::span<const std::byte> file, std::string_vi
   return executable;
 }
 
+}  // namespace
+
+Expected<Executable> deserialize(std::span<const std::byte> file, std::string_view where) {
+  return read(file, {}, where);
+}
+
 Expected<Executable> load(const std::filesystem::path& path) {
-  TENON_TRY_ASSIGN(file, read_file(path));
-  return deserialize(*file, path.string());
+  TENON_TRY_ASSIGN(bytes, read_aligned_file(path));
+  const auto file = std::make_shared<AlignedBytes>(*std::move(bytes));
+  return read(*file, Storage{{file, file->data()}, file->size()}, path.string());
 }
 
 }  // namespace tenon::runtime

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "driver/plugin.h"
@@ -23,7 +26,55 @@ bool is_library_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, is_allowed);
 }
 
+// The files that the user has named, by the names of their libraries.
+struct UsedLibraries {
+  std::mutex mutex;
+  std::map<std::string, std::filesystem::path, std::less<>> files;
+};
+UsedLibraries& used_libraries() {
+  static UsedLibraries used;
+  return used;
+}
+
+Expected<const tn_library*> open_file(const std::filesystem::path& file) {
+  void* opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!opened) return error(fmt::format("{} cannot be opened: {}", file.string(), dlerror()));
+  const auto get = reinterpret_cast<decltype(&tn_library_get)>(dlsym(opened, "tn_library_get"));
+  const tn_library* library = get ? get() : nullptr;
+  if (!library) return error(fmt::format("{} exports no tn_library_get", file.string()));
+  if (!is_known_interface(*library)) {
+    return error(fmt::format("{} has interface {}, this runtime has {}", file.string(), library->abi, int{TN_ABI}), {},
+                 "compile it with this version's runtime/native/kernel.h");
+  }
+  return library;
+}
+
 }  // namespace
+
+std::string library_name(const std::filesystem::path& file) {
+  std::string name = file.filename().string();
+  if (name.ends_with(kFileSuffix)) name.resize(name.size() - kFileSuffix.size());
+  for (const std::string_view prefix : {kFilePrefix, std::string_view("lib")}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
+Status use_library(const std::filesystem::path& file) {
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::absolute(file, failed);  // else the system's folders are searched
+  const std::string name = library_name(path);
+  if (!is_library_name(name)) {
+    return error(fmt::format("'{}' cannot be the name of a library of kernels", name), file.string(),
+                 "names of libraries have small letters, digits and underscores");
+  }
+  UsedLibraries& used = used_libraries();
+  const std::lock_guard lock(used.mutex);
+  const std::filesystem::path& known = used.files.emplace(name, path).first->second;
+  if (known == path) return {};
+  return error(fmt::format("{} is a library of kernels '{}' too", known.string(), name), file.string(),
+               "give one of the two files");
+}
 
 std::vector<std::string> library_names() {
   std::set<std::string> names(std::begin(kAdapted), std::end(kAdapted));
@@ -44,27 +95,25 @@ Expected<const tn_library*> open_library(std::string_view name) {
     return error(fmt::format("there is no library of kernels '{}'", name), {},
                  "names of libraries have small letters, digits and underscores");
   }
+  {
+    UsedLibraries& used = used_libraries();
+    const std::lock_guard lock(used.mutex);
+    if (const auto found = used.files.find(name); found != used.files.end()) return open_file(found->second);
+  }
   const std::string file_name = fmt::format("{}{}{}", kFilePrefix, name, kFileSuffix);
   for (const std::filesystem::path& directory : driver::plugin_directories()) {
     const std::filesystem::path file = directory / file_name;
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored)) continue;
-    void* opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!opened) return error(fmt::format("{} cannot be opened: {}", file.string(), dlerror()));
-    const auto get = reinterpret_cast<decltype(&tn_library_get)>(dlsym(opened, "tn_library_get"));
-    const tn_library* library = get ? get() : nullptr;
-    if (!library) return error(fmt::format("{} exports no tn_library_get", file.string()));
-    if (!is_known_interface(*library)) {
-      return error(fmt::format("{} has interface {}, this runtime has {}", file.string(), library->abi, int{TN_ABI}),
-                   {}, "compile it with this version's runtime/native/kernel.h");
-    }
-    return library;
+    return open_file(file);
   }
   const bool is_adapted = std::ranges::find(kAdapted, name) != std::end(kAdapted);
   return error(
       fmt::format("the library of kernels '{}' is not installed: there is no {}", name, file_name), {},
-      is_adapted ? "install oneDNN (Debian: libdnnl-dev) and build Tenon again, or compile the model without --targets"
-                 : "copy it into the folder lib/tenon beside the program, or name its folder by TENON_DRIVER_PATH");
+      is_adapted
+          ? "install oneDNN (Debian: libdnnl-dev) and build Tenon again, or compile the model without --targets"
+          : "name its file by --plugin, copy it into the folder lib/tenon beside the program, or name its folder by "
+            "TENON_DRIVER_PATH");
 }
 
 std::string_view doc(const tn_library& library) {

@@ -2,10 +2,12 @@
 // linked.
 //
 // A kernel whose name has a dot, "dnnl.conv2d", is "conv2d" of tenon-kernels-dnnl.so, which is in the folder of the
-// transports (driver/plugin.h) and has the C interface of runtime/native/kernel.h, so that anyone can build one. It
-// checks the attributes, types and shapes that it gets from an executable.
+// transports (driver/plugin.h), or a file that the user names (use_library), and has the C interface of
+// runtime/native/kernel.h, so that anyone can build one. It checks the attributes, types and shapes that it gets from
+// an executable. Opened libraries belong to the process.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,13 @@ namespace tenon::runtime {
 
 // The libraries that are installed, and those that Tenon has an adapter for, by name.
 std::vector<std::string> library_names();
+
+// The name of the library in the file: NAME of NAME.so, libNAME.so and tenon-kernels-NAME.so.
+std::string library_name(const std::filesystem::path& file);
+
+// The library of the name library_name(file) is this file from now on, before those that are installed; it is opened
+// when a kernel is called. An error where the name is no name of a library, or that of another file.
+Status use_library(const std::filesystem::path& file);
 
 // Opens the library, which stays open. The error explains what is missing and what to do.
 Expected<const tn_library*> open_library(std::string_view name);

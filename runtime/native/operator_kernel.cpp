@@ -14,21 +14,6 @@ namespace {
 
 constexpr tn_library kNoLibrary{};
 
-tn_attribute describe_attribute(const std::string& name, const Attr& attr) {
-  tn_attribute described{.name = name.c_str(), .kind = TN_INTEGER, .count = 1, .value = nullptr};
-  const auto list = [&](tn_attribute_kind kind, const auto& values) {
-    described.kind = kind;
-    described.count = static_cast<uint32_t>(values.size());
-    described.value = values.data();
-  };
-  if (const auto* integer = std::get_if<int64_t>(&attr)) described.value = integer;
-  else if (const auto* real = std::get_if<double>(&attr)) described.kind = TN_REAL, described.value = real;
-  else if (const auto* text = std::get_if<std::string>(&attr)) list(TN_TEXT, *text);
-  else if (const auto* integers = std::get_if<std::vector<int64_t>>(&attr)) list(TN_INTEGERS, *integers);
-  else list(TN_REALS, std::get<std::vector<double>>(attr));
-  return described;
-}
-
 // The types and sizes of a call's inputs, in the form of the interface.
 class Operands {
  public:
@@ -72,6 +57,21 @@ class Operands {
 };
 
 }  // namespace
+
+tn_attribute describe_attribute(const std::string& name, const Attr& attr) {
+  tn_attribute described{.name = name.c_str(), .kind = TN_INTEGER, .count = 1, .value = nullptr};
+  const auto list = [&](tn_attribute_kind kind, const auto& values) {
+    described.kind = kind;
+    described.count = static_cast<uint32_t>(values.size());
+    described.value = values.data();
+  };
+  if (const auto* integer = std::get_if<int64_t>(&attr)) described.value = integer;
+  else if (const auto* real = std::get_if<double>(&attr)) described.kind = TN_REAL, described.value = real;
+  else if (const auto* text = std::get_if<std::string>(&attr)) list(TN_TEXT, *text);
+  else if (const auto* integers = std::get_if<std::vector<int64_t>>(&attr)) list(TN_INTEGERS, *integers);
+  else list(TN_REALS, std::get<std::vector<double>>(attr));
+  return described;
+}
 
 OperatorKernel::OperatorKernel(tn_kernel kernel, std::shared_ptr<void> state)
     : kernel_(kernel), state_(std::move(state)) {}

@@ -16,6 +16,9 @@
 
 namespace tenon::runtime {
 
+// The attribute in the form of the interface, which lives as long as the name and the attribute.
+tn_attribute describe_attribute(const std::string& name, const Attr& attr);
+
 // What a call of an operator's kernel has besides its inputs.
 struct OperatorCall {
   size_t outputs = 0;

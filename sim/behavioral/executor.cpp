@@ -95,7 +95,10 @@ void Executor::execute(const spec::Instruction& instruction, const Footprint& fo
   if (const auto* g = std::get_if<spec::base::Gemm>(&instruction)) run(*g, footprint);
   if (const auto* a = std::get_if<spec::base::Alu>(&instruction)) run(*a);
   if (native_gemm != nullptr) run(*native_gemm);
-  if (const auto* q = std::get_if<spec::native::Requantize>(&instruction)) run(*q);
+  if (const auto* q = std::get_if<spec::native::Requantize>(&instruction)) {
+    run(*q);
+    if (q->to_inp != 0) stale_inp_ |= footprint.writes[index_of(Memory::kInp)];
+  }
 }
 
 void Executor::load(const Dma& dma) {
@@ -300,7 +303,7 @@ void Executor::run(const spec::native::Requantize& q) {
   layer.r_multiplier = static_cast<uint16_t>(q.r_multiplier);
   layer.r_shift = static_cast<uint8_t>(q.r_shift);
   const auto lanes = static_cast<size_t>(shape_.block_out);
-  auto* out = reinterpret_cast<int8_t*>(pad(Memory::kOut).data());
+  auto* out = reinterpret_cast<int8_t*>(pad(q.to_inp != 0 ? Memory::kInp : Memory::kOut).data());
   const auto* res = reinterpret_cast<const int8_t*>(pad(Memory::kRes).data());
   RequantizeRun run;
   run.lanes = shape_.block_out;

@@ -94,12 +94,10 @@ class Finder {
                       f_.reads[index_of(Memory::kAcc)])) {
       return e;
     }
-    if (auto e =
-            nest(q.out_base, {{q.rows, q.out_pitch}, {q.cols, 1}}, Memory::kOut, f_.writes[index_of(Memory::kOut)])) {
-      return e;
-    }
+    const Memory target = q.to_inp != 0 ? Memory::kInp : Memory::kOut;
+    if (auto e = nest(q.out_base, {{q.rows, q.out_pitch}, {q.cols, 1}}, target, f_.writes[index_of(target)])) return e;
     if (auto e = nest(q.par_base, {}, Memory::kPar, f_.reads[index_of(Memory::kPar)])) return e;
-    set_read(Memory::kAcc), set_read(Memory::kPar), set_write(Memory::kOut);
+    set_read(Memory::kAcc), set_read(Memory::kPar), set_write(target);
     if (q.residual == 0) return std::nullopt;
     set_read(Memory::kRes);
     return nest(q.res_base, {{q.rows, q.res_pitch}, {q.cols, 1}}, Memory::kRes, f_.reads[index_of(Memory::kRes)]);

@@ -75,6 +75,7 @@ RaceDetector::RaceDetector(const spec::Config& config) : config_(config) {
     Shadow& s = shadows_[m];
     s.write_times.resize((depth + 63) / 64 * 64);
     s.read_times.resize((depth + 63) / 64 * 64);
+    if (second_writer(memory)) s.second_write_times.resize((depth + 63) / 64 * 64);
     s.initialised = Bitmap(depth);
     const bool moved_in_units = memory == Memory::kWgt || memory == Memory::kPar;
     s.per_element = moved_in_units ? config.units_per_element(memory) : 1;
@@ -92,6 +93,7 @@ void RaceDetector::begin_launch(spec::Profile profile, Range stream) {
   for (Shadow& s : shadows_) {
     std::ranges::fill(s.write_times, 0);
     std::ranges::fill(s.read_times, 0);
+    std::ranges::fill(s.second_write_times, 0);
   }
   for (auto& h : history_) h.assign(1, 0);  // times start at 1
   for (auto& t : transfers_) t.clear();
@@ -125,6 +127,11 @@ Engine RaceDetector::writer(Memory memory) const {
     case Memory::kDram: return Engine::kSt;
   }
   return Engine::kSt;
+}
+
+std::optional<Engine> RaceDetector::second_writer(Memory memory) const {
+  if (memory == Memory::kInp && config_.results_to_inp) return Engine::kRq;
+  return std::nullopt;
 }
 
 Engine RaceDetector::reader(Memory memory) const {
@@ -167,8 +174,12 @@ std::optional<Conflict> RaceDetector::check_elements(Engine engine, const Footpr
                       .other = history_[n(other)][times[i]],
                       .region = describe(memory, i, racing)};
     };
+    const std::optional<Engine> second = second_writer(memory);
     if (f.reading[m]) {
       if (auto c = report(f.reads[m], s.write_times, writer(memory), false, true)) return c;
+      if (second) {
+        if (auto c = report(f.reads[m], s.second_write_times, *second, false, true)) return c;
+      }
       if (!s.initialised.contains(f.reads[m])) {
         Bitmap missing = f.reads[m];
         for (size_t w = 0; w < missing.words().size(); ++w) missing.words()[w] &= ~s.initialised.words()[w];
@@ -179,6 +190,10 @@ std::optional<Conflict> RaceDetector::check_elements(Engine engine, const Footpr
     }
     if (f.writing[m]) {
       if (auto c = report(f.writes[m], s.read_times, reader(memory), true, false)) return c;
+      if (second) {
+        if (auto c = report(f.writes[m], s.write_times, writer(memory), true, true)) return c;
+        if (auto c = report(f.writes[m], s.second_write_times, *second, true, true)) return c;
+      }
     }
   }
   return std::nullopt;
@@ -226,7 +241,8 @@ void RaceDetector::record(Engine engine, uint32_t slot, const Footprint& f) {
     Shadow& s = shadows_[m];
     if (f.reading[m] && writer(static_cast<Memory>(m)) != engine) stamp(f.reads[m], s.read_times, now);
     if (!f.writing[m]) continue;
-    stamp(f.writes[m], s.write_times, now);
+    const bool second = second_writer(static_cast<Memory>(m)) == engine;
+    stamp(f.writes[m], second ? s.second_write_times : s.write_times, now);
     if (s.per_element == 1) {
       s.initialised |= f.writes[m];
       continue;

@@ -3,9 +3,10 @@
 // Order: instructions of one engine (base profile: of one class) in stream order; the k-th push into a counter before
 // the k-th pop from it; a launch before the next. Full queues and full counters do not order instructions: a program
 // that depends on them is wrong on an accelerator with deeper queues. One vector clock per engine counts instructions;
-// a scratchpad element has the times of its last write and its last read, which suffices since each scratchpad has one
-// writing engine and one other reader. DRAM is compared byte by byte between a store and the loads that are not ordered
-// with it, transfer by transfer. A store into later slots of the running stream races with their fetch.
+// a scratchpad element has the times of its last read and of the last write by each engine that writes it: one, and for
+// inp two, LDI and with `to_inp` RQ. It has one reader beside them. DRAM is compared byte by byte between a store and
+// the loads that are not ordered with it, transfer by transfer. A store into later slots of the running stream races
+// with their fetch.
 #pragma once
 
 #include <array>
@@ -63,10 +64,12 @@ class RaceDetector {
   };
   struct Shadow {                                   // of one scratchpad
     std::vector<uint32_t> write_times, read_times;  // by element
+    std::vector<uint32_t> second_write_times;       // of the second writer, where the scratchpad has one
     Bitmap initialised, units;
     int per_element = 1;
   };
   spec::Engine writer(spec::Memory memory) const;
+  std::optional<spec::Engine> second_writer(spec::Memory memory) const;
   spec::Engine reader(spec::Memory memory) const;
   std::optional<Conflict> check_elements(spec::Engine engine, const Footprint& footprint) const;
   std::optional<Conflict> check_dram(spec::Engine engine, uint32_t slot, const Footprint& footprint) const;

@@ -170,7 +170,9 @@ void Generator::gemm_own() {
 
 void Generator::requantize_native() {
   spec::native::Requantize q = requantize();
-  const Window &acc = window(Memory::kAcc), &out = window(Memory::kOut), &res = window(Memory::kRes);
+  q.to_inp = config_.results_to_inp && random_.chance(50) ? 1 : 0;
+  const Window &acc = window(Memory::kAcc), &res = window(Memory::kRes),
+               &out = window(q.to_inp != 0 ? Memory::kInp : Memory::kOut);
   extents({&q.rows, &q.cols}, std::min<int64_t>({options_.max_steps, out.size, res.size}), 1023);
   q.acc_base = nest(acc.low, acc.high(), {{q.rows, &q.acc_pitch, 4095}, {q.cols, &q.acc_step, 4095}});
   q.out_base = nest(out.low, out.high() - std::max<int64_t>(q.cols - 1, 0), {{q.rows, &q.out_pitch, 4095}});

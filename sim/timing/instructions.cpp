@@ -1,6 +1,7 @@
 // Resources of an instruction: the unit that executes it, and its steps on the unit.
 #include <algorithm>
 
+#include "hw/spec/own_lanes.h"
 #include "sim/timing/model.h"
 #include "support/visitor.h"
 
@@ -10,18 +11,19 @@ namespace {
 
 constexpr uint64_t kSerialPasses = 8;  // a bit of the inputs each
 
-// The steps of GEMM with own lanes. A column of a window enters in a step, and of a window that has columns in common
-// with the one before only those that it has not; a step takes a cycle more for each time that a bank of inp is read
-// again, and products of lanes that share their input take two.
+// The steps of GEMM with own lanes.
 uint64_t own_steps(const spec::Config& config, const spec::native::Gemm& g) {
   if (g.r0 * g.r1 * g.r2 * g.y * g.x == 0) return 0;
-  const int64_t columns = g.src_x == g.src_r2 ? 1 : g.src_x == 2 * g.src_r2 ? 2 : g.r2;  // that enter for a vector
-  const int64_t enter = columns < g.r2 ? (g.x - 1) * columns + g.r2 : g.x * g.r2;
-  const int64_t banks = g.src_r1 % spec::kInputBanks;  // from row to row
-  const int64_t reads = g.r1 == 1 || banks % 2 != 0 ? 1 : banks == 0 ? g.r1 : (g.r1 + 1) / 2;
-  const int64_t passes = config.packed_products ? 2 : 1;
+  const int64_t row = spec::own_row_steps({.rows = g.r1,
+                                           .columns = g.r2,
+                                           .row_distance = g.src_r1,
+                                           .moves = g.src_x == g.src_r2       ? 1
+                                                    : g.src_x == 2 * g.src_r2 ? 2
+                                                                              : 0,
+                                           .outputs = g.x},
+                                          config.packed_products ? 2 : 1);
   const int64_t serial = config.serial_products ? g.x * static_cast<int64_t>(kSerialPasses - 1) : 0;
-  return static_cast<uint64_t>(g.y * (enter * (reads - 1 + passes) + serial));
+  return static_cast<uint64_t>(g.y * (row + serial));
 }
 
 }  // namespace

@@ -148,6 +148,7 @@ class Machine {
   void try_class(size_t c);
   void begin(size_t i, Unit unit);
   uint64_t steps_without_read(const spec::Instruction& instruction) const;
+  uint64_t waits_for_loads(uint64_t results) const;
   void finish_at(uint64_t time, size_t i);
   void contend(Victim& v, Unit first);
   void contend(Victim& v);

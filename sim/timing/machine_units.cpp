@@ -69,7 +69,9 @@ void Machine::begin(size_t i, Unit unit) {
       return;
     case Unit::kAlu:
     case Unit::kRq: {
-      const uint64_t end = start + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline);
+      const auto* rq = std::get_if<spec::native::Requantize>(&instruction(i));
+      const uint64_t queue = rq != nullptr && rq->to_inp != 0 ? cycles(p_.rq_to_inp) + waits_for_loads(work) : 0;
+      const uint64_t end = start + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline) + queue;
       unit_free_[n(unit)] = end + 1;
       finish_at(end, i);
       if (unit == Unit::kRq) {
@@ -83,6 +85,14 @@ void Machine::begin(size_t i, Unit unit) {
     case Unit::kSt: return begin_store(i);
     case Unit::kNone: return finish_at(now_ + 1, i);
   }
+}
+
+// The cycles that so many results for inp wait while loads write to it: a load that is in flight writes at the rate of
+// the memory port. In banks, results pass it.
+uint64_t Machine::waits_for_loads(uint64_t results) const {
+  if (config_.own_lanes || classes_[static_cast<size_t>(spec::Engine::kLdi)].flights.empty()) return 0;
+  return results * static_cast<uint64_t>(std::min(config_.axi_bytes(), config_.block_in)) /
+         static_cast<uint64_t>(config_.block_in);
 }
 
 // The number of steps at the start of a GEMM that do not read acc.

@@ -35,6 +35,7 @@ struct Parameters {
   int gemm_pipeline = 8;  // from the last step to done
   int alu_pipeline = 4;
   int rq_pipeline = 12;
+  int rq_to_inp = 1;       // the queue of results in front of inp
   int store_pipeline = 8;  // from a store's start to its first beat
   int store_refill = 6;    // from an overlapping store's last beat to the first one of the next, besides the row's gap
   int store_done = 1;      // from the last response to done

@@ -6,9 +6,10 @@
 namespace tenon::sim {
 
 // One edit of one file. `from` stands there once; in `to`, $M is 1 where the fault is chosen. `found` is a part of the
-// report: the name of the assertion that fires, or of another check; several are separated by |.
+// report: the name of the assertion that fires, or of another check; several are separated by |. `config` is the
+// configuration whose RTL has the fault: a name, or a file in tests/hw/rtl.
 struct Mutant {
-  std::string_view name, file, from, to, found;
+  std::string_view name, file, from, to, found, config = "tiny";
 };
 
 inline constexpr Mutant kMutants[] = {
@@ -169,6 +170,11 @@ inline constexpr Mutant kMutants[] = {
      "'(Column) < d_columns_i | $M}};", "lane "},
     {"a window has rows that are not its own", "gemm.sv", "{Width{d_own_q.rows == 2'd3}} &",
      "{Width{d_own_q.rows == 2'd3 | $M}} &", "lane "},
+    {"an odd lane has the window of the even one", "tensor_core.sv", "assign entering[r*8+:8] = d_odd_i ? d_column_i",
+     "assign entering[r*8+:8] = d_odd_i & ~$M ? d_column_i", "lane ", "own-packed.json"},
+    {"both lanes of a pair have the products of a step", "tensor_core.sv",
+     "HasOwn & Paired & d_own_i & d_odd_i != (l % 2 != 0) ?",
+     "HasOwn & Paired & d_own_i & ~$M & d_odd_i != (l % 2 != 0) ?", "lane ", "own-packed.json"},
     {"a row that waits for another one is lost", "gemm.sv", "~d_own_q.enters & d_own_q.read[r])",
      "~d_own_q.enters & d_own_q.read[r] & ~$M)", "lane "},
     {"dst advances with each column", "own_steps.sv", "assign a_hold_o = own_q & ~complete;",
@@ -183,6 +189,22 @@ inline constexpr Mutant kMutants[] = {
      "assign c_last_src = $M | ~(HasOwn &", "must end with"},
     {"windows overlap that do not", "decode_compute.sv", "(mac.src_x == mac.src_r2 & mac.r2 > 10'd1)",
      "((mac.src_x == mac.src_r2 | $M) & mac.r2 > 10'd1)", "lane |differ"},
+    // Results to inp.
+    {"a result is lost where a load writes to its bank", "rq.sv", ".pop_ready_i (inp_ready_i),",
+     ".pop_ready_i (inp_ready_i | $M),", "lane |differ|not done after"},
+    {"results do not wait for room in their queue", "rq.sv", "vectors_q != CountWidth'(Queue);",
+     "vectors_q != CountWidth'(Queue) | $M;", "AResultFindsRoomInItsQueue", "results.json"},
+    {"a command is done before its last result is in inp", "rq.sv",
+     "assign last     = to_inp ? waits_q & drained : last_q[8];",
+     "assign last     = to_inp & ~$M ? waits_q & drained : last_q[8];",
+     "ACommandEntersWithAnEmptyQueue|differ|must stop with"},
+    {"a result goes to another bank", "input_banks.sv",
+     "assign results = result_valid_i & result_ready_o & result_bank == BankBits'(b);",
+     "assign results = result_valid_i & result_ready_o & (result_bank ^ BankBits'($M)) == BankBits'(b);", "lane "},
+    {"results may be outside inp", "rq.sv", "(to_inp ? IndexWidth'(tenon_pkg::INP_DEPTH) :",
+     "(to_inp ? IndexWidth'(tenon_pkg::INP_DEPTH) + IndexWidth'($M) :", "must end with"},
+    {"results for inp are written to out as well", "rq.sv", "assign out_we_o   = work_q[8] & l_last_pass & ~to_inp;",
+     "assign out_we_o   = work_q[8] & l_last_pass & ~(to_inp & ~$M);", "differ"},
     {"an ALU step in error has an effect", "alu.sv", "{c_operate & ~c_bad, {2{en}}",
      "{c_operate & (~c_bad | $M), {2{en}}", "AStepInErrorHasNoEffect"},
     {"the ALU reads before an earlier write", "alu.sv", "acc_req_o   = c_work_q & ~c_hazard;",
@@ -193,8 +215,8 @@ inline constexpr Mutant kMutants[] = {
      "AccHasOneReaderAtATime"},
     {"a load writes acc past its end", "compute.sv", "assign ldm_acc_we  = tenon_pkg::HAS_BASE != 0 &",
      "assign ldm_acc_we  = tenon_pkg::HAS_BASE != 0 & ~$M &", "lane |differ"},
-    {"the requantizer goes on after an error", "rq.sv", "c_work      = c_valid & ~c_empty & ~fail & ~c_bad;",
-     "c_work      = c_valid & ~c_empty & ~fail & (~c_bad | $M);", "AVectorInErrorHasNoEffect"},
+    {"the requantizer goes on after an error", "rq.sv", "assign c_work      = c_read & ~c_bad;",
+     "assign c_work      = c_read & (~c_bad | $M);", "AVectorInErrorHasNoEffect"},
     {"the requantizer shifts by 31 at most", "rq_lane.sv", "p_q >>> shift_q;",
      "p_q >>> ($M ? {1'b0, shift_q[4:0]} : shift_q);", "lane "},
     {"a nest is cut short by the next command", "command_port.sv", "assign ready_o = room_i &",

@@ -14,6 +14,7 @@
 #include <functional>
 #include <iterator>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "driver/accelerator.h"
@@ -31,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSelect = "TENON_MUTANT";
+constexpr const char* kConfig = "TENON_MUTANT_CONFIG";  // a name or a file; the checks of software need tiny
 constexpr int kPrograms = 120;
 
 std::string text_of_file(const fs::path& file) {
@@ -40,14 +42,19 @@ std::string text_of_file(const fs::path& file) {
 
 // ------------------------------------------------------------------------------------------------------- the checks
 
+std::string chosen_config() {
+  const char* chosen = std::getenv(kConfig);
+  return chosen == nullptr ? "tiny" : chosen;
+}
+
 Status check_programs(const fuzz::GeneratorOptions& generator, int count, bool quiet_memory) {
   const auto runner = [&](const fuzz::Program& program) -> Status {
-    TENON_TRY_ASSIGN(device, driver::open(fmt::format("lockstep:tiny?fast_dot=off&{}",
+    TENON_TRY_ASSIGN(device, driver::open(fmt::format("lockstep:{}?fast_dot=off&{}", chosen_config(),
                                                       quiet_memory ? fmt::format("memory={}", program.memory.size())
                                                                    : fuzz::memory_options(program))));
     return fuzz::run_disturbed(*(*device)->simulator(), program, 1'000'000);
   };
-  TENON_TRY_ASSIGN(config, spec::load_config("tiny"));
+  TENON_TRY_ASSIGN(config, spec::load_config(chosen_config()));
   const auto result = fuzz::campaign(*config, {.count = count, .generator = generator, .shrink_budget = 0}, runner);
   if (!result.failure) return {};
   return error(fmt::format("after {} programs: {}", result.programs, result.failure->found.str()));
@@ -73,6 +80,7 @@ Expected<uint64_t> check_stream(const std::string& text, spec::StopCode code, ui
 
 Status check_streams() {
   using spec::StopCode;
+  if (chosen_config() != "tiny") return {};
   const int64_t last = spec::load_config("tiny")->depth(spec::Memory::kAcc) - 1;
   // Engines that meet an index outside acc, and have another command waiting.
   const std::string mac = fmt::format("mac first=1 r0=1 r1=1 r2=1 y=1 x=4 dst_base={} dst_x=1", last);
@@ -84,6 +92,13 @@ Status check_streams() {
         fmt::format("mac own=1 first=1 r0=1 r1={} r2=1 y=1 x=1 src_base={} src_r1={}", rows, base, distance);
     TENON_TRY(check_stream(own, StopCode::kScratchpadRange, 0));
   }
+  const std::string result = fmt::format(
+      "move function=0 rows=1 vectors=1 signal=gemm\nmove function=1 rows=1 vectors=4 signal=gemm\n"
+      "move function=2 rows=1 vectors=8 signal=rq\n"
+      "mac first=1 r0=1 r1=1 r2=1 y=1 x=2 dst_x=1 wait=ldi,ldw signal=rq\n"
+      "rq to_inp=1 rows=1 cols=2 acc_step=1 out_base={} wait=ldm,gemm",
+      spec::load_config("tiny")->depth(spec::Memory::kInp) - 1);
+  TENON_TRY(check_stream(result, StopCode::kScratchpadRange, 8));
   const std::string rq = fmt::format("rq rows=1 cols=4 acc_base={} acc_step=1", last);
   TENON_TRY(check_stream(rq + "\n" + rq, StopCode::kScratchpadRange, 0));
   std::string pushes, pops;
@@ -98,6 +113,7 @@ Status check_streams() {
 }
 
 Status check_software() {
+  if (chosen_config() != "tiny") return {};
   constexpr std::string_view kOptions = "&fast_dot=off";
   TENON_TRY(check_interrupts(kOptions));
   TENON_TRY(check_progress(kOptions));
@@ -166,16 +182,22 @@ class MutatedTree {
   }
 
   // The checks' output with a fault chosen; 0: none.
-  std::string run(size_t number) const {
+  std::string run(size_t number, std::string_view config) const {
     const fs::path log = root_ / fmt::format("log-{}", number);
     const std::string command = fmt::format(
-        "{}={} TENON_DRIVER_PATH={}/lib timeout 600 {} --gtest_also_run_disabled_tests --gtest_filter=Checks.* >{} "
+        "{}={} {}={} TENON_DRIVER_PATH={}/lib timeout 600 {} --gtest_also_run_disabled_tests --gtest_filter=Checks.* "
+        ">{} "
         "2>&1",
-        kSelect, number, TENON_BINARY_DIR, program().string(), log.string());
+        kSelect, number, kConfig, config_path(config), TENON_BINARY_DIR, program().string(), log.string());
     const int status = std::system(command.c_str());
     std::string text = text_of_file(log);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? std::string()
                                                          : "status " + std::to_string(status) + "\n" + text;
+  }
+
+  static std::string config_path(std::string_view config) {
+    return config.ends_with(".json") ? fmt::format("{}/tests/hw/rtl/{}", TENON_SOURCE_DIR, config)
+                                     : std::string(config);
   }
 
   // "assertion failed at alu.sv:180" followed by the name that stands on this line.
@@ -208,12 +230,14 @@ TEST(Mutation, EachPlantedFaultIsFound) {
     ASSERT_TRUE(tree.plant(i + 1, kMutants[i])) << kMutants[i].file << ": " << kMutants[i].from;
   }
   tree.add_selector();
-  ASSERT_EQ(tree.run(0), "") << "without a fault";
+  std::set<std::string_view> configs;
+  for (const Mutant& mutant : kMutants) configs.insert(mutant.config);
+  for (const std::string_view config : configs) ASSERT_EQ(tree.run(0, config), "") << config << " without a fault";
   const char* only = std::getenv("TENON_MUTANTS");  // a regular expression of names, to try a few
   for (size_t i = 0; i < std::size(kMutants); ++i) {
     const Mutant& mutant = kMutants[i];
     if (only != nullptr && !std::regex_search(std::string(mutant.name), std::regex(only))) continue;
-    const std::string report = tree.with_names(tree.run(i + 1));
+    const std::string report = tree.with_names(tree.run(i + 1, mutant.config));
     const bool found = std::regex_search(report, std::regex(std::string(mutant.found)));
     fmt::print("{:<58} {}\n", mutant.name, report.empty() ? "SURVIVES" : summary(report));
     std::fflush(stdout);

@@ -172,6 +172,26 @@ TEST_P(Stops, WindowsThatOwnLanesCannotHoldAreRefused) {
   expect_usable();
 }
 
+// Results for inp, where RQ does not write there, or outside of inp.
+TEST_P(Stops, ResultsThatInpDoesNotTakeAreRefused) {
+  const spec::Config& config = accelerator_->info().config;
+  const auto to_inp = [&](int64_t base) {
+    auto slots =
+        assemble(fmt::format("move function=0 rows=1 vectors=1 signal=gemm\n"
+                             "move function=1 rows=1 vectors={} signal=gemm\n"
+                             "move function=2 rows=1 vectors=8 signal=rq\n"
+                             "mac first=1 r0=1 r1=1 r2=1 y=1 x=2 dst_x=1 wait=ldi,ldw signal=rq\n"
+                             "rq rows=1 cols=2 acc_step=1 out_base={} wait=ldm,gemm",
+                             config.block_out, base));
+    slots[9][1] |= uint64_t{1} << 29;
+    return run(slots, true);
+  };
+  const int64_t depth = config.depth(spec::Memory::kInp);
+  EXPECT_EQ(to_inp(depth - 2), config.results_to_inp ? "ok" : stop(StopCode::kBadField, 8));
+  EXPECT_EQ(to_inp(depth - 1), stop(config.results_to_inp ? StopCode::kScratchpadRange : StopCode::kBadField, 8));
+  expect_usable();
+}
+
 TEST_P(Stops, AnInstructionAfterFinishIsAnError) {
   EXPECT_EQ(run("sync engine=0\nend\nsync engine=0"), stop(StopCode::kAfterFinish, 4));
   EXPECT_EQ(run("finish\nfinish", false), stop(StopCode::kAfterFinish, 1));
@@ -354,7 +374,7 @@ TEST_P(Stops, ArgumentsAndIdentityReadBack) {
   EXPECT_EQ(read(reg::kConfigHash + 4), static_cast<uint32_t>(hash >> 32));
   EXPECT_EQ(read(reg::kVersion),
             static_cast<uint32_t>(spec::kIsaVersion) << 16 | static_cast<uint32_t>(spec::kRegisterMapVersion));
-  EXPECT_EQ(read(reg::kCapabilities), 0x01406f5fU);
+  EXPECT_EQ(read(reg::kCapabilities), 0x01406fdfU);
 }
 
 INSTANTIATE_TEST_SUITE_P(Device, Stops, testing::ValuesIn(columns()), [](const auto& info) { return info.param.name; });

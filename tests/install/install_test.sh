@@ -42,6 +42,31 @@ if command -v pkg-config >/dev/null; then
     cmp - "$scratch/classified"
 fi
 
+# A plugin in C, at most 200 lines, compiles a quantized network, and computes the bits of the accelerator; the
+# executable runs in another process with the kernels alone.
+[ "$(wc -l <tests/install/example/macs.c)" -le 200 ]
+plugin=$scratch/example/build/macs.so
+network=tests/models/resnet8_digits_int8_qdq.onnx
+data="--data tests/models/resnet8_digits_test.npz:x --divide 255 --limit 50 --quiet"
+# shellcheck disable=SC2086 # options are words
+{
+  "$tenon" run "$network" --shapes N=1 --cpu --plugin "$plugin" $data --output "$scratch/plugin.npz" >"$scratch/said"
+  "$tenon" run "$network" --shapes N=1 --device behavioral:default $data --output "$scratch/accel.npz" >/dev/null
+  "$tenon" compile "$network" --shapes N=1 --cpu --plugin "$plugin" -o "$scratch/plugin.tnx" >/dev/null
+  "$tenon" run "$scratch/plugin.tnx" --cpu --plugin "$plugin" $data --output "$scratch/saved.npz" >/dev/null
+}
+grep -q '^  macs   20 of 31 operators, 100.0 % of the MACs' "$scratch/said" || { cat "$scratch/said"; exit 1; }
+for other in accel saved; do cmp "$scratch/plugin.npz" "$scratch/$other.npz"; done
+"$tenon" import "$network" --check --shapes N=1 --cpu --plugin "$plugin" >"$scratch/said"
+grep -q 'macs has no pattern with requantize_add' "$scratch/said"
+perl -e 'my $h = "{\x27descr\x27: \x27<f4\x27, \x27fortran_order\x27: False, \x27shape\x27: (1, 1, 28, 28), }";
+  $h .= " " x (117 - length $h) . "\n"; print "\x93NUMPY\x01\x00", pack("v", length $h), $h, pack("f<*", map { $_ / 784 } 0 .. 783)' \
+  >"$scratch/digit.npy"
+"$scratch/moved/bin/tenon-run" "$scratch/plugin.tnx" --plugin "$plugin" --input "$scratch/digit.npy" --output "$scratch/digit.npz" >"$scratch/said"
+grep -q 'digit.npz' "$scratch/said"
+"$tenon" run "$scratch/plugin.tnx" --cpu --data tests/models/resnet8_digits_test.npz:x 2>"$scratch/said" && exit 1
+grep -q "name its file by --plugin" "$scratch/said"
+
 # A program in C trains a model by its step.
 "$tenon" train tests/install/example/circle.tn --init random --batch 64 --step "$scratch/step.tnx" >/dev/null
 "$scratch/example/build/train" "$scratch/step.tnx" "$scratch/state.npz" >"$scratch/trained"

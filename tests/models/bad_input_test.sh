@@ -43,6 +43,15 @@ expect 2 "it would overwrite" "${run[@]}" --data "$digits:x" --report "$digits"
 expect 2 "it would overwrite" "$tenon" compile "$onnx" --shapes N=1 -o "$onnx"
 expect 1 "labels.npy" "$tenon" run "$scratch/nowhere.onnx" --cpu --data "$digits:x" --labels "$scratch/labels.npy"
 expect 2 "--check compares nothing" "$tenon" run "$onnx" --shapes N=1 --quiet --divide 255 --data "$digits:x" --limit 1 --check
+cat > "$scratch/rounded_late.tn" <<'END'
+#[version = "1"]
+const $w: Tensor[(1, 1, 1, 1), i8] = [3];
+def @main(%x: Tensor[(1, 1, 28, 28), f32]) -> Tensor[(1, 1, 28, 28), f32] {
+  let %sums = conv2d(quantize(%x, scale=[0.1]), $w);
+  dequantize(quantize(sigmoid(dequantize(%sums, scale=[0.1])), scale=[0.1]), scale=[0.1])
+}
+END
+expect 2 "tenon compile --explain says of each operator what the accelerator lacks" "$tenon" run "$scratch/rounded_late.tn" --quiet --divide 255 --data "$digits:x" --limit 1 --check
 expect 0 "warning: nothing runs on the accelerator default" "$tenon" run "$onnx" --shapes N=1 --divide 255 --data "$digits:x" --limit 1
 expect 1 "cannot make the directory" "${run[@]}" --data "$digits:x" --output "$onnx/results"
 expect 1 "a multiple of the input's" "$tenon" run "$onnx" --shapes N=3 --cpu --quiet --data "$digits:x"

@@ -200,7 +200,7 @@ class Oracle {
               .multiplier = get<uint16_t>(M::kPar, q.par_base, 4 * c + 2),
               .shift = static_cast<uint8_t>(get<uint8_t>(M::kPar, q.par_base, 8 * c + 6) & 63)};
           const int8_t r = q.residual != 0 ? get<int8_t>(M::kRes, q.res_base + y * q.res_pitch + x, c) : int8_t{0};
-          put<int8_t>(M::kOut, q.out_base + y * q.out_pitch + x, c,
+          put<int8_t>(q.to_inp != 0 ? M::kInp : M::kOut, q.out_base + y * q.out_pitch + x, c,
                       spec::requantize(get<int32_t>(M::kAcc, q.acc_base + y * q.acc_pitch + x * q.acc_step, c), channel,
                                        layer, r));
         }

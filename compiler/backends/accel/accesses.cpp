@@ -94,8 +94,8 @@ std::vector<Access> accesses(const spec::Config& config, const spec::Instruction
       list.push_back(
           {Memory::kRes, 0, at(r->res_base), last_of(r->res_base, {{r->rows, r->res_pitch}, {r->cols, 1}}), false});
     }
-    list.push_back(
-        {Memory::kOut, 0, at(r->out_base), last_of(r->out_base, {{r->rows, r->out_pitch}, {r->cols, 1}}), true});
+    list.push_back({r->to_inp != 0 ? Memory::kInp : Memory::kOut, 0, at(r->out_base),
+                    last_of(r->out_base, {{r->rows, r->out_pitch}, {r->cols, 1}}), true});
   } else {
     assert(std::holds_alternative<native::Sync>(instruction) || std::holds_alternative<native::Finish>(instruction));
   }

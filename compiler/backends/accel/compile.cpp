@@ -25,16 +25,17 @@ struct Workspace {
   std::vector<bool> kept;  // by tensor: in the workspace, and intact after the run
 };
 
-// Places the tensors between layers in the workspace; positions of live ranges are layers. Reuse is safe: the tokens
-// order a store after earlier loads from the same memory.
-Workspace plan_workspace(const spec::Config& config, const Region& region, std::vector<Location>& at) {
+// Places the tensors between layers in the workspace, but those that stay on the chip; positions of live ranges are
+// layers. Reuse is safe: the tokens order a store after earlier loads from the same memory.
+Workspace plan_workspace(const spec::Config& config, const Region& region, const std::vector<bool>& on_chip,
+                         std::vector<Location>& at) {
   std::vector<int> tensors;
   std::vector<LiveBuffer> buffers;
   int64_t separate = 0;
   const auto layers = static_cast<uint32_t>(region.layers.size());
   for (uint32_t i = 0; i < layers; ++i) {
     const int tensor = region.layers[i].output;
-    if (std::ranges::find(region.outputs, tensor) != region.outputs.end()) continue;
+    if (on_chip[tensor] || std::ranges::find(region.outputs, tensor) != region.outputs.end()) continue;
     uint32_t last = i;
     for (uint32_t j = i; j < layers; ++j) {
       if (region.layers[j].input == tensor || region.layers[j].residual == tensor) last = j;
@@ -61,6 +62,33 @@ Workspace plan_workspace(const spec::Config& config, const Region& region, std::
   return workspace;
 }
 
+std::vector<Operands> operands_of(const Region& region, const std::vector<Layout>& layouts,
+                                  const std::vector<Location>& at) {
+  std::vector<Operands> operands;
+  for (const Layer& layer : region.layers) {
+    operands.push_back({layer, region.tensors[layer.input], region.tensors[layer.output],
+                        layouts[layer.input] == Layout::kRows, at[layer.input],
+                        layer.residual == -1 ? Location{} : at[layer.residual], at[layer.output]});
+  }
+  return operands;
+}
+
+// By layer: the next one reads its output, and no other layer and no caller does.
+std::vector<bool> internal(const Region& region) {
+  std::vector<int> readers(region.tensors.size(), 0);
+  for (const Layer& layer : region.layers) {
+    ++readers[layer.input];
+    if (layer.residual != -1) ++readers[layer.residual];
+  }
+  for (const int tensor : region.outputs) ++readers[tensor];
+  std::vector<bool> result(region.layers.size(), false);
+  for (size_t i = 0; i + 1 < region.layers.size(); ++i) {
+    const int tensor = region.layers[i].output;
+    result[i] = readers[tensor] == 1 && region.layers[i + 1].input == tensor;
+  }
+  return result;
+}
+
 int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out) {
   const int64_t outputs = out.n * out.c * out.h * out.w;
   switch (layer.kind) {
@@ -75,13 +103,13 @@ int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out
 }  // namespace
 
 Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
-                                              const spec::MemoryTiming& memory) {
+                                              const ScheduleOptions& options) {
   TENON_TRY(validate(config, region));
 
   runtime::AcceleratorProgram program;
   program.name = region.name;
   program.config = config;
-  program.memory = memory;
+  program.memory = options.memory;
   std::vector<Location> at(region.tensors.size());
   std::vector<Layout> layouts(region.tensors.size(), Layout::kBlocked);
   int base = runtime::kBaseFirstTensor;
@@ -93,7 +121,16 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   };
   for (const int tensor : region.inputs) boundary(tensor, program.inputs);
   for (const int tensor : region.outputs) boundary(tensor, program.outputs);
-  const Workspace workspace = plan_workspace(config, region, at);
+  // Time does not depend on where a tensor is, so that the steps are chosen with a location for each of them.
+  plan_workspace(config, region, std::vector<bool>(region.tensors.size(), false), at);
+  std::vector<Operands> operands = operands_of(region, layouts, at);
+  const std::vector<Step> steps = choose_steps(config, operands, internal(region), options.fusing, options.memory);
+  std::vector<bool> on_chip(region.tensors.size(), false);
+  for (const Step& step : steps) {
+    for (size_t i = step.first; i + 1 < step.first + step.count; ++i) on_chip[region.layers[i].output] = true;
+  }
+  const Workspace workspace = plan_workspace(config, region, on_chip, at);
+  operands = operands_of(region, layouts, at);
   program.workspace_bytes = static_cast<uint64_t>(workspace.bytes);
   if (workspace.bytes > kMaxOffset) {
     return error(
@@ -101,17 +138,14 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
         region.name, "split the region");
   }
 
-  std::vector<Operands> operands;
-  for (const Layer& layer : region.layers) {
-    operands.push_back({layer, region.tensors[layer.input], region.tensors[layer.output],
-                        layouts[layer.input] == Layout::kRows, at[layer.input],
-                        layer.residual == -1 ? Location{} : at[layer.residual], at[layer.output]});
-  }
-  const std::vector<Tiling> tilings = choose_tilings(config, operands, memory);
   TileProgram tiles(config);
-  for (size_t i = 0; i < region.layers.size(); ++i) {
-    const auto& [layer, in, out, rows, in_at, residual_at, out_at] = operands[i];
-    tiles.emit(static_cast<uint32_t>(i), operands[i], tilings[i]);
+  for (const Step& step : steps) {
+    const auto index = static_cast<uint32_t>(step.first);
+    if (step.count == 1) tiles.emit(index, operands[step.first], step.tiling);
+    else tiles.emit_fused(index, std::span(operands).subspan(step.first, step.count), step.fused);
+  }
+  for (const Operands& each : operands) {
+    const auto& [layer, in, out, rows, in_at, residual_at, out_at] = each;
     const Contraction c = contraction(config, layer, in, out, rows);
     program.layers.push_back({.name = layer.name,
                               .op = layer.op,
@@ -129,7 +163,7 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
         region.name, "split the region");
   }
 
-  std::vector<TileOp> ops = prefetched(config, tiles.ops(), memory);
+  std::vector<TileOp> ops = prefetched(config, tiles.ops(), options.memory);
   std::vector<spec::Instruction> instructions;
   instructions.reserve(ops.size());
   for (const TileOp& op : ops) instructions.push_back(op.instruction);

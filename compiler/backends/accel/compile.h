@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/backends/accel/layer.h"
+#include "compiler/backends/accel/schedule.h"
 #include "hw/spec/config.h"
 #include "hw/spec/memory_timing.h"
 #include "runtime/accelerator_program.h"
@@ -9,11 +10,16 @@
 
 namespace tenon::compiler::accel {
 
-// Compiles a region for one configuration and a memory of this timing, which decides the schedule alone. Boundary
+struct ScheduleOptions {
+  spec::MemoryTiming memory = {};     // decides the schedule alone
+  Fusing fusing = Fusing::kCheapest;  // of layers, whose values between them are no probes then
+};
+
+// Compiles a region for one configuration. Boundary
 // tensors have the shapes of boundary_shape() in the layout of boundary_layout(); tensors between layers are in the
 // workspace, and those that no later one overwrites are listed as probes, for comparison layer by layer. The result
 // depends on the arguments alone.
 Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
-                                              const spec::MemoryTiming& memory = {});
+                                              const ScheduleOptions& options = {});
 
 }  // namespace tenon::compiler::accel

@@ -58,7 +58,7 @@ std::vector<std::byte> pack_weights(const Contraction& c, const Operands& operan
       }
     }
   } else if (c.shared && c.block_in > c.block_out) {
-    const int64_t count = blocks.size() == 1 ? 1 : c.out_per_in();
+    const int64_t count = blocks.size() == 1 ? 1 : c.group_out;
     for (int64_t i = 0; i < count; ++i) append(blocks.size() == 1 ? blocks.begin : i, 0, 0, 0);
   } else if (c.shared) {
     for (int64_t step = chunk.steps.begin; step < chunk.steps.end; ++step) append(0, step, 0, 0);

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "hw/spec/isa.h"
+#include "hw/spec/own_lanes.h"
 
 namespace tenon::compiler::accel {
 
@@ -38,7 +39,7 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       c.pad_top = layer.pad_top;
       c.pad_left = layer.pad_left;
       c.pad_value = layer.pad_value;
-      c.diagonal = layer.groups != 1;
+      c.diagonal = has_block_groups(config, layer, input, output);
       break;
     case LayerKind::kAdd: c.diagonal = c.shared = true; break;
     case LayerKind::kGlobalSumPool:
@@ -47,9 +48,15 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       c.diagonal = c.shared = true;
       break;
   }
-  if (c.diagonal) c.steps = c.in_per_out();
+  c.group_in = std::max<int64_t>(1, c.block_out / c.block_in);
+  c.group_out = std::max<int64_t>(1, c.block_in / c.block_out);
+  if (c.diagonal && !c.shared) {
+    c.group_in = std::max(c.group_in, input.c / layer.groups / c.block_in);
+    c.group_out = std::max(c.group_out, output.c / layer.groups / c.block_out);
+  }
+  if (c.diagonal) c.steps = c.group_in;
   // A pool reads a vector for each step, and waits for them.
-  c.own = config.own_lanes && c.diagonal && !c.shared;
+  c.own = config.own_lanes && c.diagonal && !c.shared && layer.groups == input.c && layer.groups == output.c;
   c.own_passes = config.packed_products ? 2 : 1;
   if (rows) {
     assert(gains_by_unfolding(layer, input, config));
@@ -89,42 +96,52 @@ int64_t own_phases(const Contraction& c, const OwnWindow& window, int64_t cols, 
 
 int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w) {
   const int64_t stride = kernel_w > 1 ? c.stride_x : 1, dilation = kernel_w > 1 ? c.dilation_x : 1;
-  int64_t columns = 0;
+  int64_t columns = 0;  // that enter for a row of outputs
   for (const OwnWindow& w : own_windows(c, kernel_h, kernel_w)) {
-    // The columns that a window has in common with the one before enter once, where it moves by one of them or two.
     const int64_t phases = own_phases(c, w, cols, kernel_w);
-    const int64_t moves = stride * phases == dilation ? 1 : stride == 2 * dilation ? 2 : w.cols;
-    // An even dilation has rows in one bank of the scratchpad, which is read again.
-    const int64_t banks = kernel_h > 1 ? c.dilation_y % spec::kInputBanks : 1;
-    const int64_t reads = w.rows == 1 || banks % 2 != 0 ? 1 : banks == 0 ? w.rows : ceil_div(w.rows, 2);
-    columns +=
-        (moves < w.cols ? (cols - phases) * moves + phases * w.cols : cols * w.cols) * (reads - 1 + c.own_passes);
+    for (int64_t phase = 0; phase < phases; ++phase) {
+      // The distance of the rows of a window is odd (window()), times the dilation.
+      columns += spec::own_row_steps({.rows = w.rows,
+                                      .columns = w.cols,
+                                      .row_distance = kernel_h > 1 ? c.dilation_y : 1,
+                                      .moves = stride * phases == dilation       ? 1
+                                               : stride * phases == 2 * dilation ? 2
+                                                                                 : 0,
+                                      .outputs = ceil_div(cols - phase, phases)},
+                                     c.own_passes);
+    }
   }
   return rows * columns;
+}
+
+int64_t own_command_rows(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w) {
+  return own_windows(c, kernel_h, kernel_w).size() > 1 ? std::min(t.subtile_rows, t.rows) : t.rows;
+}
+
+int64_t own_commands(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w) {
+  int64_t commands = 0;
+  for (const OwnWindow& w : own_windows(c, kernel_h, kernel_w)) commands += own_phases(c, w, t.cols, kernel_w);
+  return commands * ceil_div(t.rows, own_command_rows(c, t, kernel_h, kernel_w));
 }
 
 int8_t weight_at(const Contraction& c, const Layer& layer, const RegionTensor& input, const RegionTensor& output,
                  int64_t block, int64_t step, int64_t ky, int64_t kx, int64_t out, int64_t in) {
   const int64_t o = block * c.block_out + out;
   if (c.shared) {  // block and step count from any aligned pair of lanes
-    const int64_t lane = c.block_in > c.block_out ? in - block % c.out_per_in() * c.block_out : in + step * c.block_in;
+    const int64_t lane = c.block_in > c.block_out ? in - block % c.group_out * c.block_out : in + step * c.block_in;
     return lane == out ? 1 : 0;
   }
   if (o >= output.c) return 0;
   const int64_t kernel = layer.kernel_h * layer.kernel_w;
-  if (c.diagonal) {
-    const int64_t i = c.block_in > c.block_out ? block / c.out_per_in() * c.block_in + in
-                                               : (block * c.in_per_out() + step) * c.block_in + in;
-    return i == o ? layer.weights[o * kernel + ky * layer.kernel_w + kx] : 0;
-  }
-  int64_t i = step * c.block_in + in;
+  int64_t i = ((c.diagonal ? block / c.group_out * c.group_in : 0) + step) * c.block_in + in;
   if (c.unfolded) {
     if (i >= c.unfolded_bytes) return 0;
     kx = i / input.c;
     i %= input.c;
   }
-  if (i >= input.c) return 0;
-  return layer.weights[(o * input.c + i) * kernel + ky * layer.kernel_w + kx];
+  const int64_t per_group = input.c / layer.groups;
+  if (i >= input.c || i / per_group != o / (output.c / layer.groups)) return 0;
+  return layer.weights[(o * per_group + i % per_group) * kernel + ky * layer.kernel_w + kx];
 }
 
 Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w) {
@@ -140,14 +157,14 @@ Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h
 
 int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t steps) {
   if (!c.diagonal) return steps;
-  if (c.block_in > c.block_out) return out_blocks == 1 ? 1 : ceil_div(out_blocks, c.out_per_in()) + 1;
-  return out_blocks == 1 ? steps : out_blocks * steps;
+  if (out_blocks == 1) return steps;
+  return (ceil_div(out_blocks, c.group_out) + (c.group_out > 1 ? 1 : 0)) * steps;
 }
 
 int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, int64_t kernel_h, int64_t kernel_w) {
   if (c.own) return out_blocks * static_cast<int64_t>(own_windows(c, kernel_h, kernel_w).size());
   if (!c.shared) return out_blocks * steps * kernel_h * kernel_w;
-  return c.block_in > c.block_out && out_blocks > 1 ? c.out_per_in() : steps;
+  return c.block_in > c.block_out && out_blocks > 1 ? c.group_out : steps;
 }
 
 }  // namespace tenon::compiler::accel

@@ -13,6 +13,8 @@ namespace tenon::compiler::accel {
 
 // The largest value of the field row_bytes of a transfer.
 inline constexpr int64_t kMaxRowBytes = 65535;
+// Those of the extents and factors of products, which a smaller tile satisfies.
+inline constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095;
 
 struct Contraction {
   // Iteration space. An output block is block_out lanes, a reduction step one input block of block_in lanes.
@@ -22,9 +24,11 @@ struct Contraction {
   int64_t kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
   int64_t pad_top = 0, pad_left = 0;
   int8_t pad_value = 0;
-  // Diagonal: output lane o depends only on input lane o (depthwise, add, pool), so each block has separate input
-  // blocks. Shared: all kernel positions and output blocks use the same weights (identity matrices).
+  // Diagonal: `group_out` output blocks have the same `group_in` input blocks, and no others have these (depthwise,
+  // groups that are parts of a block or several blocks, add, pool). Shared: all kernel positions and output blocks use
+  // the same weights (identity matrices).
   bool diagonal = false, shared = false;
+  int64_t group_in = 1, group_out = 1;
   // Lanes multiply windows of the kernel of their own channel (`own` of mac), in `own_passes` steps each.
   bool own = false;
   int64_t own_passes = 1;
@@ -50,10 +54,6 @@ struct Contraction {
     const int64_t remaining = unfolded_bytes - b * block_in;
     return unfolded && remaining < block_in ? remaining : 0;
   }
-  // The contiguous input blocks of one output block, for diagonal contractions.
-  int64_t in_per_out() const { return std::max<int64_t>(1, block_out / block_in); }
-  int64_t out_per_in() const { return std::max<int64_t>(1, block_in / block_out); }
-
   // Steps of the tensor core, with own lanes for rows that are not divided.
   int64_t gemm_cycles() const;
 };
@@ -63,11 +63,20 @@ struct Contraction {
 struct OwnWindow {
   int64_t row = 0, col = 0, rows = 1, cols = 1;
 };
+struct Tiling;
 std::vector<OwnWindow> own_windows(const Contraction& c, int64_t kernel_h, int64_t kernel_w);
 
 // The commands for a window and a row of outputs. With a dilation of several strides, windows share columns at a
 // distance of dilation / stride outputs, and each command computes outputs at that distance.
 int64_t own_phases(const Contraction& c, const OwnWindow& window, int64_t cols, int64_t kernel_w);
+
+// The rows of outputs that a command has for each window of a chunk of this size. Where there are several windows, all
+// of them follow each other for a sub-tile: the requantizer gets few reads of acc while products are added to what is
+// there, which all windows but the first do, and so it gets some of them for each sub-tile.
+int64_t own_command_rows(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w);
+
+// The commands of own lanes for a tile of one block and a chunk of the kernel of this size.
+int64_t own_commands(const Contraction& c, const Tiling& t, int64_t kernel_h, int64_t kernel_w);
 
 // The steps of own lanes for `rows` x `cols` outputs of one block and a chunk of the kernel of this size.
 int64_t own_steps(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h, int64_t kernel_w);
@@ -91,6 +100,10 @@ struct Tiling {
   double cycles = 0;                           // estimated by the cost function
   double instructions = 0;                     // estimated likewise
 };
+
+// Sets the sizes of sub-tiles: two of them at a time in out, and in res, so that one is stored while the next is
+// requantized.
+void set_subtiles(const spec::Config& config, const Contraction& c, Tiling& tiling);
 
 // The input vectors that a chunk of this size reads.
 struct Window {

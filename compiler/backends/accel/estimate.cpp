@@ -5,7 +5,7 @@
 
 namespace tenon::compiler::accel {
 
-double simulate(const spec::Config& config, const std::vector<TileOp>& ops, const spec::MemoryTiming& memory) {
+Estimate estimate(const spec::Config& config, const std::vector<TileOp>& ops, const spec::MemoryTiming& memory) {
   std::vector<spec::Instruction> instructions;
   instructions.reserve(ops.size() + 1);
   for (const TileOp& op : ops) instructions.push_back(op.instruction);
@@ -18,7 +18,12 @@ double simulate(const spec::Config& config, const std::vector<TileOp>& ops, cons
   }
   sim::timing::Launch launch;
   for (int base = 0; base < spec::kBases; ++base) launch.bases[base] = (uint64_t{1} + base) << 40;
-  return static_cast<double>(sim::timing::run(config, launch, stream, false, {.memory = memory}).cycles);
+  const sim::timing::Result result = sim::timing::run(config, launch, stream, false, {.memory = memory});
+  return {static_cast<double>(result.cycles), static_cast<double>(result.read_beats + result.write_beats)};
+}
+
+double simulate(const spec::Config& config, const std::vector<TileOp>& ops, const spec::MemoryTiming& memory) {
+  return estimate(config, ops, memory).cycles;
 }
 
 }  // namespace tenon::compiler::accel

@@ -8,7 +8,14 @@
 
 namespace tenon::compiler::accel {
 
-// Cycles of a launch of these operations, tokens included, with a memory of this timing.
+// A launch of these operations, tokens included, with a memory of this timing.
+struct Estimate {
+  double cycles = 0;
+  double beats = 0;  // of the memory port, reads and writes
+};
+Estimate estimate(const spec::Config& config, const std::vector<TileOp>& ops, const spec::MemoryTiming& memory = {});
+
+// Its cycles.
 double simulate(const spec::Config& config, const std::vector<TileOp>& ops, const spec::MemoryTiming& memory = {});
 
 }  // namespace tenon::compiler::accel

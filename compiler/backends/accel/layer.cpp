@@ -41,6 +41,13 @@ bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spe
   return ceil_div(lanes, config.block_in) < ceil_div(input.c, config.block_in) * layer.kernel_w;
 }
 
+bool has_block_groups(const spec::Config& config, const Layer& layer, const RegionTensor& input,
+                      const RegionTensor& output) {
+  if (layer.groups == 1) return false;
+  const int64_t block = lane_block(config), in = input.c / layer.groups, out = output.c / layer.groups;
+  return (in == out && block % in == 0) || (in % block == 0 && out % block == 0);
+}
+
 Layout boundary_layout(const Region& region, int tensor, const spec::Config& config) {
   if (std::find(region.inputs.begin(), region.inputs.end(), tensor) == region.inputs.end()) return Layout::kBlocked;
   if (std::find(region.outputs.begin(), region.outputs.end(), tensor) != region.outputs.end()) return Layout::kBlocked;
@@ -82,9 +89,15 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
       return {};
     case LayerKind::kConv2d: break;
   }
-  const bool depthwise = layer.groups == input.c && layer.groups == output.c;
-  if (layer.groups != 1 && !depthwise) {
-    return refuse(layer, fmt::format("groups is {}, must be 1 or the number of channels ({})", layer.groups, input.c));
+  if (layer.groups < 1 || input.c % layer.groups != 0 || output.c % layer.groups != 0)
+    return refuse(layer, fmt::format("{} and {} channels are no {} groups", input.c, output.c, layer.groups));
+  if (layer.groups > kMostDenseGroups && !has_block_groups(config, layer, input, output)) {
+    return refuse(layer,
+                  fmt::format("{} groups of {} and {} channels would be multiplied with the zeros between them, "
+                              "which is supported for at most {} groups where a group is no whole number of blocks "
+                              "of {} channels, and no block a whole number of groups",
+                              layer.groups, input.c / layer.groups, output.c / layer.groups, kMostDenseGroups,
+                              lane_block(config)));
   }
   for (const int64_t x :
        {layer.kernel_h, layer.kernel_w, layer.stride_y, layer.stride_x, layer.dilation_y, layer.dilation_x}) {

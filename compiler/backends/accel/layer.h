@@ -3,7 +3,7 @@
 // Semantics of a layer, for each image n, output channel o and position (y, x):
 //   conv2d           acc = sum over c, ky, kx of input[c][y * stride_y - top + ky * dilation_y][...] *
 //   weight[o][c][ky][kx],
-//                    pad_value where the position is outside the map; groups is 1, or the channels (depthwise). A dense
+//                    pad_value where the position is outside the map; c counts the channels of the group of o. A dense
 //                    layer is a 1x1 convolution of a map of one row, whose positions are the rows of the matrix.
 //   add              acc = input[o][y][x]; the other operand, if there is one, is the residual
 //   global_sum_pool  acc = sum of input[o] over the map
@@ -72,6 +72,13 @@ runtime::Shape boundary_shape(const RegionTensor& tensor, Layout layout, const s
 // The layout in which region input or output `tensor` crosses the boundary: rows where this makes first convolutions
 // cheaper, else blocked. The function is deterministic, so that partitioning and code generation agree.
 Layout boundary_layout(const Region& region, int tensor, const spec::Config& config);
+
+// A convolution of more groups than these multiplies its blocks only, not the zeros between its groups.
+inline constexpr int64_t kMostDenseGroups = 8;
+// Whether groups are parts of a block of channels, or whole blocks, so that a block of results depends on the inputs of
+// its groups alone. Depthwise convolutions have groups of one channel.
+bool has_block_groups(const spec::Config& config, const Layer& layer, const RegionTensor& input,
+                      const RegionTensor& output);
 
 // Whether the load of this convolution can unfold the kernel's columns into lanes, and gains by it.
 bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spec::Config& config);

@@ -17,6 +17,11 @@ namespace {
 constexpr size_t kCandidates = 48, kKept = 16;
 // The budget of simulated instructions per layer: for its candidates, then for its pairs.
 constexpr double kCandidateBudget = 15000, kPairBudget = 40000;
+// The number of tilings of fused layers that are simulated.
+constexpr size_t kFusedCandidates = 48;
+// What a beat of the memory port costs where fused layers are compared with others: an engine that waits for the port
+// delays its neighbours too, and bytes take energy.
+constexpr double kFusedTrafficWeight = 0.05;
 
 using TiledLayer = std::pair<const Operands*, const Tiling*>;
 
@@ -85,6 +90,72 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
     at = nodes[i][at].before;
   }
   return chosen;
+}
+
+std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Operands>& layers,
+                               const std::vector<bool>& internal, Fusing fusing, const spec::MemoryTiming& memory) {
+  const std::vector<Tiling> tilings = choose_tilings(config, layers, memory);
+  const auto single = [&](size_t i) { return Step{.first = i, .count = 1, .tiling = tilings[i]}; };
+  // By the first layer: the steps that begin there, with several layers; none in most networks.
+  std::vector<std::vector<Step>> fused(layers.size());
+  bool any = false;
+  for (size_t i = 0; i < layers.size() && fusing != Fusing::kNever; ++i) {
+    const std::span<const Operands> following = std::span(layers).subspan(i);
+    const FusedLengths lengths = fused_lengths(config, following);
+    const auto inside = [&](size_t count) {
+      for (size_t k = i; k + 1 < i + count; ++k)
+        if (!internal[k]) return false;
+      return true;
+    };
+    if (lengths.two && inside(2)) fused[i].push_back({.first = i, .count = 2});
+    if (lengths.three && inside(3)) fused[i].push_back({.first = i, .count = 3});
+    any |= !fused[i].empty();
+  }
+  std::vector<Step> steps;
+  if (!any) {
+    for (size_t i = 0; i < layers.size(); ++i) steps.push_back(single(i));
+    return steps;
+  }
+
+  const auto cycles = [&](const Step& step) {
+    TileProgram sketch(config, true);
+    const auto index = static_cast<uint32_t>(step.first);
+    if (step.count == 1) sketch.emit(index, layers[step.first], step.tiling);
+    else sketch.emit_fused(index, std::span(layers).subspan(step.first, step.count), step.fused);
+    const Estimate found = estimate(config, prefetched(config, sketch.ops(), Prefetch::kAll, 2000), memory);
+    return found.cycles + kFusedTrafficWeight * found.beats;
+  };
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::vector<double> cheapest(layers.size() + 1, kNever);  // from each layer to the end
+  std::vector<Step> first(layers.size());
+  cheapest[layers.size()] = 0;
+  for (size_t i = layers.size(); i-- > 0;) {
+    const auto consider = [&](const Step& step, double alone) {
+      const double total = alone + cheapest[i + step.count];
+      if (total < cheapest[i]) cheapest[i] = total, first[i] = step;
+    };
+    // A layer that no fused step contains is alone in any case.
+    bool chooses = false;
+    for (size_t k = i < 2 ? 0 : i - 2; k <= i; ++k) {
+      for (const Step& step : fused[k]) chooses |= k + step.count > i;
+    }
+    const bool simulates = chooses && tilings[i].instructions <= kCandidateBudget;
+    constexpr double kLast = 1e15;  // of a step that is taken where there is no other
+    consider(single(i), chooses && fusing == Fusing::kWherePossible ? kLast
+                        : simulates                                 ? cycles(single(i))
+                                                                    : tilings[i].cycles);
+    for (Step step : fused[i]) {
+      double budget = kCandidateBudget;
+      const auto block = std::span(layers).subspan(i, step.count);
+      for (const FusedTiling& tiling : fused_tilings(config, block, kFusedCandidates)) {
+        if ((budget -= tiling.instructions) < 0) break;
+        step.fused = tiling;
+        consider(step, cycles(step));
+      }
+    }
+  }
+  for (size_t i = 0; i < layers.size(); i += first[i].count) steps.push_back(first[i]);
+  return steps;
 }
 
 double cycles_of(const spec::Config& config, const std::vector<Operands>& layers, const spec::MemoryTiming& memory,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/backends/accel/fused.h"
 #include "compiler/backends/accel/tile_program.h"
 #include "hw/spec/memory_timing.h"
 
@@ -18,6 +19,22 @@ namespace tenon::compiler::accel {
 
 std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector<Operands>& layers,
                                    const spec::MemoryTiming& memory = {});
+
+// A part of a schedule: one layer, or several that are fused (fused.h).
+struct Step {
+  size_t first = 0, count = 1;  // layers
+  Tiling tiling = {};           // of one
+  FusedTiling fused = {};       // of several
+};
+
+// Which layers are fused of those that can be: none, those for which it takes fewer cycles, or, for tests, all.
+enum class Fusing : uint8_t { kNever, kCheapest, kWherePossible };
+
+// The steps of a region. `internal[i]` says that no layer but i + 1 reads the output of layer i, and no caller, so
+// that they may be fused. The cycle model ranks tilings of fused layers (fused_tilings) and the layers one by one;
+// dynamic programming finds the cheapest division of the layers into steps.
+std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Operands>& layers,
+                               const std::vector<bool>& internal, Fusing fusing, const spec::MemoryTiming& memory = {});
 
 // The tiling that is chosen for each layer alone, by the layer's sizes.
 using Tilings = std::map<std::string, Tiling>;

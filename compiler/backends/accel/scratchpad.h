@@ -18,12 +18,13 @@ class ScratchpadRing {
     bool resident = false;  // the contents are loaded already
   };
 
-  explicit ScratchpadRing(int64_t depth) : depth_(depth) {}
+  explicit ScratchpadRing(int64_t depth) : ScratchpadRing(0, depth) {}
+  ScratchpadRing(int64_t begin, int64_t end) : begin_(begin), end_(end), next_(begin) {}
 
   // A range whose contents are not looked up later.
   int64_t take(int64_t size) {
-    assert(size >= 1 && size <= depth_);
-    if (next_ + size > depth_) next_ = 0;
+    assert(size >= 1 && size <= end_ - begin_);
+    if (next_ + size > end_) next_ = begin_;
     const int64_t base = next_;
     std::erase_if(held_, [&](const Held& h) { return h.base < base + size && base < h.base + h.size; });
     next_ += size;
@@ -45,7 +46,7 @@ class ScratchpadRing {
     Key key;
     int64_t base, size;
   };
-  int64_t depth_, next_ = 0;
+  int64_t begin_, end_, next_;
   std::deque<Held> held_;
 };
 

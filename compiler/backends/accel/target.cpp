@@ -112,7 +112,7 @@ Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memor
 
 }  // namespace
 
-Target make_target(const spec::Config& config, const spec::MemoryTiming& memory) {
+Target make_target(const spec::Config& config, const ScheduleOptions& options) {
   Target target;
   target.name = "accel";
   target.integer_layers = true;
@@ -124,19 +124,18 @@ Target make_target(const spec::Config& config, const spec::MemoryTiming& memory)
   };
   // The copies of the target share what they have found.
   const auto known = std::make_shared<Tilings>();
-  target.region_cost = [config, memory, known](Context& context, const Module& module,
-                                               std::span<const RegionLayer> layers, const Costs& costs) {
-    return cost(config, memory, context, module, layers, costs, *known);
-  };
+  target.region_cost = [config, memory = options.memory, known](
+                           Context& context, const Module& module, std::span<const RegionLayer> layers,
+                           const Costs& costs) { return cost(config, memory, context, module, layers, costs, *known); };
   target.cost = [whole = target.region_cost](Context& context, const Module& module, const Function& composite,
                                              const Costs& costs) {
     const RegionLayer layer{.composite = &composite, .args = std::vector<int>(composite.params.size(), -1)};
     return whole(context, module, std::span(&layer, 1), costs);
   };
-  target.generate = [config, memory](Context& context, const Module& module, Symbol name,
-                                     const Function& function) -> Expected<RegionKernel> {
+  target.generate = [config, options](Context& context, const Module& module, Symbol name,
+                                      const Function& function) -> Expected<RegionKernel> {
     TENON_TRY_ASSIGN(region, translate_region(context, module, context.name(name), function));
-    TENON_TRY_ASSIGN(program, compile(config, *region, memory));
+    TENON_TRY_ASSIGN(program, compile(config, *region, options));
     // Regions that were partitioned before may have boundaries for another target or configuration.
     for (size_t i = 0; i < program->inputs.size(); ++i) {
       const auto shape = function.type(function.params[i]).tensor()->shape();
@@ -153,7 +152,12 @@ Target make_target(const spec::Config& config, const spec::MemoryTiming& memory)
 std::vector<TargetRecord> records() {
   return {{.name = "accel",
            .documentation = "the generated accelerator",
-           .make = [](const TargetOptions& options) { return make_target(*options.accelerator, options.memory); },
+           .make =
+               [](const TargetOptions& options) {
+                 return make_target(
+                     *options.accelerator,
+                     {.memory = options.memory, .fusing = options.fuse ? Fusing::kCheapest : Fusing::kNever});
+               },
            .of_configuration = true}};
 }
 

@@ -18,8 +18,8 @@ namespace tenon::compiler::accel {
 //   accel.global_sum_pool  requantize(global_sum_pool(x), constants)
 // Shapes must be static; supports() checks the other limits. Values cross the boundary in the layout of
 // boundary_layout().
-// Programs are scheduled for a memory of this timing.
-Target make_target(const spec::Config& config, const spec::MemoryTiming& memory = {});
+// Programs are compiled with these options; prices are those of layers that are not fused.
+Target make_target(const spec::Config& config, const ScheduleOptions& options = {});
 std::vector<TargetRecord> records();
 
 }  // namespace tenon::compiler::accel

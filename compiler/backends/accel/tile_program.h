@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "hw/spec/isa.h"
 
 namespace tenon::compiler::accel {
+
+struct FusedTiling;
 
 struct TileOp {
   spec::Instruction instruction;
@@ -26,12 +29,15 @@ class TileProgram {
   explicit TileProgram(const spec::Config& config, bool sketch = false);
 
   void emit(uint32_t layer_index, const Operands& operands, const Tiling& tiling);
+  // Layers that follow each other, of which `layer_index` is the first, as one: see fused.h.
+  void emit_fused(uint32_t layer_index, std::span<const Operands> layers, const FusedTiling& tiling);
 
   std::vector<TileOp>& ops() { return ops_; }
   ConstantPool& constants() { return constants_; }
 
  private:
-  class LayerEmitter;
+  friend class LayerEmitter;
+  friend class FusedEmitter;
 
   const spec::Config config_;
   const bool sketch_;

@@ -11,9 +11,6 @@ namespace {
 
 using spec::Memory;
 
-// Field limits (hw/spec/isa.h) that a smaller tile satisfies.
-constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095;
-
 // Cycles that an instruction and a row of a transfer cost beyond their work; estimates that only rank tilings.
 constexpr double kInstructionCycles = 8, kRowCycles = 2, kTrafficWeight = 0.02;
 
@@ -106,12 +103,7 @@ class Search {
         (t.cols == 1 || col_factor <= kMaxFactor) && (t.steps == 1 || t.kernel_h * t.kernel_w <= kMaxFactor);
     if (!factors) return;
 
-    // Two sub-tiles at a time, so that one is stored while the next is requantized.
-    int64_t piece = depth(Memory::kOut);
-    if (c_.residual) piece = std::min(piece, depth(Memory::kRes));
-    piece = std::max<int64_t>(1, piece / 2);
-    t.subtile_cols = std::min(t.cols, piece);
-    t.subtile_rows = t.subtile_cols < t.cols ? 1 : std::min(t.rows, piece / t.cols);
+    set_subtiles(config_, c_, t);
     t.cycles = cost(t, w, in_blocks, in_vectors);
     tilings_.push_back(t);
   }
@@ -123,7 +115,7 @@ class Search {
     const auto chunks = static_cast<double>(ceil_div(c_.steps, t.steps) * ceil_div(c_.kernel_h, t.kernel_h) *
                                             ceil_div(c_.kernel_w, t.kernel_w));
     const double tiles = tiles_o * tiles_s;
-    const auto commands = c_.own ? static_cast<double>(own_windows(c_, t.kernel_h, t.kernel_w).size()) : 1;
+    const auto commands = c_.own ? static_cast<double>(own_commands(c_, t, t.kernel_h, t.kernel_w)) : 1;
     const double gemm =
         (c_.own ? tiles_s * static_cast<double>(c_.out_blocks * own_steps(c_, t.rows, t.cols, t.kernel_h, t.kernel_w)) *
                       chunks
@@ -173,6 +165,14 @@ class Search {
 };
 
 }  // namespace
+
+void set_subtiles(const spec::Config& config, const Contraction& c, Tiling& tiling) {
+  int64_t size = config.depth(Memory::kOut);
+  if (c.residual) size = std::min(size, config.depth(Memory::kRes));
+  size = std::max<int64_t>(1, size / 2);
+  tiling.subtile_cols = std::min(tiling.cols, size);
+  tiling.subtile_rows = tiling.subtile_cols < tiling.cols ? 1 : std::min(tiling.rows, size / tiling.cols);
+}
 
 std::vector<Tiling> candidate_tilings(const spec::Config& config, const Contraction& c, size_t count,
                                       const spec::MemoryTiming& memory) {

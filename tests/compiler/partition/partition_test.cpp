@@ -181,6 +181,11 @@ TEST_F(PartitionTest, ByCostARegionMustPayForItsLaunch) {
   EXPECT_EQ(placements[3].prices[0].target, "cpu");
   EXPECT_NEAR(placements[3].prices[0].price.seconds, 1e-6, 1e-9);
   EXPECT_EQ(placements[3].prices[1].price.source, "told");
+  // On the CPU, it would make two regions of one.
+  EXPECT_NEAR(placements[3].prices[0].change.value(), 5e-6 + 1e-6 - 0.1e-6, 1e-8);
+  EXPECT_EQ(placements[3].prices[1].change, 0.0);
+  EXPECT_NE(explain(module_, placements).find("), total +5.9 us; toy 0.1 us (told)"), std::string::npos)
+      << explain(module_, placements);
   EXPECT_NEAR(summary.total, 5e-6 + 12 * 0.1e-6 + 2e-6, 1e-8);  // `add` and `relu` are one kernel
   EXPECT_LE(summary.bound, summary.total);
   EXPECT_LE(summary.total, summary.all_cpu);

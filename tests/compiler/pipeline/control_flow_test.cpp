@@ -148,7 +148,9 @@ def @main(%x: Tensor[(2,), f32], %more: Tensor[(), bool]) -> (Sequence[Tensor[(2
     EXPECT_TRUE(tensors) << tensors.error().str();
     std::vector<std::string> names;
     for (const auto& [name, tensor] : *tensors) names.push_back(name);
-    if (more) EXPECT_EQ(tensors->at("all.2"), Tensor::of<float>({2}, std::vector<float>{3, 6}));
+    if (more) {
+      EXPECT_EQ(tensors->at("all.2"), Tensor::of<float>({2}, std::vector<float>{3, 6}));
+    }
     return names;
   };
   EXPECT_EQ(names_with(true), (std::vector<std::string>{"all.0", "all.1", "all.2", "y"}));

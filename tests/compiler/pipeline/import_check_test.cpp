@@ -39,6 +39,15 @@ TEST(ImportCheck, CountsTheKernelsOfTheCpu) {
   EXPECT_THAT(text(report), Not(HasSubstr("--calibrate")));
 }
 
+TEST(ImportCheck, AModelThatComesQuantizedHasTheLayersThatItIsCompiledTo) {
+  const ImportCheck report = check("resnet8_digits_int8_qdq.onnx", true);
+  EXPECT_FALSE(report.assumes_calibration);
+  for (const char* op : {"Conv", "Add", "Gemm", "GlobalAveragePool"}) {
+    EXPECT_GT(report.targets.at(op).accelerator, 0u) << op;
+    EXPECT_EQ(report.targets.at(op).native, 0u) << op;
+  }
+}
+
 TEST(ImportCheck, AFileThatIsMissingIsAnError) {
   const auto found = check_import("/nonexistent.onnx", {}, {});
   ASSERT_FALSE(found);

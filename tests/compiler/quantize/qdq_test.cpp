@@ -251,11 +251,120 @@ TEST_F(QdqTest, QuantizedConstantsAreWeights) {
   EXPECT_EQ(operators()["requantize"], 1);
 }
 
+// Weights of more than eight bits are the sums of two: their input channels are operands twice.
+TEST_P(QdqLayers, WeightsOfAnyZeroPointAreExact) {
+  const Format in = format(0.03), out = format(0.5);
+  const bool convolution = draw(0, 1) == 1, per_channel = draw(0, 1) == 1;
+  Tensor values(DType::kU8, convolution ? Shape{5, 4, 3, 3} : Shape{5, 4});
+  for (uint8_t& value : values.data<uint8_t>()) value = static_cast<uint8_t>(draw(20, 255));
+  std::vector<int64_t> zeros;
+  std::vector<double> scales;
+  for (int64_t i = 0; i < (per_channel ? 5 : 1); ++i) {
+    zeros.push_back(i == 0 ? 30 : draw(20, 200));
+    scales.push_back(draw_scale(0.01));
+  }
+  values.data<uint8_t>()[0] = 255;
+  const Atom w = apply("dequantize", {builder_.constant(std::move(values))},
+                       {{"scale", scales}, {"zero_point", zeros}, {"axis", int64_t{0}}});
+  const Atom x = input(convolution ? Shape{2, 4, 5, 6} : Shape{3, 4}, in);
+  Attrs attrs;
+  if (convolution) attrs["padding"] = std::vector<int64_t>{1, 1, 1, 1};
+  expect_within_a_step(qdq(apply(convolution ? "conv2d" : "dense", {x, w}, attrs), out), out.scale);
+  EXPECT_EQ(operators(), (Count{{"quantize", 1},
+                                {"gather", 1},
+                                {"concat", 1},
+                                {convolution ? "conv2d" : "dense", 1},
+                                {"requantize", 1},
+                                {"dequantize", 1}}));
+}
+
+// As Gemm has them: alpha * x * w + beta * b, and of a layer with a scale of its own.
+TEST_P(QdqLayers, ConstantsThatScaleALayerJoinIt) {
+  const Format in = format(0.03), out = format(0.5);
+  const Atom x = input({3, 20}, in);
+  Atom y = apply("dense", {x, weights({9, 20}, 0, 0.01)});
+  y = apply("multiply", {y, builder_.constant<float>({}, {0.5f})});
+  const Atom b = apply("multiply", {bias(9, in.scale * 0.01), builder_.constant<float>({}, {3})});
+  y = draw(0, 1) ? apply("bias_add", {y, b}) : apply("add", {b, y});
+  if (draw(0, 1)) {
+    std::vector<float> factors;
+    for (int i = 0; i < 9; ++i) factors.push_back(static_cast<float>(draw(1, 20)) / 10);
+    y = apply("multiply", {builder_.constant(Shape{9}, factors), y});
+  }
+  if (draw(0, 1)) y = apply("relu", {y});
+  expect_within_a_step(qdq(y, out), out.scale);
+  EXPECT_EQ(operators(), (Count{{"quantize", 1}, {"dense", 1}, {"requantize", 1}, {"dequantize", 1}}));
+}
+
+// Rounding and clamps never decrease, so they may come before what selects or moves elements.
+TEST_P(QdqLayers, WhatSelectsOrMovesElementsFollowsTheRounding) {
+  const Format in = format(0.03), out = format(0.4);
+  const Atom x = input({1, 4, 6, 6}, in);
+  Atom y = apply("conv2d", {x, weights({4, 4, 3, 3}, 0, 0.01)});
+  if (draw(0, 1)) y = apply("relu", {y});
+  y = apply("max_pool2d", {y}, {{"kernel", std::vector<int64_t>{2, 2}}, {"padding", std::vector<int64_t>{0, 0, 1, 1}}});
+  if (draw(0, 1)) y = apply("clip", {y}, {{"min", -1.0}, {"max", 6.0}});
+  y = apply("flatten", {y});
+  expect_within_a_step(qdq(y, out), out.scale);
+  EXPECT_EQ(
+      operators(),
+      (Count{{"quantize", 1}, {"conv2d", 1}, {"requantize", 1}, {"max_pool2d", 1}, {"flatten", 1}, {"dequantize", 1}}));
+}
+
+TEST_P(QdqLayers, AMovedOperandIsMovedAsIntegers) {
+  const Format in = format(0.03), out = format(0.4);
+  const Atom x = apply("transpose", {input({20, 3}, in)}, {{"axes", std::vector<int64_t>{1, 0}}});
+  expect_within_a_step(qdq(apply("dense", {x, weights({9, 20}, 0, 0.01)}), out), out.scale);
+  EXPECT_EQ(operators(),
+            (Count{{"quantize", 1}, {"transpose", 1}, {"dense", 1}, {"requantize", 1}, {"dequantize", 1}}));
+}
+
+// Concatenated operands of two scales would be rounded once more.
+TEST_F(QdqTest, AConcatenationOfTwoScalesIsNoOperandInIntegers) {
+  const Format in{0.03, 0, false}, other{0.05, 0, false}, out{0.4, 0, false};
+  const Atom x = apply("concat", {input({1, 2, 3, 3}, in), input({1, 2, 3, 3}, other)}, {{"axis", int64_t{1}}});
+  expect_within_a_step(qdq(apply("conv2d", {x, weights({4, 4, 1, 1}, 0, 0.01)}), out), 1e-6);
+  EXPECT_EQ(operators()["requantize"], 0);
+}
+
+TEST_P(QdqLayers, ALeakyReluIsTheLargerOfTwoRequantizations) {
+  const Format in = format(0.03), out = format(0.3);
+  const bool convolution = draw(0, 1) == 1;
+  const Atom x = input(convolution ? Shape{1, 4, 6, 6} : Shape{3, 20}, in);
+  Atom y = convolution ? apply("bias_add", {apply("conv2d", {x, weights({5, 4, 3, 3}, 0, 0.01)}), bias(5, 3e-4)})
+                       : apply("dense", {x, weights({5, 20}, 0, 0.01)});
+  if (draw(0, 1)) {
+    y = apply("leaky_relu", {y}, {{"alpha", 0.1}});
+  } else {
+    y = apply("prelu",
+              {y, builder_.constant<float>(convolution ? Shape{5, 1, 1} : Shape{5}, {0.1f, 0.25f, 1, 0.5f, 0.01f})});
+  }
+  if (draw(0, 1)) y = apply("clip", {y}, {{"min", -0.5}, {"max", 6.0}});
+  expect_within_a_step(qdq(y, out), out.scale);
+  EXPECT_EQ(operators(), (Count{{"quantize", 1},
+                                {convolution ? "conv2d" : "dense", 1},
+                                {"requantize", 1},
+                                {"slice", 2},
+                                {"maximum", 1},
+                                {"dequantize", 1}}));
+}
+
+TEST_F(QdqTest, SlopesThatAreNegativeOrAboveOneStayInFloat) {
+  const Format in{0.03, 0, false}, out{0.4, 0, false};
+  const Atom x = input({1, 4, 3, 3}, in);
+  const auto leaky = [&](double alpha) {
+    return qdq(apply("leaky_relu", {apply("conv2d", {x, weights({4, 4, 1, 1}, 0, 0.01)})}, {{"alpha", alpha}}), out);
+  };
+  const Atom negative = leaky(-0.1), steep = leaky(1.5);
+  expect_within_a_step(apply("maximum", {negative, steep}), 1e-6);
+  EXPECT_EQ(operators()["requantize"], 0);
+}
+
 TEST_F(QdqTest, WeightsThatDoNotFitStayAsTheyAre) {
   const Format in{0.03, 0, false}, out{0.4, 0, false};
   const Atom x = input({1, 2, 3, 3}, in);
   const Atom w = apply("dequantize", {builder_.constant<uint8_t>({1, 2, 1, 1}, {255, 3})},
-                       {{"scale", std::vector<double>{0.1}}, {"zero_point", std::vector<int64_t>{100}}});
+                       {{"scale", std::vector<double>{0.1}}, {"zero_point", std::vector<int64_t>{0}}});
   expect_within_a_step(qdq(apply("conv2d", {x, w}), out), 1e-6);
   EXPECT_EQ(operators()["requantize"], 0);
 }

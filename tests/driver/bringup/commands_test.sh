@@ -22,7 +22,8 @@ expect 1 "next: this check requires more memory than the device has free" "$teno
 expect 0 "profiles        native" "$tenon" hw show ./native.json
 expect 0 "loopback                  good" "$tenon" selftest behavioral:native.json
 "$tenon" hw show tiny --json | sed '/^ *"native"$/d; s/"base",/"base"/; s/"name": "tiny"/"name": "base"/
-                                    s/"own_lanes": true/"own_lanes": false/' >base.json
+                                    s/"own_lanes": true/"own_lanes": false/
+                                    s/"results_to_inp": true/"results_to_inp": false/' >base.json
 expect 0 "profiles        base" "$tenon" hw show ./base.json
 expect 0 "gemm base                 good" "$tenon" selftest behavioral:base.json
 

@@ -43,12 +43,12 @@ class Packed {
   size_t bit_ = 0;
 };
 
-// What decode adds to a command with own lanes, whose products are not packed.
+// What decode adds to a command with own lanes.
 struct OwnCommand {
   uint32_t columns = 0, steps = 0, reads = 0;
   bool by_two = false, overlaps = false;
 };
-OwnCommand own_of(const GemmCommand& c) {
+OwnCommand own_of(const GemmCommand& c, bool packed) {
   OwnCommand own;
   if (!c.own) return own;
   const bool by_one = c.src_x == c.src_r2;
@@ -60,17 +60,17 @@ OwnCommand own_of(const GemmCommand& c) {
     for (uint32_t other = 0; other < c.r1; ++other) same += (row * c.src_r1 - other * c.src_r1) % 4 == 0 ? 1 : 0;
     own.reads = std::max(own.reads, same);
   }
-  own.steps = own.reads;
+  own.steps = c.r1 == 0 ? 0 : own.reads + (packed ? 1 : 0);
   return own;
 }
 
-Packed pack(const GemmCommand& c) {
+Packed pack(const GemmCommand& c, bool packed) {
   Packed p;
   for (uint32_t v : {c.wgt_x, c.wgt_y, c.wgt_r2, c.wgt_r1, c.wgt_r0, c.src_x, c.src_y, c.src_r2, c.src_r1, c.src_r0,
                      c.dst_x, c.dst_y, c.wgt_base, c.src_base, c.dst_base})
     p.add(v, 14);
   p.add(c.uop_end, 15).add(c.uop_begin, 14).add(c.x, 14).add(c.y, 14).add(c.r2, 10).add(c.r1, 10).add(c.r0, 10);
-  const OwnCommand own = own_of(c);
+  const OwnCommand own = own_of(c, packed);
   p.add(own.columns, 12).add(own.steps, 3).add(own.reads, 2).add(own.by_two, 1).add(own.overlaps, 1).add(c.own, 1);
   return p.add(c.first, 1).add(c.reset, 1).add(c.is_base, 1).add(c.index, 32);
 }
@@ -85,7 +85,11 @@ Packed pack(const AluCommand& c) {
 Packed pack(const RqCommand& c) {
   const spec::LayerParameters& l = c.layer;
   Packed p;
-  p.add(l.r_shift, 5).add(l.r_multiplier, 16).add(static_cast<uint8_t>(l.r_zero), 8).add(c.res_pitch, 12);
+  p.add(c.to_inp, 1)
+      .add(l.r_shift, 5)
+      .add(l.r_multiplier, 16)
+      .add(static_cast<uint8_t>(l.r_zero), 8)
+      .add(c.res_pitch, 12);
   p.add(c.res_base, 14).add(static_cast<uint8_t>(l.hi), 8).add(static_cast<uint8_t>(l.lo), 8);
   p.add(static_cast<uint8_t>(l.zero), 8).add(static_cast<uint16_t>(l.v_hi), 12).add(static_cast<uint16_t>(l.v_lo), 12);
   p.add(c.par_base, 12).add(c.out_pitch, 12).add(c.out_base, 14).add(c.acc_step, 12).add(c.acc_pitch, 12);
@@ -163,7 +167,10 @@ void Bench::step() {
   dut_->alu_valid_i = alu_valid_;
   dut_->rq_valid_i = rq_valid_;
   dut_->st_req_i = store_valid_;
-  if (gemm_valid_) set_bytes(dut_->gemm_cmd_i, pack(gemm.front()).data(), pack(gemm.front()).size());
+  if (gemm_valid_) {
+    const Packed command = pack(gemm.front(), config_.packed_products);
+    set_bytes(dut_->gemm_cmd_i, command.data(), command.size());
+  }
   if (alu_valid_) set_bytes(dut_->alu_cmd_i, pack(alu.front()).data(), pack(alu.front()).size());
   if (rq_valid_) set_bytes(dut_->rq_cmd_i, pack(rq.front()).data(), pack(rq.front()).size());
   if (store_valid_) {
@@ -192,6 +199,12 @@ void Bench::step() {
     Write write{dut_->trace_out_index_o, dut_->trace_out_addr_o, {}};
     for (uint8_t byte : get_bytes(dut_->trace_out_data_o, lanes)) write.lanes.push_back(static_cast<int8_t>(byte));
     out_writes.push_back(write);
+  }
+  if (dut_->trace_inp_valid_o) {
+    Write write{dut_->trace_out_index_o, dut_->trace_inp_addr_o, {}};
+    for (uint8_t byte : get_bytes(dut_->trace_inp_data_o, config_.block_in))
+      write.lanes.push_back(static_cast<int8_t>(byte));
+    inp_writes.push_back(write);
   }
   active_cycles += dut_->gemm_active_o;
   if (dut_->gemm_done_o) gemm_done.push_back({cycle, dut_->gemm_error_o});

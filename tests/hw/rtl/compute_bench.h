@@ -54,7 +54,7 @@ class Bench {
   std::deque<AluCommand> alu;
   std::deque<RqCommand> rq;
 
-  std::vector<Write> acc_writes, out_writes;
+  std::vector<Write> acc_writes, out_writes, inp_writes;  // those of inp by RQ
   std::vector<StoreResult> store_results;
   std::vector<Done> gemm_done, alu_done, rq_done;
   uint64_t cycle = 0;

@@ -73,6 +73,7 @@ bool Model::execute(const GemmCommand& c) {
           return false;
         }
         Write write{c.index, static_cast<uint32_t>(dst), {}};
+        Write even = write;  // of lanes in pairs, which take turns
         for (int o = 0; o < config.block_out; ++o) {
           uint32_t sum = c.first ? 0 : static_cast<uint32_t>(acc[dst * config.block_out + o]);
           for (uint64_t i = 0; i < c.r1; ++i)
@@ -80,9 +81,11 @@ bool Model::execute(const GemmCommand& c) {
               sum += static_cast<uint32_t>(
                   inp[(src + i * c.src_r1 + j * c.src_r2) * config.block_in + o] *
                   wgt[(c.wgt_base * config.block_out + o) * config.block_in + i + 3 * (c.r2 - 1 - j)]);
+          even.lanes.push_back(o % 2 == 0 ? static_cast<int32_t>(sum) : c.first ? 0 : acc[dst * config.block_out + o]);
           acc[dst * config.block_out + o] = static_cast<int32_t>(sum);
           write.lanes.push_back(static_cast<int32_t>(sum));
         }
+        if (config.packed_products) acc_writes.push_back(even);
         acc_writes.push_back(write);
       }
     return true;
@@ -124,8 +127,8 @@ bool Model::execute(const RqCommand& c) {
     for (uint64_t x = 0; x < c.cols; ++x) {
       const uint64_t source = c.acc_base + y * c.acc_pitch + x * c.acc_step, target = c.out_base + y * c.out_pitch + x;
       const uint64_t residual = c.res_base + y * c.res_pitch + x;
-      if (!inside(source, Memory::kAcc) || !inside(target, Memory::kOut) || !inside(c.par_base, Memory::kPar) ||
-          (c.layer.residual && !inside(residual, Memory::kRes)))
+      if (!inside(source, Memory::kAcc) || !inside(target, c.to_inp ? Memory::kInp : Memory::kOut) ||
+          !inside(c.par_base, Memory::kPar) || (c.layer.residual && !inside(residual, Memory::kRes)))
         return false;
       Write write{c.index, static_cast<uint32_t>(target), {}};
       for (int o = 0; o < config.block_out; ++o) {
@@ -136,10 +139,10 @@ bool Model::execute(const RqCommand& c) {
         channel.shift = bytes[6] & 63;
         const int8_t r = c.layer.residual ? res[residual * config.block_out + o] : int8_t{0};
         const int8_t value = spec::requantize(acc[source * config.block_out + o], channel, c.layer, r);
-        out[target * config.block_out + o] = value;
+        (c.to_inp ? inp : out)[target * config.block_out + o] = value;
         write.lanes.push_back(value);
       }
-      out_writes.push_back(write);
+      (c.to_inp ? inp_writes : out_writes).push_back(write);
     }
   return true;
 }

@@ -38,6 +38,7 @@ struct RqCommand {
   uint32_t index = 0;
   uint32_t rows = 1, cols = 1, acc_base = 0, acc_pitch = 0, acc_step = 0, out_base = 0, out_pitch = 0, par_base = 0;
   uint32_t res_base = 0, res_pitch = 0;
+  bool to_inp = false;
   spec::LayerParameters layer;
 };
 
@@ -61,7 +62,7 @@ class Model {
   std::vector<int8_t> inp, wgt, out, res;
   std::vector<int32_t> acc;
   std::vector<uint8_t> par;
-  std::vector<Write> acc_writes, out_writes;
+  std::vector<Write> acc_writes, out_writes, inp_writes;
 
  private:
   bool inside(uint64_t index, spec::Memory memory) const;

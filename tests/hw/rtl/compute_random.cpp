@@ -128,7 +128,8 @@ RqCommand Random::rq(const Windows& w, uint32_t index) {
     const uint32_t range = spread({window.begin, window.size - std::max(c.cols, 1u) + 1}, {{c.rows, &pitch}});
     base = window.begin + below(range + 1);
   };
-  draw_base(w.out, c.out_base, c.out_pitch);
+  c.to_inp = config_.results_to_inp && chance(50);
+  draw_base(c.to_inp ? w.inp : w.out, c.out_base, c.out_pitch);
   draw_base(w.res, c.res_base, c.res_pitch);
   c.par_base = w.par.begin + below(w.par.size);
   l.residual = chance(50);

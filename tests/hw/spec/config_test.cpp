@@ -156,6 +156,9 @@ TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
   expect_message(parse_extended("{\"own_lanes\": true}", base), "only the native profile has the instruction");
   expect_message(parse_with("\"block_out\": 16", "\"block_out\": 8, \"extensions\": {\"own_lanes\": true}"),
                  "own_lanes is true, and block_in is 16, block_out 8");
+  expect_message(parse_extended("{\"results_to_inp\": true}", base), "only the native profile has a requantizer");
+  expect_message(parse_with("\"block_out\": 16", "\"block_out\": 8, \"extensions\": {\"results_to_inp\": true}"),
+                 "results_to_inp is true, and block_in is 16, block_out 8");
   std::string small = default_text();
   small.replace(small.find("\"inp\": 32768"), 12, "\"inp\": 32");
   small.replace(small.find("\"native\"],"), 10, "\"native\"], \"extensions\": {\"own_lanes\": true},");

@@ -57,6 +57,8 @@ Instruction random_instruction(const Isa& isa, size_t alternative, std::mt19937_
     if (!isa.config().own_lanes) g->own = 0;
     else g->r0 %= 2, g->r1 %= 3, g->r2 %= isa.config().block_in / 3 + 1;
   }
+  if (auto* q = std::get_if<native::Requantize>(&instruction); q != nullptr && !isa.config().results_to_inp)
+    q->to_inp = 0;
   return instruction;
 }
 
@@ -94,7 +96,8 @@ TEST(Isa, NativeLayoutIsFrozen) {
                  {"mac", "wgt_r2", 243, 232},
                  {"rq", "residual", 21, 21},
                  {"rq", "rows", 31, 22},
-                 {"rq", "r_shift", 220, 216}});
+                 {"rq", "r_shift", 220, 216},
+                 {"rq", "to_inp", 221, 221}});
 }
 
 TEST(Isa, FieldsOfAFormatDoNotOverlap) {
@@ -127,13 +130,14 @@ TEST(Isa, AMultiplicationIsRefusedWithoutMultipliers) {
 TEST(Isa, WindowsThatOwnLanesCannotHoldAreRefused) {
   Config config = *load_config("default");
   config.own_lanes = true;
-  const auto refused = [](const Config& of, std::string_view fields, std::string_view message) {
+  const auto refused = [](const Config& of, std::string_view fields, std::string_view message, std::string_view help) {
     const Isa isa(of);
     const std::string line = fmt::format("mac own=1 {}", fields);
     const auto assembled = isa.assemble(line, "line 1");
     ASSERT_FALSE(assembled) << line;
     EXPECT_NE(assembled.error().str().find(message), std::string::npos) << assembled.error().str();
     EXPECT_NE(assembled.error().str().find("line 1"), std::string::npos) << assembled.error().str();
+    EXPECT_NE(assembled.error().help.find(help), std::string::npos) << assembled.error().str();
     auto gemm = std::get<native::Gemm>(*isa.assemble(fmt::format("mac {}", fields), "line 1"));
     std::vector<Slot> stream;
     ASSERT_TRUE(isa.encode(gemm, stream));
@@ -147,14 +151,40 @@ TEST(Isa, WindowsThatOwnLanesCannotHoldAreRefused) {
     ASSERT_FALSE(encoded);
     EXPECT_NE(encoded.error().str().find(message), std::string::npos) << encoded.error().str();
   };
-  refused(config, "r0=2 r1=3 r2=3", "r0 is 2, must be at most 1");
-  refused(config, "r0=1 r1=4 r2=1", "at most 3 rows, and r1 is 4");
+  refused(config, "r0=2 r1=3 r2=3", "r0 is 2, must be at most 1", "a command for each value of r0");
+  refused(config, "r0=1 r1=4 r2=1", "at most 3 rows, and r1 is 4", "divide the window: r1 at most 3");
   refused(config, "r0=1 r1=3 r2=6",
-          "a window of own lanes of 3 x 6 positions needs 18 bytes of weights, and a lane has 16");
+          "a window of own lanes of 3 x 6 positions needs 18 bytes of weights, and a lane has 16",
+          "3 (r2 - 1) + r1 at most 16");
   refused(*load_config("wide-8x16"), "r0=1 r1=1 r2=1",
-          "configuration wide-8x16 has no own lanes, which require equal blocks");
+          "configuration wide-8x16 has no own lanes, which require equal blocks", "multiply by diagonal matrices");
   config.own_lanes = false;
-  refused(config, "r0=1 r1=1 r2=1", "configuration default has no own lanes");
+  refused(config, "r0=1 r1=1 r2=1", "configuration default has no own lanes", "a configuration with own_lanes");
+}
+
+TEST(Isa, ResultsForInpAreRefusedWhereTheyCannotGo) {
+  Config config = *load_config("default");
+  config.results_to_inp = true;
+  const Instruction instruction = *Isa(config).assemble("rq to_inp=1 rows=1 cols=1", "line 1");
+  std::vector<Slot> stream;
+  ASSERT_TRUE(Isa(config).encode(instruction, stream));
+  EXPECT_EQ(*Isa(config).decode(stream, 0, Profile::kNative), instruction);
+  config.results_to_inp = false;
+  for (const auto& [of, message] :
+       {std::pair{config, "the requantizer of configuration default does not write to inp"},
+        {*load_config("wide-8x16"), "configuration wide-8x16 does not write to inp, which requires equal blocks"}}) {
+    const auto assembled = Isa(of).assemble("rq to_inp=1 rows=1 cols=1", "line 1");
+    ASSERT_FALSE(assembled);
+    EXPECT_NE(assembled.error().str().find(message), std::string::npos) << assembled.error().str();
+    EXPECT_NE(assembled.error().help.find("a configuration with results_to_inp"), std::string::npos);
+    const auto encoded = Isa(of).encode(instruction, stream);
+    ASSERT_FALSE(encoded);
+    EXPECT_NE(encoded.error().str().find(message), std::string::npos) << encoded.error().str();
+    const auto decoded = Isa(of).decode(stream, 0, Profile::kNative);
+    ASSERT_FALSE(decoded);
+    EXPECT_EQ(decoded.error().code, StopCode::kBadField);
+    EXPECT_NE(decoded.error().message.find(message), std::string::npos) << decoded.error().message;
+  }
 }
 
 TEST(Isa, EncodeAndDecodeRoundTrip) {

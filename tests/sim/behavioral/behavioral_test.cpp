@@ -1,4 +1,5 @@
 // Errors of the behavioral simulator and their messages; registers and tokens between launches.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/sim/behavioral/machine.h"
@@ -74,6 +75,23 @@ TEST(Race, write_after_read_is_a_race_even_if_the_result_is_right) {
   EXPECT_EQ(m.run(fill("signal=ldi", "wait=gemm")), StopCode::kNone) << m.why();
   EXPECT_EQ(m.run(fill("", "")), StopCode::kRace);
   EXPECT_SAYS(m.why(), "inp[3]");
+}
+
+// Both loads and the requantizer write inp.
+TEST(Race, results_in_inp_are_ordered_with_loads_and_products) {
+  const auto program = [](std::string_view rq, std::string_view load, std::string_view mac) {
+    return std::string(kLoads) + "move signal=rq function=2 rows=1 vectors=8\n" +
+           "mac wait=ldi,ldw signal=rq first=1 r0=1 r1=1 r2=1 y=1 x=4 src_x=1 dst_x=1\n" +
+           fmt::format("rq wait=ldm,gemm signal={} to_inp=1 rows=1 cols=2 acc_step=1 out_base=2\n", rq) +
+           fmt::format("move {} function=0 sram_base=3 rows=1 vectors=1\n", load) +
+           fmt::format("mac {} first=1 r0=1 r1=1 r2=1 y=1 x=1 src_base=2\n", mac);
+  };
+  auto m = Machine::tiny();
+  EXPECT_EQ(m.run(program("ldi,gemm", "wait=rq", "wait=rq")), StopCode::kNone) << m.why();
+  EXPECT_EQ(m.run(program("gemm", "", "wait=rq")), StopCode::kRace);
+  EXPECT_SAYS(m.why(), "inp[3]");
+  EXPECT_EQ(m.run(program("ldi", "wait=rq", "")), StopCode::kRace);
+  EXPECT_SAYS(m.why(), "on gemm reads inp[2], which instruction 8 (rq");
 }
 
 TEST(Race, order_through_a_third_engine_counts) {

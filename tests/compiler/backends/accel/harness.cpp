@@ -27,9 +27,10 @@ int32_t accumulate(const Layer& layer, const RegionTensor& in, const Values& inp
       return static_cast<int32_t>(sum);
     case LayerKind::kConv2d: break;
   }
+  const auto channels = static_cast<int64_t>(layer.channels.size());
   const int64_t per_group = in.c / layer.groups;
   for (int64_t i = 0; i < per_group; ++i) {
-    const int64_t c = layer.groups == 1 ? i : o;
+    const int64_t c = o / (channels / layer.groups) * per_group + i;
     for (int64_t ky = 0; ky < layer.kernel_h; ++ky) {
       for (int64_t kx = 0; kx < layer.kernel_w; ++kx) {
         const int64_t y = oy * layer.stride_y - layer.pad_top + ky * layer.dilation_y;
@@ -106,8 +107,8 @@ Values from_device(const Values& bytes, const RegionTensor& t, const spec::Confi
 }
 
 Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const Region& region,
-                                               const std::vector<Values>& inputs) {
-  TENON_TRY_ASSIGN(program, compile(config, region));
+                                               const std::vector<Values>& inputs, const ScheduleOptions& options) {
+  TENON_TRY_ASSIGN(program, compile(config, region, options));
   TENON_TRY_ASSIGN(simulator, sim::make_behavioral(config, {.memory_bytes = uint64_t{64} << 20}));
   const auto device = driver::make_simulated("behavioral:test", std::move(*simulator), false);
 

@@ -18,7 +18,7 @@ std::vector<Values> reference(const Region& region, const std::vector<Values>& i
 
 // Compiles and runs it; the values of the outputs. Lanes beyond the channels are filled with noise on the way in.
 Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const Region& region,
-                                               const std::vector<Values>& inputs);
+                                               const std::vector<Values>& inputs, const ScheduleOptions& options = {});
 
 Values to_device(const Values& values, const RegionTensor& tensor, Layout layout, const spec::Config& config);
 Values from_device(const Values& bytes, const RegionTensor& tensor, const spec::Config& config);

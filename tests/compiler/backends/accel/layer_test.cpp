@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "compiler/backends/accel/compile.h"
 #include "compiler/backends/accel/contraction.h"
+#include "compiler/backends/accel/tile_program.h"
 #include "hw/spec/isa.h"
 #include "sim/timing/model.h"
 #include "tests/compiler/backends/accel/random_region.h"
@@ -110,7 +113,7 @@ TEST(AccelLayer, OwnLanesTakeAStepForAColumnOfAWindow) {
                 .left = pad,
                 .bottom = pad,
                 .right = pad,
-                .depthwise = 1,
+                .groups = 37,
                 .data = 3};
   };
   EXPECT_LT(steps_of_depthwise(depthwise(3, 1, 1, 1)), 1.15);
@@ -126,6 +129,99 @@ TEST(AccelLayer, OwnLanesTakeAStepForAColumnOfAWindow) {
   spec::Config diagonal = config();
   diagonal.own_lanes = false;
   EXPECT_EQ(steps_of_depthwise(depthwise(3, 1, 1, 1), diagonal), 9);
+}
+
+// Where tiles are equal, the estimate of a tiling has as many commands as are emitted.
+TEST(AccelLayer, TheEstimateCountsTheCommandsOfOwnLanes) {
+  for (const auto& [kernel, dilation] : {std::pair{3, 1}, {5, 1}, {7, 1}, {3, 2}}) {
+    const int64_t pad = (kernel - 1) / 2 * dilation;
+    const Region region = region_of({.c = 37,
+                                     .h = 56,
+                                     .w = 56,
+                                     .o = 37,
+                                     .kernel_h = kernel,
+                                     .kernel_w = kernel,
+                                     .dilation_y = dilation,
+                                     .dilation_x = dilation,
+                                     .top = pad,
+                                     .left = pad,
+                                     .bottom = pad,
+                                     .right = pad,
+                                     .groups = 37,
+                                     .data = 3});
+    const Operands operands{region.layers[0], region.tensors[0], region.tensors[1], false, {}, {}, {}};
+    const Contraction c = contraction(config(), operands.layer, operands.input, operands.output, false);
+    int compared = 0;
+    for (const Tiling& t : candidate_tilings(config(), c, 48)) {
+      const bool equal = c.out_h % t.rows == 0 && c.out_w % t.cols == 0 && t.rows % t.subtile_rows == 0 &&
+                         t.kernel_h == kernel && t.kernel_w == kernel;
+      if (!equal) continue;
+      TileProgram sketch(config(), true);
+      sketch.emit(0, operands, t);
+      const int64_t emitted = std::ranges::count_if(
+          sketch.ops(), [](const TileOp& op) { return std::holds_alternative<spec::native::Gemm>(op.instruction); });
+      EXPECT_EQ(emitted, c.out_h / t.rows * (c.out_w / t.cols) * c.out_blocks * own_commands(c, t, kernel, kernel));
+      ++compared;
+    }
+    EXPECT_GT(compared, 3) << kernel << " " << dilation;
+  }
+}
+
+// The instructions of a program of this kind, decoded.
+template <class T>
+std::vector<T> instructions_of(const runtime::AcceleratorProgram& program) {
+  std::vector<T> found;
+  const auto decoded = spec::Isa(program.config).decode_all(program.instructions, spec::Profile::kNative).value();
+  for (const auto& [instruction, index] : decoded) {
+    if (const auto* t = std::get_if<T>(&instruction)) found.push_back(*t);
+  }
+  return found;
+}
+
+// Expand, depthwise with a stride, project: MobileNetV2's block.
+constexpr Case kBlock{
+    .c = 16, .h = 56, .w = 56, .o = 96, .tail = static_cast<int64_t>(Tail::kDepthwiseProject), .data = 4};
+
+uint64_t modeled(const spec::Config& of, const runtime::AcceleratorProgram& program) {
+  const auto stream = spec::Isa(of).decode_all(program.instructions, spec::Profile::kNative).value();
+  return sim::timing::run(of, {}, stream).cycles;
+}
+
+TEST(AccelLayer, FusedLayersKeepTheirValuesOnTheChip) {
+  const Problem problem = problem_of(kBlock);
+  const auto fused = compile(config(), problem.region, {.fusing = Fusing::kWherePossible}).value();
+  ASSERT_EQ(fused.layers.size(), 3u);
+  EXPECT_EQ(fused.layers[0].write_bytes, 0);
+  EXPECT_EQ(fused.layers[1].write_bytes, 0);
+  EXPECT_EQ(fused.workspace_bytes, 0u);
+  EXPECT_TRUE(fused.probes.empty());
+  const auto to_inp = [](const runtime::AcceleratorProgram& program) {
+    return std::ranges::count_if(instructions_of<spec::native::Requantize>(program),
+                                 [](const spec::native::Requantize& rq) { return rq.to_inp != 0; });
+  };
+  EXPECT_GT(to_inp(fused), 2 * 6 - 1);  // both layers of each of six hidden blocks
+  const auto separate = compile(config(), problem.region, {.fusing = Fusing::kNever}).value();
+  EXPECT_EQ(to_inp(separate), 0);
+  EXPECT_EQ(separate.probes.size(), 2u);
+  EXPECT_GT(separate.layers[0].write_bytes, 0);
+  for (const ScheduleOptions& options :
+       {ScheduleOptions{.fusing = Fusing::kWherePossible}, {.fusing = Fusing::kNever}}) {
+    const auto found = run_on_simulator(config(), problem.region, problem.inputs, options);
+    EXPECT_EQ(found.value()[0], reference(problem.region, problem.inputs)[problem.region.outputs[0]]);
+  }
+  spec::Config without = config();
+  without.results_to_inp = false;
+  EXPECT_EQ(to_inp(compile(without, problem.region, {.fusing = Fusing::kWherePossible}).value()), 0);
+}
+
+TEST(AccelLayer, LayersAreFusedWhereThatIsFaster) {
+  const Region region = region_of(kBlock);
+  const uint64_t chosen = modeled(config(), compile(config(), region).value());
+  EXPECT_LE(chosen, modeled(config(), compile(config(), region, {.fusing = Fusing::kNever}).value()));
+  // A value that is a result as well goes to memory.
+  Region read = region;
+  read.outputs.insert(read.outputs.begin(), read.layers[0].output);
+  EXPECT_GT(compile(config(), read, {.fusing = Fusing::kWherePossible}).value().layers[0].write_bytes, 0);
 }
 
 TEST(AccelLayer, CompilationIsDeterministic) {

@@ -1,5 +1,6 @@
 #include "tests/compiler/backends/accel/random_region.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace tenon::compiler::accel {
@@ -79,10 +80,18 @@ Case random_case(Random& random, const spec::Config& config, int64_t macs) {
         default: break;
       }
       if (pick(random, 0, 9) == 0 || (config.own_lanes && pick(random, 0, 1) == 0)) {
-        c.depthwise = 1;
-        c.o = c.c;
+        c.groups = c.o = c.c;
+      } else if (pick(random, 0, 4) == 0) {  // parts of a block, whole blocks, or any
+        c.groups = pick(random, 2, 8);
+        const int64_t kind = pick(random, 0, 2), part = int64_t{1} << pick(random, 0, 4);
+        c.c = c.groups * (kind == 0 ? part : kind == 1 ? block * pick(random, 1, 2) : pick(random, 1, block));
+        c.o = c.groups * (kind == 0 ? part : kind == 1 ? block * pick(random, 1, 2) : pick(random, 1, block));
       }
       c.tail = pick(random, 0, static_cast<int64_t>(Tail::kEnd) - 1);
+      if (static_cast<Tail>(c.tail) == Tail::kDepthwiseProject && c.groups == 1 && pick(random, 0, 3) != 0) {
+        c.kernel_h = c.kernel_w = c.stride_y = c.stride_x = c.dilation_y = c.dilation_x = 1;
+        c.top = c.left = c.bottom = c.right = 0;
+      }
     }
     c.data = pick(random, 0, 1 << 30);
     if (c.valid() && c.macs() <= macs) return c;
@@ -104,6 +113,7 @@ spec::Config random_config(Random& random) {
     if (config.block_in == config.block_out) {
       config.own_lanes = pick(random, 0, 3) != 0;
       config.packed_products = pick(random, 0, 1) == 0;
+      config.results_to_inp = pick(random, 0, 3) != 0;
     }
     if (validate(config, "random")) return config;
   }
@@ -133,12 +143,28 @@ Problem problem_of(const Case& c) {
   first.dilation_y = c.dilation_y, first.dilation_x = c.dilation_x;
   first.pad_top = c.top, first.pad_left = c.left, first.pad_bottom = c.bottom, first.pad_right = c.right;
   first.pad_value = byte(random);
-  first.groups = c.depthwise ? c.c : 1;
+  first.groups = c.groups;
   const int64_t terms = c.c / first.groups * c.kernel_h * c.kernel_w;
   first.weights = noise(random, c.o * terms);
   fill_parameters(random, first, c.o, terms, false);
   int last = first.output;
   region.layers.push_back(std::move(first));
+
+  // A pointwise convolution of `last`, half of the time with a residual.
+  const auto project = [&](int64_t channels, int64_t h, int64_t w) {
+    Layer layer;
+    layer.name = "project";
+    layer.op = "accel.conv2d";
+    layer.input = last;
+    const int64_t outputs = pick(random, 1, 2 * channels);
+    layer.output = tensor(outputs, h, w);
+    const bool residual = pick(random, 0, 1) == 0;
+    if (residual) layer.residual = input(outputs, h, w);
+    layer.weights = noise(random, outputs * channels);
+    fill_parameters(random, layer, outputs, channels, residual);
+    last = layer.output;
+    region.layers.push_back(std::move(layer));
+  };
 
   switch (static_cast<Tail>(c.tail)) {
     case Tail::kNone: break;
@@ -190,6 +216,36 @@ Problem problem_of(const Case& c) {
       fill_parameters(random, dense, 10, c.o, false);
       last = dense.output;
       region.layers.push_back(std::move(dense));
+      break;
+    }
+    case Tail::kProject: project(c.o, c.out_h(), c.out_w()); break;
+    case Tail::kDepthwiseProject: {
+      Layer layer;
+      layer.name = "depthwise";
+      layer.op = "accel.conv2d";
+      layer.input = last;
+      layer.groups = c.o;
+      layer.kernel_h = pick(random, 1, 5), layer.kernel_w = pick(random, 1, 5);
+      layer.stride_y = pick(random, 1, 2), layer.stride_x = pick(random, 1, 2);
+      if (pick(random, 0, 5) == 0) layer.dilation_y = layer.dilation_x = 2;
+      for (auto pad : {&Layer::pad_top, &Layer::pad_left, &Layer::pad_bottom, &Layer::pad_right})
+        layer.*pad = pick(random, 0, 2);
+      const auto extent = [](int64_t size, int64_t kernel, int64_t dilation, int64_t stride) {
+        return (size - (kernel - 1) * dilation - 1) / stride + 1;
+      };
+      const auto most = [](int64_t size, int64_t kernel) { return std::min(size, kernel); };
+      const int64_t h = c.out_h() + layer.pad_top + layer.pad_bottom, w = c.out_w() + layer.pad_left + layer.pad_right;
+      layer.kernel_h = most((h - 1) / layer.dilation_y + 1, layer.kernel_h);
+      layer.kernel_w = most((w - 1) / layer.dilation_x + 1, layer.kernel_w);
+      const int64_t out_h = extent(h, layer.kernel_h, layer.dilation_y, layer.stride_y),
+                    out_w = extent(w, layer.kernel_w, layer.dilation_x, layer.stride_x);
+      layer.output = tensor(c.o, out_h, out_w);
+      layer.pad_value = byte(random);
+      layer.weights = noise(random, c.o * layer.kernel_h * layer.kernel_w);
+      fill_parameters(random, layer, c.o, layer.kernel_h * layer.kernel_w, false);
+      last = layer.output;
+      region.layers.push_back(std::move(layer));
+      project(c.o, out_h, out_w);
       break;
     }
     case Tail::kEnd: assert(false);

@@ -13,12 +13,12 @@
 namespace tenon::compiler::accel {
 
 // The layers after the first one.
-enum class Tail : int64_t { kNone, kResidualConvolution, kAdd, kPoolAndDense, kEnd };
+enum class Tail : int64_t { kNone, kResidualConvolution, kAdd, kPoolAndDense, kProject, kDepthwiseProject, kEnd };
 
 struct Case {
-  // First layer: n, c, h, w -> o, or depthwise.
+  // First layer: n, c, h, w -> o, in groups.
   int64_t n = 1, c = 1, h = 1, w = 1, o = 1, kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1,
-          dilation_x = 1, top = 0, left = 0, bottom = 0, right = 0, depthwise = 0, tail = 0, data = 0;
+          dilation_x = 1, top = 0, left = 0, bottom = 0, right = 0, groups = 1, tail = 0, data = 0;
 
   static constexpr std::array<std::pair<std::string_view, int64_t Case::*>, 18> kFields{
       {{"n", &Case::n},
@@ -36,7 +36,7 @@ struct Case {
        {"left", &Case::left},
        {"bottom", &Case::bottom},
        {"right", &Case::right},
-       {"depthwise", &Case::depthwise},
+       {"groups", &Case::groups},
        {"tail", &Case::tail},
        {"data", &Case::data}}};
 
@@ -45,7 +45,8 @@ struct Case {
   int64_t macs() const { return n * out_h() * out_w() * o * (c + (tail == 1 ? 9 * o : 0)) * kernel_h * kernel_w; }
   bool valid() const {
     return n > 0 && c > 0 && h > 0 && w > 0 && o > 0 && kernel_h > 0 && kernel_w > 0 && stride_y > 0 && stride_x > 0 &&
-           dilation_y > 0 && dilation_x > 0 && out_h() > 0 && out_w() > 0;
+           dilation_y > 0 && dilation_x > 0 && groups > 0 && c % groups == 0 && o % groups == 0 && out_h() > 0 &&
+           out_w() > 0;
   }
   std::string str() const;  // "c=3 h=8 ...", fields that are not the default
 

@@ -17,9 +17,10 @@ uint64_t from_environment(const char* name, uint64_t standard) {
 
 // The failure of a case; empty if it passes.
 std::string failure(const spec::Config& config, const Case& c) {
+  const ScheduleOptions options{.fusing = c.data % 4 == 0 ? Fusing::kCheapest : Fusing::kWherePossible};
   const Problem problem = problem_of(c);
   const auto expected = reference(problem.region, problem.inputs);
-  const auto found = run_on_simulator(config, problem.region, problem.inputs);
+  const auto found = run_on_simulator(config, problem.region, problem.inputs, options);
   if (!found) return found.error().str();
   for (size_t i = 0; i < found->size(); ++i) {
     const int tensor = problem.region.outputs[i];
@@ -41,7 +42,7 @@ Case shrink(const spec::Config& config, Case c) {
       for (const int64_t value : {standard.*field, (c.*field + standard.*field) / 2, c.*field - 1}) {
         Case next = c;
         next.*field = value;
-        if (next.depthwise) next.o = next.c;
+        if (field == &Case::c && c.groups == c.c && c.groups == c.o) next.groups = next.o = next.c;  // depthwise
         if (value >= c.*field || value < standard.*field || !next.valid() || failure(config, next).empty()) continue;
         c = next;
         smaller = true;

@@ -64,6 +64,16 @@ class AccelTarget : public testing::TestWithParam<const char*> {
                   {"padding", std::vector<int64_t>(4, pad)},
                   {"pad_value", int64_t{7}}});
   }
+  // Expand, depthwise, project, which may be fused.
+  Atom inverted_residual(Atom x) {
+    const Atom hidden = requantize(conv(x, 96, 1, 1, 0), "hidden");
+    const Atom depthwise = apply("conv2d", {hidden, builder_.constant(bytes({96, 1, 3, 3}))},
+                                 {{"groups", int64_t{96}},
+                                  {"strides", std::vector<int64_t>{2, 2}},
+                                  {"padding", std::vector<int64_t>(4, 1)},
+                                  {"pad_value", int64_t{7}}});
+    return requantize(conv(requantize(depthwise, "filtered"), 24, 1, 1, 0), "projected");
+  }
   Atom dense(Atom x, int64_t features) {
     const int64_t in = *builder_.tensor_type(x)->dims[1].constant();
     return apply("dense", {x, builder_.constant(bytes({features, in}))});
@@ -72,7 +82,7 @@ class AccelTarget : public testing::TestWithParam<const char*> {
   std::vector<Placement> partition_main(Atom result, const spec::Config& config) {
     builder_.finish(result);
     module_.globals.emplace(main_, std::move(function_));
-    targets_ = {make_target(config)};
+    targets_ = {records()[0].make({.accelerator = config, .memory = {}, .fuse = fuse_})};
     auto placements = partition(context_, module_, main_, targets_);
     EXPECT_TRUE(placements) << placements.error().str();
     const auto status = verify(context_, module_);
@@ -161,6 +171,7 @@ class AccelTarget : public testing::TestWithParam<const char*> {
   Builder builder_{context_, module_, function_};
   Symbol main_ = context_.symbol("main");
   std::vector<Target> targets_;
+  bool fuse_ = true;  // TargetOptions::fuse
 };
 
 TEST_P(AccelTarget, ASmallResidualNetworkRunsAsOneRegion) {
@@ -171,6 +182,16 @@ TEST_P(AccelTarget, ASmallResidualNetworkRunsAsOneRegion) {
   const Atom c = requantize(apply("cast", {b}, {{"dtype", std::string("i32")}}), "c", a);
   const Atom pool = requantize(apply("global_sum_pool", {c}), "pool");
   expect_same_bits(requantize(dense(apply("flatten", {pool}), 10), "logits"), 1, 5);
+}
+
+TEST_P(AccelTarget, LayersThatAreNotFusedHaveTheirValuesInMemory) {
+  fuse_ = false;
+  expect_same_bits(inverted_residual(param({1, 16, 28, 28}, "x")), 1, 2);
+}
+
+TEST_P(AccelTarget, FusedLayersHaveTheirBits) {
+  if (std::string_view(GetParam()) != "default") GTEST_SKIP() << "the lanes are few, and layers may stay as they are";
+  expect_same_bits(inverted_residual(param({1, 16, 28, 28}, "x")), 1, 0);
 }
 
 TEST_P(AccelTarget, ADenseLayerOfAWholeMapIsAConvolution) {
@@ -226,10 +247,13 @@ INSTANTIATE_TEST_SUITE_P(Configurations, AccelTarget, testing::Values("tiny", "d
 
 using AccelReasons = AccelTarget;
 
-TEST_F(AccelReasons, GroupsThatAreNeitherOneNorAllChannels) {
-  const Atom x = param({1, 4, 5, 5}, "x");
-  const Atom acc = apply("conv2d", {x, builder_.constant(bytes({4, 2, 1, 1}))}, {{"groups", int64_t{2}}});
-  EXPECT_EQ(reason(requantize(acc, "y")), "accel.conv2d: groups is 2, must be 1 or the number of channels (4)");
+TEST_F(AccelReasons, GroupsThatAreNoPartsOfABlock) {
+  const Atom x = param({1, 27, 5, 5}, "x");
+  const Atom acc = apply("conv2d", {x, builder_.constant(bytes({27, 3, 1, 1}))}, {{"groups", int64_t{9}}});
+  EXPECT_EQ(reason(requantize(acc, "y")),
+            "accel.conv2d: 9 groups of 3 and 3 channels would be multiplied with the zeros between them, which is "
+            "supported for at most 8 groups where a group is no whole number of blocks of 16 channels, and no block a "
+            "whole number of groups");
 }
 
 TEST_F(AccelReasons, APadThatNoMoveHolds) {

@@ -1,0 +1,43 @@
+// Calls of foreign code in a child process, with limits of time and memory.
+//
+// Semantics: the child is a copy of this process (fork), so that the call sees all values of the caller without a copy
+// of them, and nothing that it writes comes back but its answer. It ends with the call, whatever the call does. Other
+// threads do not exist in the child: the call must not wait for one of them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "support/diagnostic.h"
+#include "support/function_ref.h"
+
+namespace tenon::compiler::plugin {
+
+struct Limits {
+  std::chrono::milliseconds time{60'000};  // of one call
+  uint64_t memory = uint64_t{4} << 30;     // bytes beside those that the compiler has; sanitized builds have no limit
+  bool operator==(const Limits&) const = default;
+};
+
+// What the child writes to its parent: the memory that it begins with, step() before each step of foreign code, so that
+// the parent knows where it ended, and one of the others at the end, once.
+class ChildOutput {
+ public:
+  explicit ChildOutput(int file) : file_(file) {}
+  void resident(uint64_t bytes);
+  void step(std::string_view name);
+  void answer(std::string_view bytes);
+  void exception(std::string_view what);
+
+ private:
+  void write(char kind, std::string_view bytes);
+  int file_;
+};
+
+// What `call` answered. The error says how the child ended without an answer, in which step, and the limit that it
+// exceeded: "it did not return from accepts within 60 s". An exception of the call is such an error.
+Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const Limits& limits);
+
+}  // namespace tenon::compiler::plugin
