@@ -55,11 +55,12 @@ cmp "$scratch/mixed64" "$scratch/mixed1"
 expect 2 "--instances and --data both give inputs" "$tenon" run $minilm --instances "$scratch/none.jsonl" --data x.npy
 
 # Recurrent layers with shared weights: the sequences of all instances of one length are one call.
+# shellcheck disable=SC2016 # the names of constants in modules
 for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 4 bidirectional 16 1" "lstm 4 forward 9 3"; do
   read -r op gates direction hidden sequences <<<"$layer"
   directions=$([ "$direction" = bidirectional ] && echo 2 || echo 1)
   cell=
-  if [ "$op" = lstm ]; then cell=', $'h; fi
+  if [ "$op" = lstm ]; then cell=', $h'; fi
   { # Weights as functions of their indices, which are folded to constants.
     printf '#[version = "1"]\n'
     weights() { awk -v count="$1" 'BEGIN { printf "["; for (i = 0; i < count; i++) printf "%s%.3f", i ? ", " : "", sin(i * i + 1) / 2; print "]" }'; }
