@@ -16,6 +16,7 @@
 #include "support/json.h"
 #include "support/memory.h"
 #include "support/number.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::cli {

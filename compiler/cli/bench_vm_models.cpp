@@ -16,6 +16,7 @@
 #include "runtime/native/native.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -1,9 +1,11 @@
 #include "compiler/cli/pass_options.h"
-#include "support/try.h"
 
 #include <fmt/format.h>
 
 #include <sstream>
+
+#include "support/output.h"
+#include "support/try.h"
 
 namespace tenon::cli {
 

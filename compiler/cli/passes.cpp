@@ -12,6 +12,7 @@
 #include "compiler/passes/memory.h"
 #include "compiler/pipeline/pipeline.h"
 #include "support/json.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::cli {

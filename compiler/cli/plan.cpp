@@ -7,6 +7,7 @@
 #include "runtime/executable/executable.h"
 #include "support/json.h"
 #include "support/number.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::cli {

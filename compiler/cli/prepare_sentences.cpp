@@ -8,6 +8,7 @@
 #include "runtime/media/word_piece.h"
 #include "runtime/npy.h"
 #include "support/file.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -18,6 +18,7 @@
 #include "runtime/run/results.h"
 #include "runtime/vm/session.h"
 #include "support/json.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::cli {

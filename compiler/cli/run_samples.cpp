@@ -16,6 +16,7 @@
 #include "runtime/run/results.h"
 #include "runtime/run/runner.h"
 #include "runtime/run/samples.h"
+#include "support/output.h"
 #include "support/try.h"
 
 namespace tenon::cli {

@@ -564,11 +564,11 @@ class LayerRewriting {
     const size_t products = static_cast<size_t>(bytes->size()) / channels;
     weights.products = static_cast<int64_t>(products);
     weights.sums.resize(channels);
-    Tensor rest(DType::kI8, weights.values.shape());
+    Tensor remainders(DType::kI8, weights.values.shape());
     const auto inputs = static_cast<size_t>(weights.values.shape()[1]);
-    const size_t taps = products / inputs;
+    const size_t kernel_positions = products / inputs;
     std::vector<bool> repeated(inputs);
-    const auto out = weights.values.data<int8_t>(), more = rest.data<int8_t>();
+    const auto out = weights.values.data<int8_t>(), more = remainders.data<int8_t>();
     const auto fill = [&](auto in) {
       for (size_t c = 0; c < channels; ++c) {
         for (size_t k = 0; k < products; ++k) {
@@ -577,7 +577,7 @@ class LayerRewriting {
           if (second < -128 || second > 127) return false;
           out[c * products + k] = static_cast<int8_t>(first);
           more[c * products + k] = static_cast<int8_t>(second);
-          if (second != 0) repeated[k / taps] = true;
+          if (second != 0) repeated[k / kernel_positions] = true;
           weights.sums[c] += value;
         }
       }
@@ -589,7 +589,7 @@ class LayerRewriting {
       if (repeated[i]) weights.repeated.push_back(static_cast<int64_t>(i));
     }
     if (weights.repeated.empty()) return weights;
-    weights.products += static_cast<int64_t>(weights.repeated.size() * taps);
+    weights.products += static_cast<int64_t>(weights.repeated.size() * kernel_positions);
     Shape extended = weights.values.shape();
     extended[1] += static_cast<int64_t>(weights.repeated.size());
     Tensor all(DType::kI8, extended);
@@ -597,7 +597,9 @@ class LayerRewriting {
     for (size_t c = 0; c < channels; ++c) {
       to = std::ranges::copy(out.subspan(c * products, products), to).out;
       for (const int64_t i : weights.repeated)
-        to = std::ranges::copy(more.subspan(c * products + static_cast<size_t>(i) * taps, taps), to).out;
+        to = std::ranges::copy(more.subspan(c * products + static_cast<size_t>(i) * kernel_positions, kernel_positions),
+                               to)
+                 .out;
     }
     weights.values = std::move(all);
     return weights;
