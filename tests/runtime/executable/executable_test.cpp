@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -51,6 +52,26 @@ TEST(Executable, RoundTripsThroughMemoryAndFile) {
   ASSERT_TRUE(save(e, path));
   EXPECT_EQ(load(path).value(), e);
   std::filesystem::remove(path);
+}
+
+// Constants are parts of the memory that the file was read into, aligned as tensors are, and outlive the executable.
+TEST(Executable, ConstantsOfAFileAreUsedWhereItWasRead) {
+  Executable e = sample::executable();
+  e.constants.push_back(Tensor::of<float>({3}, std::array<float, 3>{1, 2, 3}));
+  const auto path = std::filesystem::temp_directory_path() / ("tenon-constants-" + std::to_string(getpid()) + ".tnx");
+  ASSERT_TRUE(save(e, path));
+  auto loaded = load(path);
+  std::filesystem::remove(path);
+  ASSERT_TRUE(loaded) << loaded.error().str();
+  ASSERT_EQ(loaded->constants, e.constants);
+  const auto owner = loaded->constants.front().storage().memory;
+  for (const Tensor& constant : loaded->constants) {
+    EXPECT_FALSE(owner.owner_before(constant.storage().memory) || constant.storage().memory.owner_before(owner));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(constant.bytes().data()) % kSectionAlignment, 0);
+  }
+  const Tensor last = loaded->constants.back();
+  *loaded = Executable();
+  EXPECT_EQ(last, e.constants.back());
 }
 
 TEST(Executable, NamesOfAFileControlNoTerminal) {
