@@ -61,22 +61,10 @@ class UnitMaker {
     return var && late_.at(name_)[index(*var)];
   }
 
-  // Whether an operand is a result of a unit, for which an operator of the control slice waits wherever it is: in the
-  // batch that makes the operand it costs no call of its own.
-  bool waits_anyway(const Value& value) const {
-    bool found = false;
-    for_each_operand(value, [&](const Atom& atom) {
-      const auto* var = std::get_if<VarId>(&atom);
-      found |= var && work_.at(name_)[index(*var)];
-    });
-    return found;
-  }
-
   // Whether the binding is an operator of a unit.
   bool is_work(const Function& function, const Binding& binding) const {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply || !is_own(binding.var)) return false;
-    if (control_.contains(name_, binding.var) && !waits_anyway(binding.value)) return false;
+    if (!apply || !is_own(binding.var) || control_.contains(name_, binding.var)) return false;
     if (effects_.of(function, binding.value) == Effect::kState || !has_sizes(function.type(binding.var))) return false;
     for (const auto& [attr, value] : apply->computed) {
       if (std::holds_alternative<Atom>(value)) return false;
@@ -93,15 +81,7 @@ class UnitMaker {
   // Finds the variables that may depend on the result of a unit, of any call before; the others are known as soon as
   // the control flow is.
   void find_late() {
-    for (const auto& [name, origins] : sharing_.origins) {
-      late_[name].assign(origins.size(), false);
-      work_[name].assign(origins.size(), false);
-      name_ = name;
-      const Function& function = *module_.function(name);
-      for_each_binding(function.body, [&](const Binding& binding) {
-        if (is_work(function, binding)) work_[name][index(binding.var)] = true;
-      });
-    }
+    for (const auto& [name, origins] : sharing_.origins) late_[name].assign(origins.size(), false);
     const auto set_late = [&](Symbol function, VarId var, bool late) {
       if (!late || late_.at(function)[index(var)]) return;
       late_.at(function)[index(var)] = true;
@@ -240,7 +220,7 @@ class UnitMaker {
       const auto* project = std::get_if<Project>(&binding.value);
       // A field of an operator's result belongs to its unit.
       const bool field = project && std::ranges::any_of(graph.reads[i], [&](uint32_t from) { return member[from]; }) &&
-                         is_own(binding.var) && (!control_.contains(name_, binding.var) || waits_anyway(binding.value));
+                         is_own(binding.var) && !control_.contains(name_, binding.var);
       member[i] = field || is_work(function_, binding);
       if (member[i]) {
         late[i] = is_late_member(block, graph.reads[i], binding, member, late);
@@ -288,12 +268,10 @@ class UnitMaker {
     return found;
   }
   // Whether what follows a binding waits for it: for a call or an arm, and for an operator outside of all units that
-  // reads a unit's result. The instructions of references move words, of results that are pending too.
+  // reads a unit's result.
   static bool stops(const Value& value, bool pending) {
     if (std::holds_alternative<Apply>(value)) return pending;
-    const bool moves = std::holds_alternative<MakeReference>(value) || std::holds_alternative<ReadReference>(value) ||
-                       std::holds_alternative<WriteReference>(value);
-    return !moves && !std::holds_alternative<Tuple>(value) && !std::holds_alternative<Project>(value) &&
+    return !std::holds_alternative<Tuple>(value) && !std::holds_alternative<Project>(value) &&
            !std::holds_alternative<Construct>(value) && !std::holds_alternative<Lambda>(value) &&
            !std::holds_alternative<DimValue>(value);
   }
@@ -397,7 +375,7 @@ class UnitMaker {
   Effects effects_;
   ControlSlice control_;
   Sharing sharing_;
-  std::map<Symbol, std::vector<bool>> late_, work_;  // by variable
+  std::map<Symbol, std::vector<bool>> late_;  // by variable
   bool changed_ = false;
   Symbol name_{};
   Function function_;

@@ -74,8 +74,7 @@ def @main(%xs: List[Tensor[(1, 2), f32]], %start: Tensor[(1, 2), f32]) { @layer(
                           "(%state: Tensor[(1, 2), f32], Tensor[(1, 2), f32]): matmul, add, tanh"));
 }
 
-// A condition on what a unit computes belongs to the unit: it waits for the batch in any case.
-TEST(Units, WhatAllInstancesShareAndWhatControlNeedsAtOnceStaysOutside) {
+TEST(Units, WhatAllInstancesShareAndWhatControlNeedsStaysOutside) {
   EXPECT_THAT(
       units_of(
           R"(def @main(%x: Tensor[(2, 4), f32], %w: Tensor[(4, 4), f32], %codes: Tensor[(4,), i64], %n: Tensor[(), i64]) {
@@ -87,21 +86,8 @@ TEST(Units, WhatAllInstancesShareAndWhatControlNeedsAtOnceStaysOutside) {
 })",
           {true, false, true, true}),
       ElementsAre("(%y: Tensor[(2, 4), f32]): relu", "(%y: Tensor[(2, 4), f32]): tanh",
-                  "(%x: Tensor[(2, 4), f32], shared %t: Tensor[(4, 4), f32]): matmul, softmax, max, greater"));
+                  "(%x: Tensor[(2, 4), f32], shared %t: Tensor[(4, 4), f32]): matmul, softmax, max"));
   EXPECT_THAT(units_of("def @main(%x: Tensor[(4,), f32]) { relu(%x) }", {false}), IsEmpty());
-}
-
-// An operator behind a reference waits for no call, and is in the unit of those before.
-TEST(Units, AReferenceDoesNotEndAUnit) {
-  EXPECT_THAT(units_of(R"(def @main(%x: Tensor[(4,), f32], %y: Tensor[(4,), f32]) {
-  let %cell = ref(%y);
-  let %a = tanh(%x);
-  let %b = relu(read(%cell));
-  write(%cell, %x);
-  (%a, %b, tanh(read(%cell)))
-})",
-                       {true, true}),
-              ElementsAre("(%x: Tensor[(4,), f32]): tanh", "(Tensor[(4,), f32], Tensor[(4,), f32]): relu, tanh"));
 }
 
 TEST(Units, AUnitWithoutABatchedFormSaysWhichOperatorIsTheReason) {
