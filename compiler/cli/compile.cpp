@@ -1,7 +1,6 @@
 // tenon compile: a model into an executable file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
 
 #include <algorithm>
 
@@ -18,13 +17,6 @@
 
 namespace tenon::cli {
 namespace {
-
-// Tensors are large blocks of memory, which the allocator returns to the system as soon as they are freed: it would
-// keep blocks of the sizes that it has seen.
-void return_freed_memory() {
-  constexpr int kLargeBlock = 1 << 20;
-  mallopt(M_MMAP_THRESHOLD, kLargeBlock);
-}
 
 // Where each operator runs, and why; where targets are assigned by cost, what it costs on each, in seconds, and the
 // source of the figure.

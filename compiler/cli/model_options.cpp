@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -349,14 +350,14 @@ Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bo
   return targets;
 }
 
-// The targets of the plugins. With --fallback interpreter, those that are wrong are left out, and `skipped` says why.
-Expected<std::vector<compiler::TargetRecord>> open_plugins(const ModelOptions& options, std::string& skipped) {
+// The targets of the plugins. With --fallback interpreter, those that are wrong are left out, with a note.
+Expected<std::vector<compiler::TargetRecord>> open_plugins(const ModelOptions& options) {
   if (options.fallback != "interpreter") return options.plugins.open();
   std::vector<compiler::TargetRecord> records;
   for (const std::string& file : options.plugins.files) {
     auto record = compiler::plugin::open(file, options.plugins.limits());
     if (record) records.push_back(*std::move(record));
-    else skipped += fmt::format("the model is compiled without a plugin\n{}\n", record.error().str());
+    else if (!options.quiet) print_stderr("the model is compiled without a plugin\n{}\n", record.error().str());
   }
   return records;
 }
@@ -398,10 +399,14 @@ Expected<spec::MemoryTiming> accelerator_memory(const ModelOptions& options, boo
 
 }  // namespace
 
+void return_freed_memory() {
+  constexpr int kLargeBlock = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+}
+
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes) {
-  std::string skipped;
-  TENON_TRY_ASSIGN(plugins, open_plugins(options, skipped));
+  TENON_TRY_ASSIGN(plugins, open_plugins(options));
   TENON_TRY_ASSIGN(targets, parse_targets(options, accelerator != nullptr, *plugins));
   TENON_TRY_ASSIGN(inexact, parse_inexact(options));
   std::vector<std::string> levels = split(options.levels);
@@ -468,7 +473,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
                                           : compiler::compile(std::as_const(loaded.model), compile_options);
   if (!compiled) return compiled;
   bar.reset(), line.reset();
-  if (!options.quiet) print_stderr("{}{}", skipped, compiled->notes);
+  if (!options.quiet) print_stderr("{}", compiled->notes);
   TENON_TRY(report_fallback(options, *compiled));
   return compiled;
 }

@@ -100,6 +100,9 @@ Sizes sizes_of_inputs(const ModelOptions& options, bool has_accelerator);
 // they stay unknown.
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes = {},
                            Sizes sizes = Sizes::kAny, std::span<const std::string> data = {});
+// Tensors are large blocks of memory: the allocator returns them to the system as soon as they are freed, where it
+// would keep blocks of the sizes that it has seen. To be called before the model is loaded.
+void return_freed_memory();
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         const spec::Config* accelerator, const compiler::PassOptions& passes = {});
 

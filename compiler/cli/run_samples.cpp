@@ -35,6 +35,7 @@ class SamplesCommand {
 
   Status run() {
     TENON_TRY(check_options());
+    return_freed_memory();
     TENON_TRY(load_model());
     TENON_TRY(read_labels());
     TENON_TRY(run_reference());
@@ -114,6 +115,7 @@ class SamplesCommand {
     TENON_TRY_ASSIGN(ports, input_ports(loaded_->model, sizes()));
     TENON_TRY(read_data(*ports, loaded_->model.name));
     model.for_this_machine = true;
+    model.executable_only = !options_.check && options_.labels.empty();
     if (accelerator_) model.device_memory = accelerator_->info().memory;
     TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr));
     compilation_ = std::move(*compiled);

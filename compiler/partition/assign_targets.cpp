@@ -18,7 +18,6 @@ namespace tenon::compiler {
 namespace {
 
 constexpr double kTicksPerSecond = 1e12;
-constexpr double kMaxSeconds = 1000;  // of one price: more is a mistake
 
 class BlockAssigner {
  public:
@@ -106,10 +105,10 @@ class BlockAssigner {
   }
 
   Expected<Ticks> ticks(double seconds, std::string_view target, std::string_view of) const {
-    if (std::isfinite(seconds) && seconds >= 0 && seconds <= kMaxSeconds) {
+    if (std::isfinite(seconds) && seconds >= 0 && seconds <= kMostSeconds) {
       return static_cast<Ticks>(std::llround(seconds * kTicksPerSecond));
     }
-    return error(fmt::format("target {}: {} costs {} seconds, must be from 0 to {}", target, of, seconds, kMaxSeconds),
+    return error(fmt::format("target {}: {} costs {} seconds, must be from 0 to {}", target, of, seconds, kMostSeconds),
                  costs_.source, "check the figures of the costs file, or the target's function `cost`");
   }
 
@@ -371,8 +370,11 @@ class BlockAssigner {
     return {};
   }
 
-  // What each unit would cost elsewhere, into its prices.
+  // What each unit would cost elsewhere, into its prices; not of blocks where it would take longer than the choice: the
+  // whole cost is summed for each unit.
   void price_changes(const Labels& labels) {
+    constexpr size_t kMostUnits = 4000;
+    if (labels.size() > kMostUnits) return;
     const Ticks chosen = cost_of(problem_, labels);
     for (uint32_t unit = 0; unit < labels.size(); ++unit) {
       for (TargetPrice& price : prices_[unit]) {

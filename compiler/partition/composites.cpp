@@ -195,7 +195,7 @@ class Finder {
       return fmt::format("computes {} in i8, and an operand is {}: {}", op.name, runtime::name(dtype),
                          runtime::kReals.contains(dtype)
                              ? "quantize the model with --calibrate, and do not --keep this node"
-                             : "weights are constants in i8 or u8, and sums with their bias fit i32");
+                             : "operands come from quantize, weights are constants, and sums with their bias fit i32");
     }
     const Binding* reader = &block_.bindings[binding];
     for (;;) {

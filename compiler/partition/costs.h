@@ -39,6 +39,9 @@ Expected<Costs> parse_costs(std::string_view text, const std::string& source);
 Expected<Costs> read_costs(const std::filesystem::path& path);
 std::string to_json(const Costs& costs);
 
+// Of one price: more is a mistake.
+inline constexpr double kMostSeconds = 1000;
+
 // What a user reads of a cost.
 struct Price {
   double seconds = 0;

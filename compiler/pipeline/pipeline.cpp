@@ -351,6 +351,8 @@ Expected<Compilation> compile(const Model& model, Model* consumed, const Compile
         std::ranges::find_if(*targets, [](const Target& target) { return failure_of(target).has_value(); });
     if (failed == targets->end()) {
       if (made) made->notes.insert(0, notes);
+      // The target that was left out may be the reason, as of a pin to it.
+      else if (!notes.empty()) made.error().help += (made.error().help.empty() ? "" : "\n") + notes;
       return made;
     }
     const Diagnostic why = *failure_of(*failed);

@@ -46,15 +46,24 @@ std::string difference(const Tensor& found, const Tensor& wanted) {
   return {};
 }
 
+std::string difference(std::span<const Tensor> found, std::span<const Tensor> wanted) {
+  if (found.size() != wanted.size()) return fmt::format("{} results, must be {}", found.size(), wanted.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::string differs = difference(found[i], wanted[i]);
+    if (!differs.empty()) return found.size() == 1 ? differs : fmt::format("result {}: {}", i, differs);
+  }
+  return {};
+}
+
 // What the executable computes otherwise than `wanted`, or why it does not run; empty: nothing.
 Expected<std::string> run_in_child(const runtime::Executable& executable, std::span<const Tensor> inputs,
-                                   const Tensor& wanted, const Limits& limits) {
+                                   std::span<const Tensor> wanted, const Limits& limits) {
   return call_in_child(
       [&](ChildOutput& output) {
         output.step("the kernel");
         auto session = runtime::Session::create(executable, {.threads = 1});
         auto results = session ? session->run(inputs) : std::unexpected(session.error());
-        output.answer(results ? difference(results->front(), wanted) : results.error().str());
+        output.answer(results ? difference(*results, wanted) : results.error().str());
       },
       limits);
 }
@@ -88,22 +97,24 @@ class RowChecker {
     if (!wanted) return {};  // some arguments of the right types are none that the operator is for
     const std::string text = print(context, sample.module).text;
     TENON_TRY_ASSIGN(placements, partition(context, sample.module, main, std::span(&target_, 1)));
+    const auto failed = [&](std::string_view what) {
+      return error(fmt::format("{}, sample {}: {}\n{}", row_.composite, seed, what, text), {},
+                   fmt::format("tenon plugin check --seed {} repeats it", seed));
+    };
     if (target_.failure) {
-      if (auto failure = target_.failure()) return std::unexpected(*std::move(failure));
+      if (const auto failure = target_.failure()) return failed(failure->what);
     }
     const auto supported = std::ranges::find(*placements, row_.composite, &Placement::composite);
     if (supported == placements->end()) {
       if (!placements->empty()) check.refused = placements->back().reason;
       return {};
     }
-    TENON_TRY_ASSIGN(executable, lower(context, std::as_const(sample.module), main, std::span(&target_, 1),
-                                       {.name = row_.composite, .facts = {}}));
-    auto differs = run_in_child(*executable, sample.inputs, wanted->front(), options_.limits);
+    const auto executable = lower(context, std::as_const(sample.module), main, std::span(&target_, 1),
+                                  {.name = row_.composite, .facts = {}});
+    if (!executable) return failed(executable.error().what);
+    auto differs = run_in_child(*executable, sample.inputs, *wanted, options_.limits);
     const std::string what = differs ? *differs : differs.error().what;
-    if (!what.empty()) {
-      return error(fmt::format("{}, sample {}: {}\n{}", row_.composite, seed, what, text), {},
-                   fmt::format("tenon plugin check --seed {} repeats it", seed));
-    }
+    if (!what.empty()) return failed(what);
     ++check.samples;
     return {};
   }

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <thread>
 
 namespace tenon::compiler::plugin {
 namespace {
@@ -50,7 +51,7 @@ uint64_t enter_child(const Limits& limits) {
     std::signal(signal, SIG_DFL);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  if (!TENON_SANITIZED) {
+  if (!TENON_SANITIZED && before.mapped != 0) {
     const rlimit memory{before.mapped + limits.memory, before.mapped + limits.memory};
     setrlimit(RLIMIT_AS, &memory);
   }
@@ -62,8 +63,8 @@ uint64_t enter_child(const Limits& limits) {
 // The messages of a child: a kind, a length of 8 bytes, and the bytes.
 class Reader {
  public:
-  std::string step = "the start", exception;
-  std::optional<std::string> answer;
+  std::string step = "the start";
+  std::optional<std::string> answer, exception;
   bool too_long = false;
   uint64_t resident = 0;  // bytes that the child had in memory at its start
 
@@ -95,7 +96,7 @@ std::string mebibytes(uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20
 
 // How a child without an answer ended.
 std::string describe_end(int status, const rusage& usage, const Reader& reader, const Limits& limits) {
-  if (!reader.exception.empty()) return fmt::format("{} threw an exception: {}", reader.step, reader.exception);
+  if (reader.exception) return fmt::format("{} threw an exception: {}", reader.step, *reader.exception);
   const uint64_t taken = static_cast<uint64_t>(usage.ru_maxrss) << 10;
   const bool took_all = taken >= reader.resident + limits.memory / 10 * 9;
   const std::string memory = took_all
@@ -126,8 +127,25 @@ void ChildOutput::write(char kind, std::string_view bytes) {
 }
 void ChildOutput::resident(uint64_t bytes) { write(kResident, {reinterpret_cast<const char*>(&bytes), sizeof bytes}); }
 void ChildOutput::step(std::string_view name) { write(kStep, name); }
-void ChildOutput::answer(std::string_view bytes) { write(kAnswer, bytes); }
-void ChildOutput::exception(std::string_view what) { write(kException, what); }
+// Then the process is killed: what the plugin printed goes out before.
+void ChildOutput::answer(std::string_view bytes) {
+  std::fflush(nullptr);
+  write(kAnswer, bytes);
+}
+void ChildOutput::exception(std::string_view what) {
+  std::fflush(nullptr);
+  write(kException, what);
+}
+
+namespace {
+
+// Whether the process has ended; it still waits to be waited for.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid == child;
+}
+
+}  // namespace
 
 Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const Limits& limits) {
   std::array<int, 2> ends{};
@@ -160,24 +178,38 @@ Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const 
   std::array<char, 1 << 16> bytes;
   while (!reader.answer && !reader.too_long) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd wait{.fd = ends[0], .events = POLLIN, .revents = 0};
-    const int ready = poll(&wait, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
-    if (ready == 0) {
+    if (left <= 0) {
       late = true;
       break;
     }
-    if (ready < 0) continue;  // interrupted
-    const ssize_t got = read(ends[0], bytes.data(), bytes.size());
-    if (got == 0) break;
-    if (got > 0) reader.append({bytes.data(), static_cast<size_t>(got)}, limits.memory);
+    constexpr int64_t kLongestWait = 100;
+    pollfd wait{.fd = ends[0], .events = POLLIN, .revents = 0};
+    const int ready = poll(&wait, 1, static_cast<int>(std::min(left, kLongestWait)));
+    if (ready > 0) {
+      const ssize_t got = read(ends[0], bytes.data(), bytes.size());
+      if (got == 0) break;
+      if (got > 0) reader.append({bytes.data(), static_cast<size_t>(got)}, limits.memory);
+      continue;
+    }
+    // A process that the child started may hold the pipe after the child has ended.
+    if (ready == 0 && has_ended(child)) break;
   }
   close(ends[0]);
-  if (reader.answer || late || reader.too_long) kill(-child, SIGKILL);
+  const bool answered = reader.answer || reader.too_long;
+  // A child may close the pipe and go on.
+  while (!answered && !late && !has_ended(child)) {
+    late = Clock::now() >= deadline;
+    if (!late) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (answered || late) kill(-child, SIGKILL), kill(child, SIGKILL);
+  siginfo_t ended{};
+  while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  kill(-child, SIGKILL);  // what is left of its group, whose id is taken as long as the child was not waited for
   int status = 0;
   rusage usage{};
   while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
   }
-  kill(-child, SIGKILL);  // what is left of its group
   if (reader.answer) return *std::move(reader.answer);
   if (late) {
     return error(

@@ -24,7 +24,6 @@
 namespace tenon::compiler::plugin {
 namespace {
 
-constexpr double kMaxSeconds = 1e6;
 constexpr uint32_t kMaxRows = 1000, kMaxConstants = 1000;
 constexpr uint32_t kMessageBytes = 512;
 constexpr std::string_view kAxes = "NCDHW";  // of plain layouts, in their order
@@ -185,11 +184,16 @@ class Plugin {
     if (bytes.answer() != Answer::kDone) return error(std::string(bytes.text()));
     description_ = unpack_description(bytes);
     if (!bytes.valid()) return error("what it says of itself cannot be read");
+    if (!runtime::is_library_name(description_.name)) {
+      return error(fmt::format("its target is '{}', must be small letters, digits and underscores", description_.name));
+    }
     const std::string expected = runtime::library_name(file_);
     if (description_.name != expected) {
       return error(
           fmt::format("its target is '{}', and by its name the file is that of '{}'", description_.name, expected), {},
-          "call it NAME.so, libNAME.so or tenon-kernels-NAME.so: the run time finds it by this name");
+          "call it NAME.so, libNAME.so or tenon-kernels-NAME.so, where NAME does not begin with lib: the run time "
+          "finds it "
+          "by this name");
     }
     Context context;
     std::set<std::string_view> names;
@@ -264,7 +268,11 @@ class Plugin {
       step(*target, output);
     };
     auto answer = call_in_child(in_child, limits_);
-    if (!answer) return std::unexpected(failed(answer.error().what));
+    if (!answer) {
+      // A machine without room for a process is no fault of the plugin.
+      if (answer.error().fault == Fault::kInternal) return std::unexpected(std::move(answer.error()));
+      return std::unexpected(failed(answer.error().what));
+    }
     Unpacker bytes(*answer);
     switch (bytes.answer()) {
       case Answer::kDone: return answer->substr(1);
@@ -313,9 +321,9 @@ class Plugin {
                        output.answer(Packer(Answer::kDone).number(std::bit_cast<uint64_t>(seconds)).bytes());
                      }));
     const double seconds = std::bit_cast<double>(Unpacker(*answer).number());
-    if (!(seconds >= 0 && seconds <= kMaxSeconds)) {
+    if (!(seconds >= 0 && seconds <= kMostSeconds)) {
       return std::unexpected(failed(fmt::format("cost says that {} takes {} seconds, must be from 0 to {}",
-                                                composite.composite, seconds, kMaxSeconds)));
+                                                composite.composite, seconds, kMostSeconds)));
     }
     return Price{.seconds = seconds, .source = fmt::format("cost of the plugin {}", description_.name)};
   }

@@ -116,6 +116,12 @@ class Sampler {
         args[i] = *given[i];
         continue;
       }
+      // A name that stands twice is one value.
+      const auto same = part && !part->name.empty() ? values.find(part->name) : values.end();
+      if (same != values.end()) {
+        args[i] = same->second;
+        continue;
+      }
       const TensorType* type = builder_.tensor_type(args[i]);
       const auto* constant = std::get_if<ConstId>(&args[i]);
       if (!type || !type->shape()) return std::nullopt;
@@ -160,11 +166,11 @@ class Sampler {
   void scale(runtime::Tensor& value, size_t operand) {
     value = value.clone();
     constexpr size_t kBias = 1, kMultiplier = 2, kShift = 3;
-    if (operand == kBias) {
+    if (operand == kBias && value.dtype() == DType::kI32) {
       for (int32_t& x : value.data<int32_t>()) x = static_cast<int32_t>(random_.between(-50, 50));
-    } else if (operand == kMultiplier) {
+    } else if (operand == kMultiplier && value.dtype() == DType::kU16) {
       for (uint16_t& x : value.data<uint16_t>()) x = static_cast<uint16_t>(random_.between(1 << 15, UINT16_MAX));
-    } else if (operand == kShift) {
+    } else if (operand == kShift && value.dtype() == DType::kU8) {
       for (uint8_t& x : value.data<uint8_t>()) x = static_cast<uint8_t>(random_.between(8, 13));
     }
   }

@@ -4,8 +4,10 @@
  *
  * Semantics: the compiler asks the functions below in a process of their own, each call in a new copy of it: a call
  * leaves nothing for the next one, a crash is a diagnostic, and time and memory are limited. What they return depends
- * on the region alone: for equal regions they are asked once. All that they get belongs to the compiler and lives until
- * they return; what they return may be static or allocated, and is copied before the process ends.
+ * on the region alone. `accepts` and `cost` are asked once for equal matches; constants of more than 64 KiB count as
+ * equal where their types are, so that these answers may depend on the elements of smaller ones only. All that they get
+ * belongs to the compiler and lives until they return; what they return may be static or allocated, and is copied
+ * before the process ends.
  *
  * A region is operators that run as one call. Its values are numbered: params from outside, constants, and results of
  * nodes, which stand in an order in which they can be computed. All sizes are known. `tenon ops NAME` explains
@@ -47,9 +49,8 @@ typedef struct {
   const tn_node* node;
   const uint32_t* row;            /* by layer: index of the row whose pattern it matches */
   const uint32_t *param, *result; /* indices of values */
-  /* For `compile`: the layout in which each param, and then each result, crosses the boundary, as `boundary` returned
-   * it;
-   * "" is the plain layout. Values have their plain sizes. */
+  /* For `compile`: the layout in which each param, and then each result, crosses the boundary, as `boundary` said; ""
+   * is the plain layout. Values have their plain sizes. */
   const char* const* layout;
 } tn_region;
 

@@ -64,20 +64,31 @@ bool moves_elements(const Apply& apply) {
          !apply.computed.contains("value");
 }
 
-// The value of constants and of elementwise operators on them: dequantized, moved, scaled ones.
-std::optional<Tensor> constant_value(const Builder& builder, const Atom& atom) {
+// The value of constants, and of a few operators that scale, round or move one: what hangs on a dequantize is not
+// folded.
+std::optional<Tensor> constant_value(const Builder& builder, const Atom& atom, int operators = 8) {
   if (const Tensor* tensor = constant_of(builder.module(), atom)) return *tensor;
   const Apply* apply = builder.application(atom);
-  if (!apply || !apply->computed.empty()) return std::nullopt;
+  if (!apply || !apply->computed.empty() || !apply->op->reference || operators == 0) return std::nullopt;
   if (apply->op->pattern > OpPattern::kBroadcast && !apply->op->is_one_of({ops::kQuantize, ops::kDequantize}) &&
       !moves_elements(*apply))
     return std::nullopt;
+  // Of several operands all but one are stored constants, and none grows much in a broadcast.
   std::vector<Tensor> operands;
+  int64_t bytes = 1 << 16;
+  bool computed = false;
   for (const Atom& arg : apply->args) {
-    auto operand = constant_value(builder, arg);
+    const bool stored = constant_of(builder.module(), arg) != nullptr;
+    if (!stored && computed) return std::nullopt;
+    computed |= !stored;
+    auto operand = constant_value(builder, arg, operators - 1);
     if (!operand) return std::nullopt;
+    bytes += 4 * static_cast<int64_t>(operand->bytes().size());
     operands.push_back(std::move(*operand));
   }
+  const TensorType* type = builder.tensor_type(atom);
+  const auto shape = type ? type->shape() : std::nullopt;
+  if (!shape || runtime::element_count(*shape) > bytes / runtime::bytes(type->dtype)) return std::nullopt;
   auto value = apply->op->reference(apply->attrs, operands);
   return value ? std::optional(std::move(value->front())) : std::nullopt;
 }
@@ -434,6 +445,7 @@ class LayerRewriting {
       move.attrs["value"] = static_cast<double>(out.zero);
     }
     Atoms args;
+    const SpanId span = builder_->span();
     for (const Atom& arg : move.args) {
       const bool free = std::isinf(clamp.lo) && std::isinf(clamp.hi);
       const auto x = quantized(arg);
@@ -445,6 +457,7 @@ class LayerRewriting {
       if (!*inner) return std::nullopt;
       args.push_back(**inner);
     }
+    builder_->at(span);
     TENON_TRY_ASSIGN(made, builder_->apply(*move.op, std::move(args), move.attrs, name_, move.computed));
     return *made;
   }
@@ -560,7 +573,7 @@ class LayerRewriting {
     if (weights.scales.size() != 1 && axis != static_cast<int64_t>(channel_axis)) return std::nullopt;
     if (weights.scales.size() == 1) weights.scales.resize(channels, weights.scales[0]);
     if (zeros.size() == 1) zeros.resize(channels, zeros[0]);
-    if (zeros.size() != channels || weights.scales.size() != channels || channels == 0) return std::nullopt;
+    if (zeros.size() != channels || weights.scales.size() != channels || bytes->size() == 0) return std::nullopt;
     const size_t products = static_cast<size_t>(bytes->size()) / channels;
     weights.products = static_cast<int64_t>(products);
     weights.sums.resize(channels);
@@ -669,6 +682,7 @@ class LayerRewriting {
     if (!weights || (convolution && int_attr(anchor.attrs, "groups") != 1 && !weights->repeated.empty()))
       return std::nullopt;
     TENON_TRY_ASSIGN(x, operand_of(anchor.args[0]));
+    builder_->at(linear->span);
     const auto shape = *x ? shape_of((*x)->integers) : std::nullopt;
     if (!shape || (!convolution && (shape->size() < 2 || shape->back().constant().value_or(0) < 1)))
       return std::nullopt;
@@ -681,6 +695,7 @@ class LayerRewriting {
     IntegerLayer layer;
     for (size_t c = 0; c < weights.scales.size(); ++c) {
       double step = x.scale.scale * weights.scales[c] * (linear.factor.empty() ? 1 : linear.factor[c]);
+      if (!std::isnormal(step)) return std::nullopt;
       const auto total = [&] {
         const double offset = linear.bias.empty() ? 0 : std::nearbyint(linear.bias[c] / step);
         return offset - static_cast<double>(x.scale.zero) * static_cast<double>(weights.sums[c]);

@@ -163,6 +163,7 @@ Expected<std::vector<std::byte>> serialize(const Executable& executable);
 Expected<Executable> deserialize(std::span<const std::byte> file, std::string_view where);
 
 Status save(const Executable& executable, const std::filesystem::path& path);
+// Its constants are parts of the memory that the file is read into, which lives as long as one of them.
 Expected<Executable> load(const std::filesystem::path& path);
 
 }  // namespace tenon::runtime

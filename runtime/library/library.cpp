@@ -20,12 +20,6 @@ namespace {
 constexpr std::string_view kAdapted[] = {"dnnl"};  // which this build of Tenon has if the library was there
 constexpr std::string_view kFilePrefix = "tenon-kernels-", kFileSuffix = ".so";
 
-// The name becomes a part of a file name.
-bool is_library_name(std::string_view name) {
-  const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  return !name.empty() && std::ranges::all_of(name, is_allowed);
-}
-
 // The files that the user has named, by the names of their libraries.
 struct UsedLibraries {
   std::mutex mutex;
@@ -50,6 +44,11 @@ Expected<const tn_library*> open_file(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+bool is_library_name(std::string_view name) {
+  const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  return !name.empty() && std::ranges::all_of(name, is_allowed);
+}
 
 std::string library_name(const std::filesystem::path& file) {
   std::string name = file.filename().string();

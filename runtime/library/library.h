@@ -23,6 +23,8 @@ std::vector<std::string> library_names();
 
 // The name of the library in the file: NAME of NAME.so, libNAME.so and tenon-kernels-NAME.so.
 std::string library_name(const std::filesystem::path& file);
+// Small letters, digits and underscores: a name becomes a part of a file name.
+bool is_library_name(std::string_view name);
 
 // The library of the name library_name(file) is this file from now on, before those that are installed; it is opened
 // when a kernel is called. An error where the name is no name of a library, or that of another file.

@@ -26,9 +26,16 @@ struct Workspace {
 };
 
 // Places the tensors between layers in the workspace, but those that stay on the chip; positions of live ranges are
-// layers. Reuse is safe: the tokens order a store after earlier loads from the same memory.
-Workspace plan_workspace(const spec::Config& config, const Region& region, const std::vector<bool>& on_chip,
+// steps, since fused layers write parts of their output before they have read all of their input. Reuse is safe: the
+// tokens order a store after earlier loads from the same memory.
+Workspace plan_workspace(const spec::Config& config, const Region& region, std::span<const Step> steps,
                          std::vector<Location>& at) {
+  std::vector<uint32_t> step_of;  // by layer
+  std::vector<bool> on_chip(region.tensors.size(), false);
+  for (const Step& step : steps) {
+    step_of.insert(step_of.end(), step.count, static_cast<uint32_t>(&step - steps.data()));
+    for (size_t i = step.first; i + 1 < step.first + step.count; ++i) on_chip[region.layers[i].output] = true;
+  }
   std::vector<int> tensors;
   std::vector<LiveBuffer> buffers;
   int64_t separate = 0;
@@ -42,11 +49,11 @@ Workspace plan_workspace(const spec::Config& config, const Region& region, const
     }
     const int64_t bytes = runtime::element_count(boundary_shape(region.tensors[tensor], Layout::kBlocked, config));
     tensors.push_back(tensor);
-    buffers.push_back({i, last, aligned_bytes(bytes)});
+    buffers.push_back({step_of[i], step_of[last], aligned_bytes(bytes)});
     separate += buffers.back().bytes;
   }
   if (separate <= kLargestSeparateWorkspace) {
-    for (LiveBuffer& buffer : buffers) buffer.last = layers;
+    for (LiveBuffer& buffer : buffers) buffer.last = static_cast<uint32_t>(steps.size());
   }
   const ArenaPlan plan = first_fit(buffers);
   Workspace workspace{plan.bytes, std::vector<bool>(region.tensors.size())};
@@ -100,10 +107,37 @@ int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out
   return 0;
 }
 
+// The operands of all layers, each tensor between them at a location of its own.
+std::vector<Operands> separate_operands(const spec::Config& config, const Region& region) {
+  std::vector<Location> at(region.tensors.size());
+  std::vector<Layout> layouts(region.tensors.size(), Layout::kBlocked);
+  int base = runtime::kBaseFirstTensor;
+  for (const auto* tensors : {&region.inputs, &region.outputs}) {
+    for (const int tensor : *tensors) {
+      layouts[tensor] = boundary_layout(region, tensor, config);
+      at[tensor] = {base++, 0};
+    }
+  }
+  std::vector<Step> steps(region.layers.size());
+  for (size_t i = 0; i < steps.size(); ++i) steps[i].first = i;
+  plan_workspace(config, region, steps, at);
+  return operands_of(region, layouts, at);
+}
+
 }  // namespace
 
 Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
                                               const ScheduleOptions& options) {
+  TENON_TRY(validate(config, region));
+  // Time does not depend on where a tensor is.
+  return compile(
+      config, region,
+      choose_steps(config, separate_operands(config, region), internal(region), options.fusing, options.memory),
+      options);
+}
+
+Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
+                                              std::span<const Step> steps, const ScheduleOptions& options) {
   TENON_TRY(validate(config, region));
 
   runtime::AcceleratorProgram program;
@@ -121,16 +155,8 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   };
   for (const int tensor : region.inputs) boundary(tensor, program.inputs);
   for (const int tensor : region.outputs) boundary(tensor, program.outputs);
-  // Time does not depend on where a tensor is, so that the steps are chosen with a location for each of them.
-  plan_workspace(config, region, std::vector<bool>(region.tensors.size(), false), at);
-  std::vector<Operands> operands = operands_of(region, layouts, at);
-  const std::vector<Step> steps = choose_steps(config, operands, internal(region), options.fusing, options.memory);
-  std::vector<bool> on_chip(region.tensors.size(), false);
-  for (const Step& step : steps) {
-    for (size_t i = step.first; i + 1 < step.first + step.count; ++i) on_chip[region.layers[i].output] = true;
-  }
-  const Workspace workspace = plan_workspace(config, region, on_chip, at);
-  operands = operands_of(region, layouts, at);
+  const Workspace workspace = plan_workspace(config, region, steps, at);
+  const std::vector<Operands> operands = operands_of(region, layouts, at);
   program.workspace_bytes = static_cast<uint64_t>(workspace.bytes);
   if (workspace.bytes > kMaxOffset) {
     return error(

@@ -11,15 +11,17 @@
 namespace tenon::compiler::accel {
 
 struct ScheduleOptions {
-  spec::MemoryTiming memory = {};     // decides the schedule alone
-  Fusing fusing = Fusing::kCheapest;  // of layers, whose values between them are no probes then
+  spec::MemoryTiming memory = {};     // affects the schedule alone
+  Fusing fusing = Fusing::kCheapest;  // values between fused layers are no probes
 };
 
-// Compiles a region for one configuration. Boundary
-// tensors have the shapes of boundary_shape() in the layout of boundary_layout(); tensors between layers are in the
-// workspace, and those that no later one overwrites are listed as probes, for comparison layer by layer. The result
-// depends on the arguments alone.
+// Compiles a region for one configuration. Boundary tensors have the shapes of boundary_shape() in the layout of
+// boundary_layout(); tensors between layers are in the workspace, and those that no later one overwrites are listed as
+// probes, for comparison layer by layer. The result depends on the arguments alone.
 Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
                                               const ScheduleOptions& options = {});
+// By these steps, which have each layer once, in order, with tilings that fit.
+Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const Region& region,
+                                              std::span<const Step> steps, const ScheduleOptions& options = {});
 
 }  // namespace tenon::compiler::accel

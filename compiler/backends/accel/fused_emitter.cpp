@@ -130,7 +130,7 @@ void FusedEmitter::pad(const Item& item) {
         move, [&] { return fmt::format("pad inp {} rows {} cols {}", item.block, item.rows.str(), item.cols.str()); });
     std::fill(padded.begin() + run.begin, padded.begin() + run.end, true);
   }
-  for (int64_t y = item.top; y < item.top + item.rows.size(); ++y) {
+  for (int64_t y = item.top; item.cols.size() > 0 && y < item.top + item.rows.size(); ++y) {
     std::fill_n(padded.begin() + y * pitch + item.left, item.cols.size(), false);
   }
 }

@@ -90,13 +90,13 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
     case LayerKind::kConv2d: break;
   }
   if (layer.groups < 1 || input.c % layer.groups != 0 || output.c % layer.groups != 0)
-    return refuse(layer, fmt::format("{} and {} channels are no {} groups", input.c, output.c, layer.groups));
+    return refuse(layer, fmt::format("groups is {}, must divide the {} input channels and the {} output channels",
+                                     layer.groups, input.c, output.c));
   if (layer.groups > kMostDenseGroups && !has_block_groups(config, layer, input, output)) {
     return refuse(layer,
-                  fmt::format("{} groups of {} and {} channels would be multiplied with the zeros between them, "
-                              "which is supported for at most {} groups where a group is no whole number of blocks "
-                              "of {} channels, and no block a whole number of groups",
-                              layer.groups, input.c / layer.groups, output.c / layer.groups, kMostDenseGroups,
+                  fmt::format("groups is {}, must be at most {} where the channels of a group, {} and {}, are no "
+                              "multiples of {}, nor equal and divide it",
+                              layer.groups, kMostDenseGroups, input.c / layer.groups, output.c / layer.groups,
                               lane_block(config)));
   }
   for (const int64_t x :

@@ -73,7 +73,7 @@ runtime::Shape boundary_shape(const RegionTensor& tensor, Layout layout, const s
 // cheaper, else blocked. The function is deterministic, so that partitioning and code generation agree.
 Layout boundary_layout(const Region& region, int tensor, const spec::Config& config);
 
-// A convolution of more groups than these multiplies its blocks only, not the zeros between its groups.
+// Groups that are no blocks (has_block_groups) are one dense layer, zeros included; more than these are refused.
 inline constexpr int64_t kMostDenseGroups = 8;
 // Whether groups are parts of a block of channels, or whole blocks, so that a block of results depends on the inputs of
 // its groups alone. Depthwise convolutions have groups of one channel.

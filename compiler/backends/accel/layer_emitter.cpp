@@ -155,7 +155,7 @@ int64_t LayerEmitter::first_input_block(int64_t out_block, const Chunk& chunk) c
 
 int64_t LayerEmitter::load_input(const OutputTile& tile, const Chunk& chunk, const Window& w, Range blocks) {
   const auto [base, resident] = p_.inp_.find_or_take({index_, tile.image, tile.rows.begin, tile.cols.begin,
-                                                      blocks.begin, chunk.kernel_h.begin, chunk.kernel_w.begin, 0},
+                                                      blocks.begin, chunk.kernel_h.begin, chunk.kernel_w.begin, w.rows},
                                                      blocks.size() * w.rows * w.cols);
   if (resident) return base;
   for (const InputMove& part : input_moves(c_, operands_.input_at, tile, chunk, w, blocks, base)) {

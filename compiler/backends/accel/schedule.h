@@ -27,7 +27,8 @@ struct Step {
   FusedTiling fused = {};       // of several
 };
 
-// Which layers are fused of those that can be: none, those for which it takes fewer cycles, or, for tests, all.
+// Which layers are fused of those that can be: none, those for which cycles and a small price for traffic are less, or,
+// for tests, all.
 enum class Fusing : uint8_t { kNever, kCheapest, kWherePossible };
 
 // The steps of a region. `internal[i]` says that no layer but i + 1 reads the output of layer i, and no caller, so

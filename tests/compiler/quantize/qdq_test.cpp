@@ -349,6 +349,28 @@ TEST_P(QdqLayers, ALeakyReluIsTheLargerOfTwoRequantizations) {
                                 {"dequantize", 1}}));
 }
 
+// Constants that would take long to compute, or that scale a layer to nothing, leave it in float.
+TEST_F(QdqTest, ConstantsOfAModelAreEvaluatedWithinBounds) {
+  const Format in{0.03, 0, false}, out{0.4, 0, false};
+  const Atom x = input({1, 4, 3, 3}, in);
+  const auto layer = [&] { return apply("conv2d", {x, weights({4, 4, 1, 1}, 0, 0.01)}); };
+  Atom doubled = bias(4, 1e-3);
+  for (int i = 0; i < 60; ++i) doubled = apply("multiply", {doubled, apply("add", {doubled, doubled})});
+  const Atom a = qdq(apply("bias_add", {layer(), doubled}), out);
+  Atom tiny = layer();
+  for (int i = 0; i < 9; ++i) tiny = apply("multiply", {tiny, builder_.constant<float>({}, {1e-38f})});
+  ASSERT_NO_FATAL_FAILURE(rewrite(apply("maximum", {a, qdq(tiny, out)})));
+  EXPECT_EQ(operators()["requantize"], 0);
+}
+
+TEST_F(QdqTest, ALayerWithoutInputChannelsStaysInFloat) {
+  const Format in{0.03, 0, false}, out{0.4, 0, false};
+  const Atom x = input({2, 0}, in);
+  const Atom w = apply("dequantize", {builder_.constant<int8_t>({3, 0}, {})}, {{"scale", std::vector<double>{0.1}}});
+  expect_within_a_step(qdq(apply("dense", {x, w}), out), 1e-6);
+  EXPECT_EQ(operators()["requantize"], 0);
+}
+
 TEST_F(QdqTest, SlopesThatAreNegativeOrAboveOneStayInFloat) {
   const Format in{0.03, 0, false}, out{0.4, 0, false};
   const Atom x = input({1, 4, 3, 3}, in);

@@ -109,34 +109,40 @@ Values from_device(const Values& bytes, const RegionTensor& t, const spec::Confi
 Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const Region& region,
                                                const std::vector<Values>& inputs, const ScheduleOptions& options) {
   TENON_TRY_ASSIGN(program, compile(config, region, options));
+  return run_on_simulator(config, region, inputs, *program);
+}
+
+Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const Region& region,
+                                               const std::vector<Values>& inputs,
+                                               const runtime::AcceleratorProgram& program) {
   TENON_TRY_ASSIGN(simulator, sim::make_behavioral(config, {.memory_bytes = uint64_t{64} << 20}));
   const auto device = driver::make_simulated("behavioral:test", std::move(*simulator), false);
 
-  driver::Launch launch{.profile = program->profile};
+  driver::Launch launch{.profile = program.profile};
   const auto upload = [&](std::span<const std::byte> bytes, size_t size) -> Expected<driver::Buffer> {
     auto buffer = device->allocate(std::max<size_t>(size, 64));
     if (!buffer) return buffer;
     TENON_TRY(device->write(*buffer, 0, bytes));
     return buffer;
   };
-  auto code = upload(std::as_bytes(std::span(program->instructions)), program->instructions.size() * spec::kSlotBytes);
-  auto constants = upload(program->constants, program->constants.size());
-  auto workspace = upload({}, program->workspace_bytes);
+  auto code = upload(std::as_bytes(std::span(program.instructions)), program.instructions.size() * spec::kSlotBytes);
+  auto constants = upload(program.constants, program.constants.size());
+  auto workspace = upload({}, program.workspace_bytes);
   for (auto* buffer : {&code, &constants, &workspace}) {
     if (!*buffer) return std::unexpected(std::move(buffer->error()));
   }
   launch.instructions = code->address;
-  launch.count = static_cast<uint32_t>(program->instructions.size());
+  launch.count = static_cast<uint32_t>(program.instructions.size());
   launch.bases[runtime::kBaseConstants] = constants->address;
   launch.bases[runtime::kBaseWorkspace] = workspace->address;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int tensor = region.inputs[i];
     const Values bytes = to_device(inputs[i], region.tensors[tensor], boundary_layout(region, tensor, config), config);
     TENON_TRY_ASSIGN(buffer, upload(std::as_bytes(std::span(bytes)), bytes.size()));
-    launch.bases[program->inputs[i].base] = buffer->address;
+    launch.bases[program.inputs[i].base] = buffer->address;
   }
   std::vector<driver::Buffer> outputs;
-  for (const runtime::TensorSlot& slot : program->outputs) {
+  for (const runtime::TensorSlot& slot : program.outputs) {
     TENON_TRY_ASSIGN(buffer, upload({}, runtime::element_count(slot.shape)));
     launch.bases[slot.base] = buffer->address;
     outputs.push_back(*buffer);
@@ -146,7 +152,7 @@ Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const
   TENON_TRY(driver::finish(*device, std::chrono::seconds(100)));
   std::vector<Values> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Values bytes(runtime::element_count(program->outputs[i].shape));
+    Values bytes(runtime::element_count(program.outputs[i].shape));
     TENON_TRY(device->read(outputs[i], 0, std::as_writable_bytes(std::span(bytes))));
     results.push_back(from_device(bytes, region.tensors[region.outputs[i]], config));
   }

@@ -20,6 +20,11 @@ std::vector<Values> reference(const Region& region, const std::vector<Values>& i
 Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const Region& region,
                                                const std::vector<Values>& inputs, const ScheduleOptions& options = {});
 
+// Runs what was compiled of it.
+Expected<std::vector<Values>> run_on_simulator(const spec::Config& config, const Region& region,
+                                               const std::vector<Values>& inputs,
+                                               const runtime::AcceleratorProgram& program);
+
 Values to_device(const Values& values, const RegionTensor& tensor, Layout layout, const spec::Config& config);
 Values from_device(const Values& bytes, const RegionTensor& tensor, const spec::Config& config);
 

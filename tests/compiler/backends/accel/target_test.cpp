@@ -250,10 +250,10 @@ using AccelReasons = AccelTarget;
 TEST_F(AccelReasons, GroupsThatAreNoPartsOfABlock) {
   const Atom x = param({1, 27, 5, 5}, "x");
   const Atom acc = apply("conv2d", {x, builder_.constant(bytes({27, 3, 1, 1}))}, {{"groups", int64_t{9}}});
-  EXPECT_EQ(reason(requantize(acc, "y")),
-            "accel.conv2d: 9 groups of 3 and 3 channels would be multiplied with the zeros between them, which is "
-            "supported for at most 8 groups where a group is no whole number of blocks of 16 channels, and no block a "
-            "whole number of groups");
+  EXPECT_EQ(
+      reason(requantize(acc, "y")),
+      "accel.conv2d: groups is 9, must be at most 8 where the channels of a group, 3 and 3, are no multiples of 16, "
+      "nor equal and divide it");
 }
 
 TEST_F(AccelReasons, APadThatNoMoveHolds) {
