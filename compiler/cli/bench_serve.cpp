@@ -99,10 +99,19 @@ struct BenchServe {
     std::vector<double> latencies(requests);
     std::vector<runtime::Ticket> tickets;
     tickets.reserve(requests);
+    // Callbacks write to what stands above until the last request has its answer.
+    struct Drain {
+      const std::vector<runtime::Ticket>& tickets;
+      ~Drain() {
+        for (const runtime::Ticket& ticket : tickets) ticket.cancel();
+        for (const runtime::Ticket& ticket : tickets) static_cast<void>(ticket.wait());
+      }
+    };
     const Clock::time_point begin = Clock::now();
     const auto at = [&](double seconds) {
       return begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     };
+    const Drain drain{tickets};
     for (uint64_t i = 0; i < requests; ++i) {
       std::this_thread::sleep_until(at(times[i]));
       auto ticket = bench.session->submit(

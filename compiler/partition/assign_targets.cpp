@@ -370,8 +370,8 @@ class BlockAssigner {
     return {};
   }
 
-  // What each unit would cost elsewhere, into its prices; not of blocks where it would take longer than the choice: the
-  // whole cost is summed for each unit.
+  // What each unit would cost elsewhere, into its prices. Not of large blocks, where it would take longer than
+  // assigning them: the whole cost is summed for each unit.
   void price_changes(const Labels& labels) {
     constexpr size_t kMostUnits = 4000;
     if (labels.size() > kMostUnits) return;

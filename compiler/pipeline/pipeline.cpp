@@ -246,8 +246,8 @@ Expected<runtime::Executable> lower_within(Context& context, Module& module, Sym
   return lower_by(first);
 }
 
-// Leaves the constants to another module.
-void forget_constants(Module& module) { std::ranges::fill(module.constants, runtime::Tensor()); }
+// Leaves the constants to another module; their types stay.
+void forget_constants(Module& module) { std::ranges::for_each(module.constants, &runtime::Tensor::drop_buffer); }
 
 // What has failed in the code generator of a target, or nullopt.
 std::optional<Diagnostic> failure_of(const Target& target) { return target.failure ? target.failure() : std::nullopt; }

@@ -271,8 +271,11 @@ tenon_error* tenon_ticket_cancel(const tenon_ticket* ticket) {
 }
 void tenon_ticket_free(tenon_ticket* ticket) {
   if (!ticket) return;
-  ticket->ticket.cancel();
-  delete ticket;
+  const std::unique_ptr<tenon_ticket> owned(ticket);
+  tenon_error_free(guarded([&]() -> Status {
+    ticket->ticket.cancel();
+    return {};
+  }));
 }
 
 tenon_error* tenon_session_cancel(tenon_session* session, int cancelled) {

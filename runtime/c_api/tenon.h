@@ -12,7 +12,7 @@
  *   object asked.
  * - Threads: tenon_session_run(), tenon_session_run_many(), tenon_session_submit() and tenon_session_cancel() may be
  *   called from several threads, and so may tenon_ticket_wait(), tenon_ticket_is_done() and tenon_ticket_cancel() of
- * one ticket. Programs, errors and values may be read from several threads. A device serves one session at a time.
+ *   one ticket. Programs, errors and values may be read from several threads. A device serves one session at a time.
  * - Values are immutable. Tensors are dense and row-major. */
 #ifndef TENON_H
 #define TENON_H
@@ -206,9 +206,10 @@ TENON_API tenon_error* tenon_session_run_many(tenon_session* session, size_t ins
 typedef struct tenon_ticket tenon_ticket;
 
 /* Submits a request, which a thread of the session runs. Requests begin in the order in which they came; those of an
- * executable of `tenon compile --batch` run together, max_batch of them at most, and one that comes later joins those
- * that run, so that its answer does not wait for theirs. The answer is that of tenon_session_run(), to the bit; the
- * limits of the options are those of each request. An error where max_queue requests wait. */
+ * executable of `tenon compile --batch` run together, max_batch of them at most, and one that comes later joins their
+ * next batch: its answer waits for what the others compute until then, not for their ends. The answer is that of
+ * tenon_session_run(), to the bit; the limits of the options are those of each request. An error where max_queue
+ * requests wait. */
 TENON_API tenon_error* tenon_session_submit(tenon_session* session, const tenon_value* const* inputs,
                                             size_t input_count, tenon_ticket** out);
 /* Waits for the answer: space for all of the program's outputs, or the error of the run. It may be asked for again. */

@@ -150,9 +150,11 @@ Status write_outputs(const Executable& executable, const std::string& output, st
 
 Status serve(const Executable& executable, SessionOptions session, const Arguments& options) {
   if (!options.inputs.empty() || !options.output.empty() || !options.report.empty() || !options.trace.empty() ||
-      !options.verify.empty() || options.runs != 1) {
-    return error("--input, --output, --report, --trace, --verify and --runs are not supported with --requests",
-                 "tenon-run", "a request has its inputs in its line, and so has its answer", Fault::kUsage);
+      !options.verify.empty() || !options.bundle.empty() || options.json || options.runs != 1) {
+    return error(
+        "--input, --output, --report, --trace, --verify, --bundle, --json and --runs are not supported with "
+        "--requests",
+        "tenon-run", "a request has its inputs in its line, and so has its answer", Fault::kUsage);
   }
   session.profile = false;
   session.max_batch = options.max_batch;

@@ -373,29 +373,48 @@ Status serve_requests(const Executable& executable, Session& session, const std:
     --open;
     answered.notify_all();
   };
-  TextOrigin origin{is_standard ? "standard input" : file, 0};
-  for (std::string line; std::getline(in, line);) {
-    ++origin.line;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    JsonRequest request = read_request(executable, line, origin);
-    {
+  // Answers come until the last request has one, also where this function ends by an exception.
+  struct Drain {
+    std::mutex& mutex;
+    std::condition_variable& answered;
+    const size_t& open;
+    ~Drain() {
       std::unique_lock lock(mutex);
-      answered.wait(lock, [&] { return open < max_queue; });
-      if (!written) break;
-      ++open;
-      ++count;
+      answered.wait(lock, [&] { return open == 0; });
     }
-    if (!request.inputs) {
-      answer(request.id, request.inputs);
-      continue;
+  };
+  TextOrigin origin{is_standard ? "standard input" : file, 0};
+  {
+    const Drain drain{mutex, answered, open};
+    for (std::string line; std::getline(in, line);) {
+      ++origin.line;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      JsonRequest request = read_request(executable, line, origin);
+      {
+        std::unique_lock lock(mutex);
+        answered.wait(lock, [&] { return open < max_queue; });
+        if (!written) break;
+        ++open;
+        ++count;
+      }
+      if (!request.inputs) {
+        answer(request.id, request.inputs);
+        continue;
+      }
+      const auto submitted = [&]() -> Status {
+        try {
+          TENON_TRY(session.submit(std::move(*request.inputs),
+                                   [&answer, id = request.id](const auto& result) { answer(id, result); }));
+          return {};
+        } catch (const std::bad_alloc&) {
+          return error("there is not enough memory for the request", origin.file, "", Fault::kInternal);
+        }
+      }();
+      if (!submitted) answer(request.id, std::unexpected(submitted.error()));
     }
-    auto ticket = session.submit(std::move(*request.inputs),
-                                 [&answer, id = request.id](const auto& result) { answer(id, result); });
-    if (!ticket) answer(request.id, std::unexpected(std::move(ticket.error())));
   }
-  std::unique_lock lock(mutex);
-  answered.wait(lock, [&] { return open == 0; });
   TENON_TRY(written);
+  if (in.bad()) return error(fmt::format("cannot be read: {}", std::strerror(errno)), origin.file);
   if (failed == 0) return {};
   return error(fmt::format("{} of {} requests failed", failed, count), origin.file,
                "the others have their answers; the lines with \"error\" say why");

@@ -60,6 +60,7 @@ void Instances::admit(InstanceSource& source, size_t most) {
     instance.state = Instance::State::kReady;
     instance.id = next->id;
     instance.stop = next->stop;
+    run_.number = ++run_.session.runs;  // the caller may have written its tensors since the last one began
     if (Status status = begin(instance, *next->inputs); !status) {
       instance.error = std::move(status.error());
       end(instance);

@@ -21,6 +21,7 @@ bool computes_scalars(const Executable& executable, const Function& function) {
   for (const Instruction& instruction : function.code) {
     const Operation& operation = instruction.operation;
     if (const auto* call = std::get_if<CallNative>(&operation)) {
+      if (executable.natives[call->code].is_for_gpu()) return false;
       const Signature& signature = executable.natives[call->code].kernels[call->kernel].signature;
       if (++kernels > 1 || !std::ranges::all_of(signature.results, &std::vector<Size>::empty, &SignatureBuffer::axes))
         return false;

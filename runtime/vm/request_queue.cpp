@@ -33,7 +33,10 @@ struct Ticket::Queue {
   std::condition_variable changed;  // waiting, ends
 
   void answer(Request& request, Expected<std::vector<Value>> result) {
-    if (request.on_answer) request.on_answer(result);
+    try {
+      if (request.on_answer) request.on_answer(result);
+    } catch (...) {  // the answer stands, and whoever waits for it gets it
+    }
     request.on_answer = {};
     request.inputs.clear();
     const std::lock_guard lock(mutex);
@@ -110,10 +113,10 @@ Expected<Ticket> RequestQueue::submit(std::vector<Value> inputs, Ticket::OnAnswe
 std::optional<InstanceSource::Next> RequestQueue::next() {
   const std::lock_guard lock(queue_->mutex);
   if (queue_->waiting.empty()) return std::nullopt;
-  const auto request = std::move(queue_->waiting.front());
-  queue_->waiting.pop_front();
+  const auto request = queue_->waiting.front();
   const uint64_t id = ++last_id_;
   begun_.emplace(id, request);
+  queue_->waiting.pop_front();
   Next next{.id = id, .inputs = &request->inputs, .stop = {.cancel_one = &request->cancelled}};
   const auto limit = session_.options.max_time;
   if (limit.count() > 0) next.stop.deadline = std::chrono::steady_clock::now() + limit;
@@ -129,7 +132,7 @@ void RequestQueue::finish(uint64_t id, Expected<std::vector<Value>> result) {
     begun_.erase(found);
     if (!result && queue_->ends) result = ended(session_.executable);
   }
-  session_.buffers.age();
+  if (together_) session_.buffers.age();  // else the run has done so
   queue_->answer(*request, std::move(result));
 }
 
@@ -140,20 +143,22 @@ void RequestQueue::fail_begun(const Diagnostic& diagnostic) {
 void RequestQueue::work() {
   const SessionOptions& options = session_.options;
   const size_t most = std::max<size_t>(1, options.max_batch);
-  const bool together = most > 1 && session_.runs_together();
+  const size_t enough = std::min(most, std::max<size_t>(1, options.max_queue));  // more do not wait
+  together_ = most > 1 && session_.runs_together();
   for (;;) {
     {
       std::unique_lock lock(queue_->mutex);
       const auto& waiting = queue_->waiting;
       queue_->changed.wait(lock, [&] { return queue_->ends || !waiting.empty(); });
-      if (together && options.max_wait.count() > 0 && !queue_->ends) {
-        queue_->changed.wait_until(lock, waiting.front()->arrival + options.max_wait,
-                                   [&] { return queue_->ends || waiting.empty() || waiting.size() >= most; });
+      if (together_ && options.max_wait.count() > 0 && !queue_->ends) {
+        constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);  // a sum that no clock exceeds
+        queue_->changed.wait_until(lock, waiting.front()->arrival + std::min(kLongest, options.max_wait),
+                                   [&] { return queue_->ends || waiting.empty() || waiting.size() >= enough; });
       }
       if (queue_->ends) return;
     }
     try {
-      if (together) {
+      if (together_) {
         session_.serve(*this, most);
       } else if (const auto request = next()) {
         finish(request->id, session_.run(*request->inputs, request->stop.cancel_one));

@@ -38,6 +38,7 @@ class RequestQueue : private InstanceSource {
   std::shared_ptr<Ticket::Queue> queue_;                                  // which tickets have too
   std::unordered_map<uint64_t, std::shared_ptr<Ticket::Request>> begun_;  // and not ended; guarded by the queue's mutex
   uint64_t last_id_ = 0;                                                  // of the thread
+  bool together_ = false;                                                 // likewise: requests join batches
   std::thread thread_;
 };
 

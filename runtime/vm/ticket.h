@@ -16,7 +16,7 @@ class Ticket {
   struct Request;  // internal to this folder
   struct Queue;
   // Is called once with the answer, by the session's thread of requests, or by the one that cancels or ends the
-  // session. It must not wait for answers.
+  // session; is_done() is still false. It must not wait for answers nor end the session, and what it throws is dropped.
   using OnAnswer = std::function<void(const Expected<std::vector<Value>>& answer)>;
 
   Ticket(std::shared_ptr<Request> request, std::shared_ptr<Queue> queue);
