@@ -247,8 +247,11 @@ TEST(Requests, SeveralThreadsSubmitAndCancel) {
       ASSERT_TRUE(ticket) << ticket.error().str();
       if (i % 5 == thread) ticket->cancel();
       const auto answer = ticket->wait();
-      if (i % 5 != thread) ASSERT_TRUE(answer) << answer.error().str();
-      else if (!answer) EXPECT_NE(answer.error().str().find("cancelled"), std::string::npos) << answer.error().str();
+      if (i % 5 != thread) {
+        ASSERT_TRUE(answer) << answer.error().str();
+      } else if (!answer) {
+        EXPECT_NE(answer.error().str().find("cancelled"), std::string::npos) << answer.error().str();
+      }
       if (answer) {
         EXPECT_EQ((*answer)[0].tensor().data<float>()[0], 3);
       }
