@@ -90,11 +90,17 @@ Status check_merged(Context& context, const Module& module, const Drawn& drawn, 
   const Dependencies graph = dependencies([&](const Value& value) { return effects.of(function, value); }, block);
   ConvexGroups groups(graph.follows);
   const auto& bindings = block.bindings;
-  // A result of a region is a field of its call.
+  // A result of a region is a field of its call; a field of an operator's result is computed outside of regions, which
+  // have calls of composites alone.
+  const auto packs_results = [&](const Binding& binding) {
+    const auto* call = std::get_if<Call>(&binding.value);
+    const auto& body = module.function(std::get<Symbol>(call->callee))->body.bindings;
+    return !body.empty() && std::holds_alternative<Tuple>(body.back().value);
+  };
   for (uint32_t i = 0; i < bindings.size(); ++i) {
     if (!std::holds_alternative<Project>(bindings[i].value)) continue;
     for (const uint32_t operand : graph.reads[i]) {
-      if (!region_of(module, bindings[operand]).empty()) groups.merge(operand, i);
+      if (!region_of(module, bindings[operand]).empty() && packs_results(bindings[operand])) groups.merge(operand, i);
     }
   }
   for (uint32_t i = 0; i < bindings.size(); ++i) {

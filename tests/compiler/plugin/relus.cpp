@@ -42,8 +42,16 @@ int32_t accepts(const tn_region* region, char* message, uint32_t bytes) {
   if (does("throw in accepts")) throw std::runtime_error("no such layer");
   if (does("exit in accepts")) std::exit(5);
   if (does("wait in accepts")) pause();
+  if (does("close all in accepts")) {
+    for (int file = 3; file < 1024; ++file) close(file);
+    pause();
+  }
+  if (does("leave a process in accepts")) {
+    if (fork() == 0) pause();
+    std::raise(SIGSEGV);
+  }
   if (does("take memory in accepts")) take_all_memory();
-  if (does("print in accepts")) std::puts("a line of the plugin"), std::fflush(stdout);
+  if (does("print in accepts")) std::puts("a line of the plugin");
   if (does("refuse all")) return std::snprintf(message, bytes, "it is a bad day"), 1;
   if (region->params != 1 || region->results != 1) return std::snprintf(message, bytes, "it is no chain"), 1;
   for (uint32_t i = 0; i < region->nodes; ++i) {
@@ -57,7 +65,11 @@ int32_t accepts(const tn_region* region, char* message, uint32_t bytes) {
 }
 
 int32_t cost(const tn_region*, double* seconds, char* message, uint32_t bytes) {
-  *seconds = does("NaN") ? std::nan("") : does("negative") ? -1e-6 : does("1e300") ? 1e300 : 1e-9;
+  *seconds = does("NaN")        ? std::nan("")
+             : does("negative") ? -1e-6
+             : does("1e300")    ? 1e300
+             : does("a year")   ? 31536000
+                                : 1e-9;
   if (does("no cost")) return std::snprintf(message, bytes, "the table is empty"), 1;
   return 0;
 }
