@@ -102,7 +102,7 @@ LoweredResults mean(const OperatorCall& op) {
 
 LoweredResults log_sum_exp(const OperatorCall& op) {
   const Axes axes = read_axes(op);
-  const LazyTensor top = sum_over(op, axes, "top", BinaryOp::kMax, kItself, true);
+  const LazyTensor top = sum_over(op, axes, "top", BinaryOp::kMax, kItself);
   const LazyTensor sum =
       op.emit.reduce("sum", {.dims = axes.kept, .over = axes.over, .term = [axes, top, x = op.arg(0)](const Dims& at) {
                                const Dims kept(at.begin(), at.begin() + static_cast<ptrdiff_t>(axes.kept.size()));

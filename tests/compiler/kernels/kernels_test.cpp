@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <random>
@@ -805,6 +806,47 @@ TEST(Kernels, AResultWithSlowFunctionsIsLoadedByTheOtherResults) {
     return random_tensor(random, dtype, shape);
   });
   library.run_on_all_levels();
+}
+
+// Of every operator with floats: infinities, NaN, zeros of both signs, the smallest numbers. Not the largest, whose
+// sums are infinite in one order and not in another.
+TEST(Kernels, SpecialValuesGiveTheResultsOfTheReferenceKernels) {
+  Context context;
+  Library library(context);
+  std::mt19937 random{test_seed(11)};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr std::array kValues{kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), -0.0f, 0.0f,
+                               1e-40f,    -1e-45f};
+  std::set<std::string> computed;
+  for (const auto& [name, stored] : operator_cases()) {
+    const std::string op = stored.call.substr(0, stored.call.find('('));
+    if (stored.call.empty() || !lowered(context.find_operator(op)->id)) continue;
+    for (const size_t rare : {4, 40}) {  // one element in so many is special
+      std::vector<Tensor> inputs;
+      bool special = false;
+      for (const Tensor& input : stored.inputs) {
+        inputs.push_back(input.clone());
+        // The weights of transposed convolutions are multiplied by the zeros between elements too.
+        const bool beside_zeros = op.ends_with("_transpose") && inputs.size() == 2;
+        if (input.dtype() != DType::kF32 || beside_zeros) continue;
+        for (float& x : inputs.back().data<float>()) {
+          if (random() % rare != 0) continue;
+          x = kValues[random() % kValues.size()];
+          special = true;
+        }
+      }
+      const auto module = parse_case(context, name, stored);
+      ASSERT_TRUE(module) << module.error().str();
+      const auto kernel = make_kernel(context, *module, "kernel", *module->function(context.symbol("main")), kMachine);
+      const auto expected = interpret(context, *module, context.symbol("main"), inputs);
+      if (!special || !kernel || !expected) continue;
+      library.add(schedule(context, kernel->function).function, operands_of(*kernel, inputs), *expected,
+                  fmt::format("{}: {}", name, stored.call));
+      computed.insert(op);
+    }
+  }
+  EXPECT_GT(computed.size(), 100u);
+  library.run();
 }
 
 TEST(Kernels, EachOperatorHasALoweringOrAReasonWhyItHasNone) {
