@@ -174,19 +174,18 @@ Expected<Bytes> read_all(const File& file, const fs::path& path) {
   return bytes;
 }
 
+template <class Bytes>
+Expected<Bytes> open_and_read(const fs::path& path) {
+  const File file(std::fopen(path.c_str(), "rb"));
+  if (!file) return system_error("open the file", path, errno);
+  return read_all<Bytes>(file, path);
+}
+
 }  // namespace
 
-Expected<std::vector<std::byte>> read_file(const fs::path& path) {
-  const File file(std::fopen(path.c_str(), "rb"));
-  if (!file) return system_error("open the file", path, errno);
-  return read_all(file, path);
-}
+Expected<std::vector<std::byte>> read_file(const fs::path& path) { return open_and_read<std::vector<std::byte>>(path); }
 
-Expected<AlignedBytes> read_aligned_file(const fs::path& path) {
-  const File file(std::fopen(path.c_str(), "rb"));
-  if (!file) return system_error("open the file", path, errno);
-  return read_all<AlignedBytes>(file, path);
-}
+Expected<AlignedBytes> read_aligned_file(const fs::path& path) { return open_and_read<AlignedBytes>(path); }
 
 Expected<std::vector<std::byte>> read_regular_file(const fs::path& path) {
   Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

@@ -107,4 +107,9 @@ struct Target {
   std::function<std::optional<Diagnostic>()> failure;
 };
 
+// What has failed in the target's code generator, or nullopt.
+inline std::optional<Diagnostic> failure_of(const Target& target) {
+  return target.failure ? target.failure() : std::nullopt;
+}
+
 }  // namespace tenon::compiler

@@ -142,7 +142,7 @@ Expected<ImportCheck> check_import(const std::filesystem::path& path, const std:
   Module& module = *prepared->module;
   TENON_TRY_ASSIGN(placements, partition(context, module, context.symbol("main"), prepared->targets));
   for (const Target& target : prepared->targets) {
-    if (auto failure = target.failure ? target.failure() : std::nullopt) return std::unexpected(*std::move(failure));
+    if (auto failure = failure_of(target)) return std::unexpected(*std::move(failure));
   }
   for (const Placement& placement : *placements) count(check, context, module, placement);
   return check;

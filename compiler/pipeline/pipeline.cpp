@@ -249,9 +249,6 @@ Expected<runtime::Executable> lower_within(Context& context, Module& module, Sym
 // Leaves the constants to another module; their types stay.
 void forget_constants(Module& module) { std::ranges::for_each(module.constants, &runtime::Tensor::drop_buffer); }
 
-// What has failed in the code generator of a target, or nullopt.
-std::optional<Diagnostic> failure_of(const Target& target) { return target.failure ? target.failure() : std::nullopt; }
-
 Status check_failures(std::span<const Target> targets) {
   for (const Target& target : targets) {
     if (auto failure = failure_of(target)) return std::unexpected(*std::move(failure));

@@ -101,9 +101,7 @@ class RowChecker {
       return error(fmt::format("{}, sample {}: {}\n{}", row_.composite, seed, what, text), {},
                    fmt::format("tenon plugin check --seed {} repeats it", seed));
     };
-    if (target_.failure) {
-      if (const auto failure = target_.failure()) return failed(failure->what);
-    }
+    if (const auto failure = failure_of(target_)) return failed(failure->what);
     const auto supported = std::ranges::find(*placements, row_.composite, &Placement::composite);
     if (supported == placements->end()) {
       if (!placements->empty()) check.refused = placements->back().reason;

@@ -629,13 +629,15 @@ class LayerRewriting {
 
   // A layer with constant weights, and the constants that are added to it or multiply it.
   std::optional<Linear> linear_of(const Apply& outermost, const Dims& shape) const {
-    std::vector<std::pair<const Apply*, size_t>> steps;  // from the outside, with the operand that is not constant
+    std::vector<std::pair<const Apply*, Tensor>> steps;  // from the outside, with the constant operand
     const Apply* apply = &outermost;
     SpanId span = builder_->span();
     while (apply->op->is_one_of({ops::kBiasAdd, ops::kAdd, ops::kMultiply})) {
-      const size_t i = !apply->op->is(ops::kBiasAdd) && constant_value(*builder_, apply->args[0]) ? 1 : 0;
-      const Atom& inner = apply->args[i];
-      steps.emplace_back(apply, i);
+      auto constant = apply->op->is(ops::kBiasAdd) ? std::nullopt : constant_value(*builder_, apply->args[0]);
+      const Atom& inner = apply->args[constant ? 1 : 0];
+      if (!constant) constant = constant_value(*builder_, apply->args[1]);
+      if (!constant) return std::nullopt;
+      steps.emplace_back(apply, *std::move(constant));
       apply = builder_->application(inner);
       if (!apply || !used_once(inner) || shape_of(inner) != shape) return std::nullopt;
       if (const auto* var = std::get_if<VarId>(&inner)) span = builder_->function().info(*var).span;
@@ -647,16 +649,14 @@ class LayerRewriting {
     const auto channels = static_cast<size_t>(shape[axis].constant().value_or(0));
     linear.factor.resize(channels, 1);
     linear.bias.resize(channels, 0);
-    for (const auto& [step, operand] : steps) {
-      const auto constant = constant_value(*builder_, step->args[1 - operand]);
-      if (!constant) return std::nullopt;
+    for (const auto& [step, constant] : steps) {
       std::optional<std::vector<double>> values;
       if (!step->op->is(ops::kBiasAdd)) {
-        values = along_axis(*constant, shape, axis);
-      } else if (int64_t at = int_attr(step->attrs, "axis"); constant->dtype() == DType::kF32) {
+        values = along_axis(constant, shape, axis);
+      } else if (int64_t at = int_attr(step->attrs, "axis"); constant.dtype() == DType::kF32) {
         if (at < 0) at += static_cast<int64_t>(shape.size());
         if (at == static_cast<int64_t>(axis))
-          values.emplace(constant->data<float>().begin(), constant->data<float>().end());
+          values.emplace(constant.data<float>().begin(), constant.data<float>().end());
       }
       if (!values || values->size() != channels) return std::nullopt;
       for (size_t c = 0; c < channels; ++c) {

@@ -107,10 +107,9 @@ int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out
   return 0;
 }
 
-// The operands of all layers, each tensor between them at a location of its own.
-std::vector<Operands> separate_operands(const spec::Config& config, const Region& region) {
-  std::vector<Location> at(region.tensors.size());
-  std::vector<Layout> layouts(region.tensors.size(), Layout::kBlocked);
+// The locations and layouts of the tensors that cross the region's boundary.
+void locate_boundary(const spec::Config& config, const Region& region, std::vector<Location>& at,
+                     std::vector<Layout>& layouts) {
   int base = runtime::kBaseFirstTensor;
   for (const auto* tensors : {&region.inputs, &region.outputs}) {
     for (const int tensor : *tensors) {
@@ -118,6 +117,13 @@ std::vector<Operands> separate_operands(const spec::Config& config, const Region
       at[tensor] = {base++, 0};
     }
   }
+}
+
+// The operands of all layers, each tensor between them at a location of its own.
+std::vector<Operands> separate_operands(const spec::Config& config, const Region& region) {
+  std::vector<Location> at(region.tensors.size());
+  std::vector<Layout> layouts(region.tensors.size(), Layout::kBlocked);
+  locate_boundary(config, region, at, layouts);
   std::vector<Step> steps(region.layers.size());
   for (size_t i = 0; i < steps.size(); ++i) steps[i].first = i;
   plan_workspace(config, region, steps, at);
@@ -146,12 +152,10 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   program.memory = options.memory;
   std::vector<Location> at(region.tensors.size());
   std::vector<Layout> layouts(region.tensors.size(), Layout::kBlocked);
-  int base = runtime::kBaseFirstTensor;
+  locate_boundary(config, region, at, layouts);
   const auto boundary = [&](int tensor, std::vector<runtime::TensorSlot>& slots) {
-    layouts[tensor] = boundary_layout(region, tensor, config);
-    at[tensor] = {base, 0};
     slots.push_back({region.tensors[tensor].name, runtime::DType::kI8,
-                     boundary_shape(region.tensors[tensor], layouts[tensor], config), base++});
+                     boundary_shape(region.tensors[tensor], layouts[tensor], config), at[tensor].base});
   };
   for (const int tensor : region.inputs) boundary(tensor, program.inputs);
   for (const int tensor : region.outputs) boundary(tensor, program.outputs);

@@ -66,12 +66,11 @@ std::vector<FusedEmitter::Item> FusedEmitter::items() const {
           before = range.begin - begin;
           return range;
         };
-        // The last column of the window may be there for an odd pitch only.
-        const int64_t read = middle.kernel_w > 1
-                                 ? (cols.size() - 1) * middle.stride_x + (middle.kernel_w - 1) * middle.dilation_x + 1
-                                 : cols.size();
+        item.columns = middle.kernel_w > 1
+                           ? (cols.size() - 1) * middle.stride_x + (middle.kernel_w - 1) * middle.dilation_x + 1
+                           : cols.size();
         item.rows = inside(rows.begin * middle.stride_y - middle.pad_top, item.window.rows, middle.height, item.top);
-        item.cols = inside(cols.begin * middle.stride_x - middle.pad_left, read, middle.width, item.left);
+        item.cols = inside(cols.begin * middle.stride_x - middle.pad_left, item.columns, middle.width, item.left);
         for (item.block = 0; item.block < middle.out_blocks; ++item.block) {
           item.buffer = static_cast<int64_t>(items.size() % 2);
           item.nth_group = groups;
@@ -98,9 +97,6 @@ Range FusedEmitter::weight_group(int64_t block) const {
 void FusedEmitter::pad(const Item& item) {
   const int64_t pitch = item.window.cols, read = item.left + item.cols.size();
   const Contraction& middle = middle_->contraction();
-  const int64_t cols = middle.kernel_w > 1 ? (item.tile.cols.size() - 1) * middle.stride_x +
-                                                 (middle.kernel_w - 1) * middle.dilation_x + 1
-                                           : item.tile.cols.size();
   std::vector<bool>& padded = padded_[static_cast<size_t>(item.buffer)];
   std::vector<Range> runs;  // of vectors without the pad value that need it; they may contain others that have it
   bool open = false;
@@ -109,7 +105,7 @@ void FusedEmitter::pad(const Item& item) {
     for (int64_t x = 0; x < pitch; ++x) {
       const int64_t at = y * pitch + x;
       if (row_inside && x >= item.left && x < read) open = false;  // RQ writes it
-      else if (x < cols && !padded[static_cast<size_t>(at)]) {
+      else if (x < item.columns && !padded[static_cast<size_t>(at)]) {
         if (!open) runs.push_back({at, at});
         open = true;
         runs.back().end = at + 1;
@@ -146,7 +142,6 @@ void FusedEmitter::expand(const Item& item) {
       first_->load_input(tile, chunk, accel::window(c, item.rows.size(), item.cols.size(), 1, 1), chunk.steps);
   const Range loaded = weight_group(item.block);
   const int64_t wgt = first_->load_weights(loaded, chunk);
-  const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
   native::Gemm g;
   g.first = 1;
   g.r0 = c.steps;
@@ -156,10 +151,10 @@ void FusedEmitter::expand(const Item& item) {
   g.dst_base = acc_of_hidden(item);
   g.src_base = inp;
   g.wgt_base = wgt + (item.block - loaded.begin) * c.steps;
-  g.dst_y = g.src_y = factor(g.y, g.x);
-  g.dst_x = g.src_x = factor(g.x, 1);
-  g.src_r0 = factor(g.r0, size);
-  g.wgt_r0 = factor(g.r0, 1);
+  g.dst_y = g.src_y = loop_factor(g.y, g.x);
+  g.dst_x = g.src_x = loop_factor(g.x, 1);
+  g.src_r0 = loop_factor(g.r0, size);
+  g.wgt_r0 = loop_factor(g.r0, 1);
   first_->push(g, [&] { return fmt::format("gemm out {} {}", item.block, first_->text(tile, chunk)); });
 
   native::Requantize rq = first_->requantize();
@@ -167,10 +162,10 @@ void FusedEmitter::expand(const Item& item) {
   rq.rows = g.y;
   rq.cols = g.x;
   rq.acc_base = g.dst_base;
-  rq.acc_pitch = factor(g.y, g.x);
+  rq.acc_pitch = loop_factor(g.y, g.x);
   rq.acc_step = 1;
   rq.out_base = hidden_at(item) + item.top * item.window.cols + item.left;
-  rq.out_pitch = factor(g.y, item.window.cols);
+  rq.out_pitch = loop_factor(g.y, item.window.cols);
   rq.par_base = first_->load_parameters(loaded) + item.block - loaded.begin;
   first_->push(rq, [&] { return fmt::format("requantize to inp out {} {}", item.block, first_->text(tile, chunk)); });
 }
@@ -202,7 +197,6 @@ void FusedEmitter::project(const Item& item) {
   const bool ends = group.end == middle_->contraction().out_blocks;
   const Chunk chunk{group, {0, 1}, {0, 1}};
   const int64_t par = ends ? last_->load_parameters(item.tile.blocks) : 0;
-  const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
   for_ranges(item.tile.blocks.size(), plan_.output_group, [&](Range blocks) {
     const int64_t wgt = last_->load_weights(blocks, chunk);
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
@@ -216,10 +210,10 @@ void FusedEmitter::project(const Item& item) {
       g.dst_base = acc_of_output(item, block);
       g.src_base = group_at(item);
       g.wgt_base = wgt + (block - blocks.begin) * group.size();
-      g.dst_y = g.src_y = factor(g.y, g.x);
-      g.dst_x = g.src_x = factor(g.x, 1);
-      g.src_r0 = factor(g.r0, results_);
-      g.wgt_r0 = factor(g.r0, 1);
+      g.dst_y = g.src_y = loop_factor(g.y, g.x);
+      g.dst_x = g.src_x = loop_factor(g.x, 1);
+      g.src_r0 = loop_factor(g.r0, results_);
+      g.wgt_r0 = loop_factor(g.r0, 1);
       last_->push(g, [&] { return fmt::format("gemm out {} {}", block, last_->text(tile, chunk)); });
       if (!ends) continue;
       for_ranges(tile.rows.size(), last_->tiling().subtile_rows, [&](Range rows) {

@@ -29,6 +29,7 @@ class FusedEmitter {
     Range rows = {}, cols = {};  // of the hidden map: positions inside that the window reads
     int64_t top = 0, left = 0;   // rows and columns of the window before these
     Window window = {};
+    int64_t columns = 0;  // of the window that are read: one less where there is one for an odd pitch only
   };
 
   std::vector<Item> items() const;

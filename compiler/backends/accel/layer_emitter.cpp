@@ -76,18 +76,16 @@ void LayerEmitter::emit_chunk(const OutputTile& tile, const Chunk& chunk, int64_
     g.dst_base = acc + nth * g.y * g.x;
     g.src_base = inp + (first_input_block(block, chunk) - blocks.begin) * w.rows * w.cols;
     g.wgt_base = wgt + weight_index(tile.blocks, block, chunk);
-    // The factor of a loop with one trip is left 0: it may not fit its field.
-    const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
-    g.dst_y = factor(g.y, g.x);
-    g.dst_x = factor(g.x, 1);
-    g.src_r0 = factor(g.r0, w.rows * w.cols);
-    g.src_r1 = factor(g.r1, c_.dilation_y * w.cols);
-    g.src_r2 = factor(g.r2, c_.dilation_x);
-    g.src_y = factor(g.y, (g.r1 > 1 ? c_.stride_y : 1) * w.cols);
-    g.src_x = factor(g.x, g.r2 > 1 ? c_.stride_x : 1);
-    g.wgt_r0 = factor(g.r0, c_.shared ? 1 : kernel);
-    g.wgt_r1 = factor(g.r1, c_.shared ? 0 : chunk.kernel_w.size());
-    g.wgt_r2 = factor(g.r2, c_.shared ? 0 : 1);
+    g.dst_y = loop_factor(g.y, g.x);
+    g.dst_x = loop_factor(g.x, 1);
+    g.src_r0 = loop_factor(g.r0, w.rows * w.cols);
+    g.src_r1 = loop_factor(g.r1, c_.dilation_y * w.cols);
+    g.src_r2 = loop_factor(g.r2, c_.dilation_x);
+    g.src_y = loop_factor(g.y, (g.r1 > 1 ? c_.stride_y : 1) * w.cols);
+    g.src_x = loop_factor(g.x, g.r2 > 1 ? c_.stride_x : 1);
+    g.wgt_r0 = loop_factor(g.r0, c_.shared ? 1 : kernel);
+    g.wgt_r1 = loop_factor(g.r1, c_.shared ? 0 : chunk.kernel_w.size());
+    g.wgt_r2 = loop_factor(g.r2, c_.shared ? 0 : 1);
     push(g, [&] { return fmt::format("gemm out {} {}", block, text(tile, chunk)); });
   }
 }
@@ -97,7 +95,6 @@ void LayerEmitter::emit_window(const OutputTile& tile, const Chunk& chunk, const
   const bool dense_y = chunk.kernel_h.size() > 1, dense_x = chunk.kernel_w.size() > 1;
   const int64_t row = (dense_y ? c_.dilation_y : 1) * w.cols, col = dense_x ? c_.dilation_x : 1;
   const int64_t next_row = (dense_y ? c_.stride_y : 1) * w.cols, next_col = dense_x ? c_.stride_x : 1;
-  const auto factor = [](int64_t extent, int64_t value) { return extent > 1 ? value : 0; };
   const int64_t phases = own_phases(c_, window, tile.cols.size(), chunk.kernel_w.size());
   for (int64_t phase = 0; phase < phases; ++phase) {
     native::Gemm g;
@@ -111,12 +108,12 @@ void LayerEmitter::emit_window(const OutputTile& tile, const Chunk& chunk, const
     g.dst_base = bases.dst + rows.begin * tile.cols.size() + phase;
     g.src_base = bases.src + rows.begin * next_row + window.row * row + window.col * col + phase * next_col;
     g.wgt_base = bases.wgt;
-    g.dst_y = factor(g.y, tile.cols.size());
-    g.dst_x = factor(g.x, phases);
-    g.src_r1 = factor(g.r1, row);
-    g.src_r2 = factor(g.r2, col);
-    g.src_y = factor(g.y, next_row);
-    g.src_x = factor(g.x, phases * next_col);
+    g.dst_y = loop_factor(g.y, tile.cols.size());
+    g.dst_x = loop_factor(g.x, phases);
+    g.src_r1 = loop_factor(g.r1, row);
+    g.src_r2 = loop_factor(g.r2, col);
+    g.src_y = loop_factor(g.y, next_row);
+    g.src_x = loop_factor(g.x, phases * next_col);
     push(g, [&] {
       return fmt::format("gemm out {} own {}x{} from {},{} {}", block, window.rows, window.cols, window.row, window.col,
                          text(tile, chunk));

@@ -20,6 +20,9 @@ void for_ranges(int64_t extent, int64_t step, const F& f) {
   for (int64_t begin = 0; begin < extent; begin += step) f(Range{begin, std::min(begin + step, extent)});
 }
 
+// The factor of a loop's counter in an address; 0 for a loop with one trip, where it may not fit its field.
+inline int64_t loop_factor(int64_t trips, int64_t factor) { return trips > 1 ? factor : 0; }
+
 class LayerEmitter {
  public:
   LayerEmitter(TileProgram& program, uint32_t index, const Operands& operands, const Tiling& tiling);

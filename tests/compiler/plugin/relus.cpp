@@ -59,7 +59,7 @@ int32_t accepts(const tn_region* region, char* message, uint32_t bytes) {
     if (node.inputs == 1) continue;
     const tn_value& factor = region->value[node.input[1]];
     if (factor.rank > region->value[node.input[0]].rank) return std::snprintf(message, bytes, "it adds axes"), 1;
-    if (factor.bytes != sizeof(float)) return std::snprintf(message, bytes, "the factor is no number"), 1;
+    if (factor.bytes != sizeof(float)) return std::snprintf(message, bytes, "the factor is not a scalar"), 1;
   }
   return 0;
 }

@@ -84,6 +84,26 @@ TEST(AccelLayer, AFirstConvolutionReadsRowsWhereThatTakesFewerProducts) {
   EXPECT_EQ(boundary_layout(pointwise, 0, config()), Layout::kBlocked);
 }
 
+// A depthwise convolution of 37 channels of 56 x 56.
+Case depthwise(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+  return {.c = 37,
+          .h = 56,
+          .w = 56,
+          .o = 37,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_y = stride,
+          .stride_x = stride,
+          .dilation_y = dilation,
+          .dilation_x = dilation,
+          .top = pad,
+          .left = pad,
+          .bottom = pad,
+          .right = pad,
+          .groups = 37,
+          .data = 3};
+}
+
 // Steps of the tensor core for an output vector of a depthwise convolution, whose results are the reference's.
 double steps_of_depthwise(const Case& c, const spec::Config& of = config()) {
   const Problem problem = problem_of(c);
@@ -101,24 +121,6 @@ double steps_of_depthwise(const Case& c, const spec::Config& of = config()) {
 }
 
 TEST(AccelLayer, OwnLanesTakeAStepForAColumnOfAWindow) {
-  const auto depthwise = [](int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
-    return Case{.c = 37,
-                .h = 56,
-                .w = 56,
-                .o = 37,
-                .kernel_h = kernel,
-                .kernel_w = kernel,
-                .stride_y = stride,
-                .stride_x = stride,
-                .dilation_y = dilation,
-                .dilation_x = dilation,
-                .top = pad,
-                .left = pad,
-                .bottom = pad,
-                .right = pad,
-                .groups = 37,
-                .data = 3};
-  };
   EXPECT_LT(steps_of_depthwise(depthwise(3, 1, 1, 1)), 1.15);
   EXPECT_LT(steps_of_depthwise(depthwise(5, 1, 1, 2)), 2.5);
   EXPECT_LT(steps_of_depthwise(depthwise(7, 1, 1, 3)), 6.6);
@@ -138,20 +140,7 @@ TEST(AccelLayer, OwnLanesTakeAStepForAColumnOfAWindow) {
 TEST(AccelLayer, TheEstimateCountsTheCommandsOfOwnLanes) {
   for (const auto& [kernel, dilation] : {std::pair{3, 1}, {5, 1}, {7, 1}, {3, 2}}) {
     const int64_t pad = (kernel - 1) / 2 * dilation;
-    const Region region = region_of({.c = 37,
-                                     .h = 56,
-                                     .w = 56,
-                                     .o = 37,
-                                     .kernel_h = kernel,
-                                     .kernel_w = kernel,
-                                     .dilation_y = dilation,
-                                     .dilation_x = dilation,
-                                     .top = pad,
-                                     .left = pad,
-                                     .bottom = pad,
-                                     .right = pad,
-                                     .groups = 37,
-                                     .data = 3});
+    const Region region = region_of(depthwise(kernel, 1, dilation, pad));
     const Operands operands{region.layers[0], region.tensors[0], region.tensors[1], false, {}, {}, {}};
     const Contraction c = contraction(config(), operands.layer, operands.input, operands.output, false);
     int compared = 0;
