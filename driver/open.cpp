@@ -11,6 +11,7 @@
 #include "driver/behavioral.h"
 #include "driver/plugin.h"
 #include "driver/serve.h"
+#include "support/file.h"
 #include "support/try.h"
 
 namespace tenon::driver {
@@ -88,15 +89,11 @@ std::vector<fs::path> plugin_directories() {
       if (!part.empty()) directories.emplace_back(part);
     }
   }
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&plugin_directories), &info) != 0 && info.dli_fname != nullptr) {
-    std::error_code ignored;
-    fs::path file = fs::canonical(info.dli_fname, ignored);
-    if (ignored) file = fs::read_symlink("/proc/self/exe", ignored);
-    for (const char* relative : {".", "tenon", "../lib", "../lib/tenon", "../" TENON_INSTALLED_DRIVERS}) {
-      const fs::path directory = (file.parent_path() / relative / "").lexically_normal().parent_path();
-      if (std::ranges::find(directories, directory) == directories.end()) directories.push_back(directory);
-    }
+  const fs::path file = own_file();
+  if (file.empty()) return directories;
+  for (const char* relative : {".", "tenon", "../lib", "../lib/tenon", "../" TENON_INSTALLED_DRIVERS}) {
+    const fs::path directory = (file.parent_path() / relative / "").lexically_normal().parent_path();
+    if (std::ranges::find(directories, directory) == directories.end()) directories.push_back(directory);
   }
   return directories;
 }

@@ -69,6 +69,7 @@ void add_number(CLI::App& app, T& variable, std::string_view names, std::string_
 Status check_extras(const CLI::App& app, bool unknown_options_only) {
   std::vector<std::string> extras;
   for (const std::string& extra : app.remaining()) {
+    if (extra == "--") continue;  // which the library keeps; arguments follow it
     const bool is_option = extra.size() > 1 && extra.starts_with('-');
     if (!is_option) {
       extras.push_back(fmt::format("'{}'", printable(extra)));

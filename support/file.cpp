@@ -1,5 +1,6 @@
 #include "support/file.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -217,6 +218,17 @@ Status write_file(const fs::path& path, std::span<const std::span<const std::byt
 
 Status write_file(const fs::path& path, std::string_view text) {
   return write_file(path, std::as_bytes(std::span(text)));
+}
+
+std::filesystem::path own_file() {
+  Dl_info info{};
+  std::error_code fault;
+  std::filesystem::path file;
+  if (dladdr(reinterpret_cast<void*>(&own_file), &info) != 0 && info.dli_fname != nullptr)
+    file = std::filesystem::canonical(info.dli_fname, fault);
+  // A program may be known by the name that it was called by.
+  if (file.empty() || fault) file = std::filesystem::read_symlink("/proc/self/exe", fault);
+  return fault ? std::filesystem::path() : file;
 }
 
 }  // namespace tenon

@@ -41,4 +41,8 @@ Status write_file(const std::filesystem::path& path, std::span<const std::byte> 
 Status write_file(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);  // in turn
 Status write_file(const std::filesystem::path& path, std::string_view text);
 
+// The program or the shared object that this code is part of, beside which an installation has its other files; empty
+// where the system does not tell.
+std::filesystem::path own_file();
+
 }  // namespace tenon

@@ -1,10 +1,8 @@
 // tenon compile: a model into an executable file.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "compiler/backends/llvm/compile.h"
+#include "compiler/cli/compilation_json.h"
+#include "compiler/cli/executable_options.h"
 #include "compiler/cli/explain_schedule.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
@@ -12,87 +10,33 @@
 #include "runtime/run/results.h"
 #include "support/file.h"
 #include "support/json.h"
-#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::cli {
 namespace {
 
-// Where each operator runs, and why; where targets are assigned by cost, what it costs on each, in seconds, and the
-// source of the figure.
-void write_operators(Json& out, const compiler::Compilation& compiled) {
-  out.key("operators").begin_array();
-  for (const compiler::Placement& placement : compiled.placements) {
-    out.begin_object()
-        .field("node", compiled.partitioned.span(placement.span).node)
-        .field("op", placement.op)
-        .field("target", placement.target.empty() ? "cpu" : placement.target);
-    if (!placement.composite.empty()) out.field("composite", placement.composite);
-    if (!placement.kernel.empty()) out.field("kernel", placement.kernel);
-    if (!placement.reason.empty()) out.field("reason", placement.reason);
-    if (!placement.prices.empty()) {
-      out.key("prices").begin_object();
-      for (const auto& [target, price, change] : placement.prices) {
-        out.key(target).begin_object().field("seconds", price.seconds).field("source", price.source);
-        if (change) out.field("total_change", *change);
-        out.end();
-      }
-      out.end();
-    }
-    out.end();
-  }
-  out.end();
-}
-
 struct CompileCommand {
   ModelOptions model;
   PassFlags passes;
-  std::string output, config = "default", print, budget;
-  std::vector<std::string> shared;
-  bool cpu = false, explain = false, explain_schedules = false, json = false, batch = false;
-
-  // Before any work: whether there is such a machine.
-  Status check_target() const {
-    if (model.kernels == "reference" && !(model.target.empty() && model.levels.empty())) {
-      return error("--target and --levels are about native code, and --kernels reference makes none", {},
-                   "a file without native code runs on every machine", Fault::kUsage);
-    }
-    TENON_TRY_ASSIGN(supported, compiler::native::levels_of(model.target));
-    for (const std::string& level : split(model.levels)) {
-      if (std::ranges::find(*supported, level) != supported->end()) continue;
-      return error(fmt::format("--levels: there is no level '{}'", level), model.target,
-                   fmt::format("the levels are {}", fmt::join(*supported, ", ")), Fault::kUsage);
-    }
-    return {};
-  }
+  ExecutableOptions executable;
+  std::string output, print;
+  bool explain = false, explain_schedules = false, json = false;
 
   Status run() {
     if (json && (explain || explain_schedules || !print.empty() || passes.prints())) {
       return error("--json prints figures only, the options that print modules and reasons print text", {},
                    "give one of them", Fault::kUsage);
     }
-    if (!batch && !shared.empty()) {
-      return error("--shared is for the instances of --batch", model.model, "add --batch", Fault::kUsage);
-    }
-    if (batch) model.batch = shared;
-    if (!budget.empty()) {
-      TENON_TRY_ASSIGN(bytes, read_bytes("--budget", budget));
-      model.budget = static_cast<int64_t>(*bytes);
-    }
-    TENON_TRY(check_target());
+    TENON_TRY(executable.apply(model));
     std::vector<std::string> inputs{model.model, model.records};
     inputs.insert(inputs.end(), model.calibration_data.begin(), model.calibration_data.end());
     TENON_TRY(runtime::check_output(output, "--output", inputs));
     TENON_TRY_ASSIGN(watch, passes.options());
-    std::optional<spec::Config> accelerator;
-    if (!cpu) {
-      TENON_TRY_ASSIGN(found, spec::load_config(config));
-      accelerator = std::move(*found);
-    }
+    TENON_TRY_ASSIGN(accelerator, executable.accelerator());
     return_freed_memory();
-    TENON_TRY_ASSIGN(loaded, load(model, *watch, sizes_of_inputs(model, accelerator.has_value())));
+    TENON_TRY_ASSIGN(loaded, load(model, *watch, sizes_of_inputs(model, accelerator->has_value())));
     model.executable_only = print.empty();
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, *watch));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, *accelerator ? &**accelerator : nullptr, *watch));
     if (!print.empty()) {
       const compiler::Module& module = print == "model"         ? loaded->model.module
                                        : print == "quantized"   ? compiled->quantized
@@ -127,21 +71,8 @@ struct CompileCommand {
           .field("output", output)
           .field("programs", compiled->executable.programs.size())
           .field("instructions", instructions)
-          .field("constant_bytes", constants)
-          .field("partition_seconds", compiled->partition_seconds);
-      if (compiled->memory) {
-        const compiler::MemoryPlans& plans = *compiled->memory;
-        out.key("memory").begin_object().field("planned_bytes", plans.plan().peak);
-        if (plans.bound) out.field("most_bytes", *plans.bound);
-        out.field("again", plans.repeated(plans.plan())).end();
-      }
-      if (const auto& costs = compiled->costs) {
-        out.key("costs").begin_object().field("total", costs->total).field("bound", costs->bound);
-        out.field("all_cpu", costs->all_cpu).field("first_match", costs->first_match).key("all_at").begin_object();
-        for (const auto& [target, seconds] : costs->all_at) out.field(target, seconds);
-        out.end().end();
-      }
-      write_operators(out, *compiled);
+          .field("constant_bytes", constants);
+      write_compilation(out, *compiled);
       print_stdout("{}", out.end().str());
     } else if (print.empty()) {  // the printed module is the whole output, so that it can be a file
       print_stdout("{}: {} accelerator program{} ({} instructions, {} bytes of weights and parameters)\n", output,
@@ -158,16 +89,7 @@ Action compile_model(Options& options) {
   auto command = std::make_shared<CompileCommand>();
   command->model.declare(options);
   options.required(command->output, "-o,--output", "FILE.tnx", "the executable");
-  options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
-  options.flag(command->cpu, "--cpu", "everything on the CPU");
-  options.option(command->model.target, "--target", "TRIPLE",
-                 "target machine: x86_64, aarch64, armhf, riscv64, or an LLVM triple; default: this machine's");
-  options.option(command->model.levels, "--levels", "LEVEL,...",
-                 "of its processor, one chosen where it is loaded: x86-64-v3; without: all of its architecture");
-  options.flag(command->batch, "--batch", "for runs of many instances in batches of their operators");
-  options.repeated(command->shared, "--shared", "NAME", "--batch: an input that all instances share; may be repeated");
-  options.option(command->budget, "--budget", "BYTES",
-                 "memory of the tensors of one run, as 64MiB: kernels are called again to stay within it (tenon plan)");
+  command->executable.declare(options, command->model);
   options.flag(command->explain, "--explain", "print where each operator runs, and why");
   options.flag(
       command->explain_schedules, "--explain-schedule",

@@ -30,16 +30,14 @@ std::optional<compiler::Symbol> batch_of(const std::vector<std::span<const Dim>>
 }  // namespace
 
 Expected<std::map<std::string, int64_t>> sizes_of_data(const compiler::Model& model,
-                                                       std::span<const std::string> arguments) {
+                                                       std::span<const runtime::Tensor> data) {
   TENON_TRY_ASSIGN(ports, input_ports(model, Sizes::kAny));
-  TENON_TRY_ASSIGN(data, runtime::read_inputs(runtime::input_slots(*ports), arguments,
-                                              {.where = model.name, .help = {}, .fault = Fault::kUsage}));
   const compiler::Function& main = model.main();
   std::vector<std::span<const Dim>> inputs;
-  for (size_t i = 0; i < data->size(); ++i) {
+  for (size_t i = 0; i < data.size(); ++i) {
     inputs.emplace_back(main.type(main.params[i]).tensor()->dims);
     const size_t rank = inputs.back().size();
-    if (rank > 0 && (*data)[i].shape().size() != rank) TENON_TRY(runtime::split_samples((*data)[i], (*ports)[i], 1));
+    if (rank > 0 && data[i].shape().size() != rank) TENON_TRY(runtime::split_samples(data[i], (*ports)[i], 1));
   }
   DimValues values;
   if (const auto batch = batch_of(inputs)) values.emplace(*batch, 1);
@@ -48,12 +46,20 @@ Expected<std::map<std::string, int64_t>> sizes_of_data(const compiler::Model& mo
     known = values.size();
     for (size_t i = 0; i < inputs.size(); ++i) {
       for (size_t axis = 0; axis < inputs[i].size(); ++axis)
-        compiler::solve_for_variable(inputs[i][axis], (*data)[i].shape()[axis], values);
+        compiler::solve_for_variable(inputs[i][axis], data[i].shape()[axis], values);
     }
   }
   std::map<std::string, int64_t> sizes;
   for (const auto& [variable, value] : values) sizes.emplace(model.context->name(variable), value);
   return sizes;
+}
+
+Expected<std::map<std::string, int64_t>> sizes_of_data(const compiler::Model& model,
+                                                       std::span<const std::string> arguments) {
+  TENON_TRY_ASSIGN(ports, input_ports(model, Sizes::kAny));
+  TENON_TRY_ASSIGN(data, runtime::read_inputs(runtime::input_slots(*ports), arguments,
+                                              {.where = model.name, .help = {}, .fault = Fault::kUsage}));
+  return sizes_of_data(model, *data);
 }
 
 }  // namespace tenon::cli

@@ -14,6 +14,9 @@ namespace tenon::cli {
 // of the data is a sample, so it is 1. Every other size is that of the data. Sizes that the data does not determine are
 // not in the result; data of another rank is an error.
 Expected<std::map<std::string, int64_t>> sizes_of_data(const compiler::Model& model,
+                                                       std::span<const runtime::Tensor> data);
+// The same of files, as runtime::read_inputs() takes them.
+Expected<std::map<std::string, int64_t>> sizes_of_data(const compiler::Model& model,
                                                        std::span<const std::string> arguments);
 
 }  // namespace tenon::cli

@@ -2,7 +2,6 @@
 //
 // A buffer is an xrt::bo: its host copy is staging only, each read and write synchronizes its own range only. Registers
 // are accessed through xrt::ip, which owns its unit exclusively. This file converts XRT's exceptions to Diagnostics.
-#include <dlfcn.h>
 #include <experimental/xrt_ip.h>
 #include <fmt/format.h>
 #include <xrt/xrt_bo.h>
@@ -26,6 +25,7 @@
 #include "driver/xrt/emulated.h"
 #include "driver/xrt/xclbin.h"
 #include "support/clock.h"
+#include "support/file.h"
 #include "support/number.h"
 #include "support/output.h"
 #include "support/pages.h"
@@ -41,14 +41,11 @@ constexpr auto kMaxSleep = std::chrono::milliseconds(100);  // for an interrupt,
 // The command that selects the emulated device, whose directory is next to this library or, in an installation, next to
 // this library's directory.
 std::string emulated_device() {
-  Dl_info info{};
   std::error_code ignored;
-  if (dladdr(reinterpret_cast<void*>(&emulated_device), &info) != 0 && info.dli_fname != nullptr) {
-    const auto directory = std::filesystem::canonical(info.dli_fname, ignored).parent_path();
-    for (const auto& root : {directory / "tenon-xrt", directory.parent_path() / "tenon-xrt"}) {
-      if (std::filesystem::exists(root / "lib" / "libxrt_core.so.2", ignored)) {
-        return fmt::format("for the emulated device: export XILINX_XRT={}", root.string());
-      }
+  const auto directory = own_file().parent_path();
+  for (const auto& root : {directory / "tenon-xrt", directory.parent_path() / "tenon-xrt"}) {
+    if (std::filesystem::exists(root / "lib" / "libxrt_core.so.2", ignored)) {
+      return fmt::format("for the emulated device: export XILINX_XRT={}", root.string());
     }
   }
   return "the emulated device is not available in this build; it requires libxrt_hwemu.a of XRT 2.13: apt-get install "

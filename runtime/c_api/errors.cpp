@@ -23,14 +23,6 @@ tenon_error* make_error(Diagnostic diagnostic) noexcept {
   }
 }
 
-Status require(const char* function, std::initializer_list<Argument> arguments) {
-  for (const auto& [name, value] : arguments) {
-    if (value) continue;
-    return error(std::string("the argument ") + name + " is NULL", function, "see tenon.h", Fault::kUsage);
-  }
-  return {};
-}
-
 }  // namespace tenon::runtime::c_api
 
 using tenon::runtime::c_api::out_of_memory;
@@ -43,6 +35,16 @@ const char* tenon_error_what(const tenon_error* error) { return error->diagnosti
 const char* tenon_error_where(const tenon_error* error) { return error->diagnostic.where.c_str(); }
 const char* tenon_error_help(const tenon_error* error) { return error->diagnostic.help.c_str(); }
 const char* tenon_error_text(const tenon_error* error) { return error->text.c_str(); }
+tenon_error* tenon_error_create(tenon_fault fault, const char* what, const char* where, const char* help) {
+  try {
+    const auto text = [](const char* given) { return std::string(given ? given : ""); };
+    const bool known = fault == TENON_FAULT_INPUT || fault == TENON_FAULT_USAGE;
+    return tenon::runtime::c_api::make_error(
+        {text(what), text(where), text(help), known ? static_cast<tenon::Fault>(fault) : tenon::Fault::kInternal});
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+}
 void tenon_error_free(tenon_error* error) {
   if (error != out_of_memory()) delete error;
 }

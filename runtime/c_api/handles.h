@@ -1,17 +1,14 @@
-// What the opaque types of tenon.h are, and the way of every function of it: exceptions and errors become tenon_error.
+// What the opaque types of tenon.h are.
 #pragma once
 
 #include <atomic>
-#include <exception>
-#include <initializer_list>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "driver/accelerator.h"
+#include "runtime/c_api/guarded.h"
 #include "runtime/c_api/tenon.h"
 #include "runtime/executable/executable.h"
 #include "runtime/executable/value.h"
@@ -64,14 +61,6 @@ struct tenon_trainer {
 
 namespace tenon::runtime::c_api {
 
-// Never null: without memory for an error, the one error that says so, which tenon_error_free() does not free.
-tenon_error* make_error(Diagnostic diagnostic) noexcept;
-tenon_error* out_of_memory() noexcept;
-
-// An error for the first argument that is NULL; `function` is the function of tenon.h.
-using Argument = std::pair<const char*, const void*>;
-Status require(const char* function, std::initializer_list<Argument> arguments);
-
 // The session's options of the caller's struct, which may be NULL; `function` is the function of tenon.h that has it.
 // The accelerator of the device is to outlive the session.
 struct DeviceAndOptions {
@@ -79,22 +68,5 @@ struct DeviceAndOptions {
   SessionOptions options;
 };
 Expected<DeviceAndOptions> session_options(const tenon_session_options* given, const char* function);
-
-// Calls body(), which returns a Status, and passes its error or exception on.
-template <class Body>
-tenon_error* guarded(Body&& body) noexcept {
-  try {
-    Status status = body();
-    return status ? nullptr : make_error(std::move(status.error()));
-  } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  } catch (const std::exception& e) {
-    try {
-      return make_error({std::string("internal error: ") + e.what(), {}, {}, Fault::kInternal});
-    } catch (const std::bad_alloc&) {
-      return out_of_memory();
-    }
-  }
-}
 
 }  // namespace tenon::runtime::c_api

@@ -17,14 +17,25 @@ std::vector<tenon_port> ports_of(const std::vector<Port>& ports) {
   return list;
 }
 
+tenon_program* new_program(Executable executable) {
+  auto program = std::make_unique<tenon_program>();
+  program->executable = std::make_shared<const Executable>(std::move(executable));
+  program->inputs = ports_of(program->executable->main().params);
+  program->outputs = ports_of(program->executable->main().results);
+  return program.release();
+}
+
 Status load_program(const char* path, tenon_program** out) {
   TENON_TRY(require("tenon_program_load", {{"path", path}, {"out", out}}));
   TENON_TRY_ASSIGN(loaded, load(path));
-  auto program = std::make_unique<tenon_program>();
-  program->executable = std::make_shared<const Executable>(std::move(*loaded));
-  program->inputs = ports_of(program->executable->main().params);
-  program->outputs = ports_of(program->executable->main().results);
-  *out = program.release();
+  *out = new_program(std::move(*loaded));
+  return {};
+}
+
+Status load_bytes(const void* bytes, size_t size, const char* name, tenon_program** out) {
+  TENON_TRY(require("tenon_program_load_bytes", {{"bytes", bytes}, {"name", name}, {"out", out}}));
+  TENON_TRY_ASSIGN(loaded, deserialize({static_cast<const std::byte*>(bytes), size}, name));
+  *out = new_program(std::move(*loaded));
   return {};
 }
 
@@ -203,6 +214,15 @@ using c_api::require;
 
 tenon_error* tenon_program_load(const char* path, tenon_program** out) {
   return guarded([&] { return c_api::load_program(path, out); });
+}
+tenon_error* tenon_program_load_bytes(const void* bytes, size_t size, const char* name, tenon_program** out) {
+  return guarded([&] { return c_api::load_bytes(bytes, size, name, out); });
+}
+tenon_error* tenon_program_save(const tenon_program* program, const char* path) {
+  return guarded([&]() -> Status {
+    TENON_TRY(require("tenon_program_save", {{"program", program}, {"path", path}}));
+    return save(*program->executable, path);
+  });
 }
 void tenon_program_free(tenon_program* program) { delete program; }
 const char* tenon_program_name(const tenon_program* program) { return program->executable->name.c_str(); }

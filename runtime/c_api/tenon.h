@@ -1,5 +1,5 @@
 /* The C interface of Tenon's runtime: loads executables (.tnx, as `tenon compile` makes them), runs them, and trains
- * models by them.
+ * models by them. The compiler's is tenon_compiler.h.
  *
  * Semantics
  * - Compatibility: a program compiled with this header works with every library of the same TENON_API_VERSION or a
@@ -46,6 +46,9 @@ TENON_API const char* tenon_error_where(const tenon_error* error); /* file, oper
 TENON_API const char* tenon_error_help(const tenon_error* error);  /* what can be done about it; may be empty */
 TENON_API const char* tenon_error_text(const tenon_error* error);  /* all of this, as the commands print it */
 TENON_API void tenon_error_free(tenon_error* error);
+/* An error with copies of these texts, of which NULL is the empty one: for libraries and bindings that extend this
+ * interface. Never NULL. */
+TENON_API tenon_error* tenon_error_create(tenon_fault fault, const char* what, const char* where, const char* help);
 
 /* ---- Values: tensors, tuples, and data of the model's own types ---- */
 
@@ -129,6 +132,10 @@ typedef struct tenon_port tenon_port; /* an input or output of a program */
 
 /* Reads and checks a whole file. */
 TENON_API tenon_error* tenon_program_load(const char* path, tenon_program** out);
+/* The same of a file in memory, which is copied; `name` is for errors. */
+TENON_API tenon_error* tenon_program_load_bytes(const void* bytes, size_t size, const char* name, tenon_program** out);
+/* Writes the program's file; a file that exists is replaced as a whole. */
+TENON_API tenon_error* tenon_program_save(const tenon_program* program, const char* path);
 TENON_API void tenon_program_free(tenon_program* program);
 TENON_API const char* tenon_program_name(const tenon_program* program);
 /* The name of the accelerator configuration that the program requires; NULL: it requires no device. */

@@ -24,7 +24,7 @@ Expected<std::vector<Value>> values_of(const char* function, const tenon_value* 
   std::vector<Value> values;
   for (size_t i = 0; i < count; ++i) {
     if (!fields || !fields[i]) {
-      return error(fmt::format("field {} of {} is NULL", i, count), function, "see tenon.h", Fault::kUsage);
+      return error(fmt::format("field {} of {} is NULL", i, count), function, "see its declaration", Fault::kUsage);
     }
     values.push_back(fields[i]->value);
   }

@@ -69,17 +69,15 @@ Expected<std::vector<Tensor>> split_samples(const Tensor& data, const Port& give
   return samples;
 }
 
-Expected<std::vector<Sample>> read_samples(std::span<const Port> params, std::span<const std::string> arguments,
-                                           double divide, const std::string& model) {
-  TENON_TRY_ASSIGN(inputs,
-                   read_inputs(input_slots(params), arguments, {.where = model, .help = {}, .fault = Fault::kUsage}));
+Expected<std::vector<Sample>> split_inputs(std::span<const Port> params, std::span<const Tensor> data, double divide,
+                                           const std::string& where, const std::string& model) {
   std::vector<std::vector<Tensor>> columns;  // of each input, its tensor of each sample
   size_t count = 1;
   for (size_t i = 0; i < params.size(); ++i) {
     const bool divided = params.size() == 1 || params[i].dtype == DType::kF32;
-    auto column = split_samples((*inputs)[i], params[i], divided ? divide : 1);
+    auto column = split_samples(data[i], params[i], divided ? divide : 1);
     if (!column) {
-      if (column.error().where.empty()) column.error().where = fmt::format("{}", fmt::join(arguments, ", "));
+      if (column.error().where.empty()) column.error().where = where;
       return std::unexpected(std::move(column.error()));
     }
     if (i == 0 || count == 1) count = column->size();
@@ -96,6 +94,13 @@ Expected<std::vector<Sample>> read_samples(std::span<const Port> params, std::sp
     for (const auto& column : columns) samples[i].push_back(column[column.size() == 1 ? 0 : i]);
   }
   return samples;
+}
+
+Expected<std::vector<Sample>> read_samples(std::span<const Port> params, std::span<const std::string> arguments,
+                                           double divide, const std::string& model) {
+  TENON_TRY_ASSIGN(inputs,
+                   read_inputs(input_slots(params), arguments, {.where = model, .help = {}, .fault = Fault::kUsage}));
+  return split_inputs(params, *inputs, divide, fmt::format("{}", fmt::join(arguments, ", ")), model);
 }
 
 std::vector<int64_t> arg_max(const Tensor& tensor, int64_t rows) {

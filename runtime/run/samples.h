@@ -19,8 +19,12 @@ using Sample = std::vector<Tensor>;
 // becomes M tensors, and [] one. Integers become floats where the port is f32, and are divided by `divide`.
 Expected<std::vector<Tensor>> split_samples(const Tensor& data, const Port& port, double divide);
 
-// Data for all inputs, as read_inputs() takes it; none for a model without inputs, which has one sample. An input whose
-// data is one sample has the same in each. Where there are several inputs, only those of f32 are divided.
+// Data for all inputs, in their order, as samples. An input whose data is one sample has the same in each. Where there
+// are several inputs, only those of f32 are divided. `where` names the data, `model` the model in errors.
+Expected<std::vector<Sample>> split_inputs(std::span<const Port> params, std::span<const Tensor> data, double divide,
+                                           const std::string& where, const std::string& model);
+
+// The same of files, as read_inputs() takes them; none for a model without inputs, which has one sample.
 Expected<std::vector<Sample>> read_samples(std::span<const Port> params, std::span<const std::string> arguments,
                                            double divide, const std::string& model);
 

@@ -40,7 +40,18 @@ if command -v pkg-config >/dev/null; then
   cc tests/install/example/classify.c $(pkg-config --cflags --libs tenon) -o "$scratch/classify"
   LD_LIBRARY_PATH=$(pkg-config --variable=libdir tenon) "$scratch/classify" "$scratch/digits.tnx" |
     cmp - "$scratch/classified"
+  # shellcheck disable=SC2046 # flags are words
+  cc tests/install/example/compile.c $(pkg-config --cflags --libs tenon) -ltenon_compiler -o "$scratch/compile"
 fi
+
+# From C alone: import, quantize, compile, save and run, with the configurations of the installation.
+"$scratch/example/build/compile" tests/models/resnet8_digits.onnx only-here "$scratch/compiled.tnx" >"$scratch/said"
+grep -qF 'Tensor[(N, 1, 28, 28), f32]' "$scratch/said" || { cat "$scratch/said"; exit 1; }
+[ "$(grep -c '"target": "accel"' "$scratch/said")" -ge 20 ]
+logit=$(sed -n 's/^first logit //p' "$scratch/said")
+"$scratch/example/build/classify" "$scratch/compiled.tnx" behavioral:only-here | grep -qF "logits (1, 10): $logit "
+"$scratch/example/build/compile" tests/models/resnet8_digits.onnx only-her "$scratch/compiled.tnx" 2>"$scratch/said" && exit 1
+grep -q "only-here" "$scratch/said"
 
 # A plugin in C, at most 200 lines, compiles a quantized network, and computes the bits of the accelerator; the
 # executable runs in another process with the kernels alone.

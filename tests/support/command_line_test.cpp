@@ -74,5 +74,11 @@ TEST(CommandLine, UnexpectedArgumentsAreInTheirOrder) {
   EXPECT_THAT(message({}), HasSubstr("MODEL is required"));
 }
 
+TEST(CommandLine, ArgumentsAfterTwoDashesAreNoOptions) {
+  EXPECT_EQ(message({"--", "-m"}), message({"m"}));
+  EXPECT_THAT(message({"--", "m", "first"}), HasSubstr("unexpected argument 'first'\n"));
+  EXPECT_THAT(message({"--"}), HasSubstr("MODEL is required"));
+}
+
 }  // namespace
 }  // namespace tenon

@@ -286,7 +286,7 @@ TEST(CApi, WrongCallsAreErrorsThatNameFunctionAndArgument) {
   tenon_program* program = nullptr;
   tenon_value* value = nullptr;
   EXPECT_EQ(text_of(tenon_program_load(nullptr, &program)),
-            "tenon_program_load: error: the argument path is NULL\n  help: see tenon.h");
+            "tenon_program_load: error: the argument path is NULL\n  help: see its declaration");
   EXPECT_THAT(text_of(tenon_program_load("/nonexistent.tnx", &program)), HasSubstr("/nonexistent.tnx"));
   const int64_t negative = -1, huge = int64_t{1} << 60;
   EXPECT_THAT(text_of(tenon_tensor_create(TENON_F32, 1, &negative, nullptr, &value)), HasSubstr("the shape is (-1,)"));

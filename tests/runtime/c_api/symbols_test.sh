@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# libtenon.so exports the functions that symbols.txt lists, and nothing else. Arguments: the library, the list.
+# A library of the C interface exports the functions that its symbols.txt lists, and nothing else. Arguments: the library, the list.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 diff <(nm -D --defined-only "$1" | awk '$2 != "A" { print $3 }' | LC_ALL=C sort) <(grep -v '^#' "$2") || {
