@@ -11,8 +11,8 @@
 #include "compiler/c_api/tenon_compiler.h"
 #include "compiler/cli/compilation_json.h"
 #include "compiler/cli/data_sizes.h"
-#include "compiler/cli/executable_text.h"
 #include "compiler/cli/executable_options.h"
+#include "compiler/cli/executable_text.h"
 #include "compiler/cli/model_options.h"
 #include "runtime/c_api/guarded.h"
 #include "runtime/executable/executable.h"
@@ -142,8 +142,7 @@ Status calibrate(tenon_model* model, const tenon_value* const* data, size_t coun
   TENON_TRY_ASSIGN(unbound, cli::input_ports(model->loaded->model, cli::Sizes::kAny));
   if (model->sizes() == cli::Sizes::kStatic && has_unknown_size(*unbound)) TENON_TRY(bind_sizes(*model, tensors));
   TENON_TRY_ASSIGN(ports, cli::input_ports(model->loaded->model, model->sizes()));
-  TENON_TRY_ASSIGN(samples,
-                   split_inputs(*ports, tensors, model->options.divide, kFunction, model->loaded->model.name));
+  TENON_TRY_ASSIGN(samples, split_inputs(*ports, tensors, model->options.divide, kFunction, model->loaded->model.name));
   if (samples->empty())
     return error("there is no sample to calibrate with", kFunction, "give data like the data that the model will see");
   model->loaded->calibration = std::move(*samples);
@@ -168,8 +167,8 @@ std::string report_of(const compiler::Compilation& compiled) {
 
 Status compile(tenon_model* model, tenon_program** out) {
   TENON_TRY(require("tenon_model_compile", {{"model", model}, {"out", out}}));
-  TENON_TRY_ASSIGN(compiled, cli::compile(*model->loaded, model->options,
-                                          model->accelerator ? &*model->accelerator : nullptr));
+  TENON_TRY_ASSIGN(compiled,
+                   cli::compile(*model->loaded, model->options, model->accelerator ? &*model->accelerator : nullptr));
   TENON_TRY_ASSIGN(bytes, serialize(compiled->executable));
   if (tenon_error* failed =
           tenon_program_load_bytes(bytes->data(), bytes->size(), model->loaded->model.name.c_str(), out)) {

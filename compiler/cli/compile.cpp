@@ -31,7 +31,7 @@ struct CompileCommand {
     std::vector<std::string> inputs{model.model, model.records};
     inputs.insert(inputs.end(), model.calibration_data.begin(), model.calibration_data.end());
     TENON_TRY(runtime::check_output(output, "--output", inputs));
-    TENON_TRY_ASSIGN(watch, passes.options());
+    TENON_TRY_ASSIGN(watch, passes.options(compiler::compile_steps()));
     TENON_TRY_ASSIGN(accelerator, executable.accelerator());
     return_freed_memory();
     TENON_TRY_ASSIGN(loaded, load(model, *watch, sizes_of_inputs(model, accelerator->has_value())));

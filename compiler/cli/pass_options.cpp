@@ -27,13 +27,13 @@ void PassFlags::declare(Options& options) {
   options.flag(verify, "--verify-passes", "check the module after each pass (debug and sanitizer builds always do)");
 }
 
-Expected<compiler::PassOptions> PassFlags::options() const {
+Expected<compiler::PassOptions> PassFlags::options(std::span<const compiler::Pass> steps) const {
   compiler::PassOptions options;
   options.verify |= verify;
   options.print_before = split(print_before);
   options.print_after = split(print_after);
   options.diff = split(diff);
-  TENON_TRY(check(options));
+  TENON_TRY(check(options, steps));
   options.print = [](std::string_view title, const std::string& text) {
     print_stdout("// {}\n{}{}", title, text.empty() ? "// nothing\n" : text, text.ends_with("\n") ? "\n" : "");
   };

@@ -1,6 +1,7 @@
 // The options that print and time passes, shared by the commands that run passes.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ struct PassFlags {
   bool time = false, verify = false;
 
   void declare(Options& options);
-  // Prints modules to standard output, times to standard error. The flags outlive the returned options.
-  Expected<compiler::PassOptions> options() const;
+  // Prints modules to standard output, times to standard error. The flags outlive the returned options, which may name
+  // these passes beside those of compiler/passes.
+  Expected<compiler::PassOptions> options(std::span<const compiler::Pass> steps) const;
   bool prints() const { return !print_before.empty() || !print_after.empty() || !diff.empty(); }
 };
 

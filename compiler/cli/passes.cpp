@@ -23,7 +23,10 @@ using compiler::Pass;
 Status list(bool json) {
   Json out;
   out.begin_object().key("passes").begin_array();
-  for (const Pass& pass : compiler::all_passes()) {
+  std::vector<Pass> passes = compiler::all_passes();
+  passes.insert(passes.end(), compiler::compile_steps().begin(), compiler::compile_steps().end());
+  std::ranges::sort(passes, {}, &Pass::name);
+  for (const Pass& pass : passes) {
     if (json) out.begin_object().field("name", pass.name).field("documentation", pass.documentation).end();
     else print_stdout("{:<18}{}\n", pass.name, pass.documentation);
   }
@@ -39,6 +42,7 @@ Status list(bool json) {
   out.end();
   pipeline("standard", compiler::standard_passes());
   pipeline("kernels", compiler::kernel_passes());
+  pipeline("compile", compiler::compile_steps());
   if (json) print_stdout("{}", out.end().str());
   else print_stdout("\n");
   return {};
@@ -70,7 +74,7 @@ struct OptCommand {
 
   Status run() const {
     TENON_TRY_ASSIGN(sizes, compiler::parse_shapes(shapes));
-    TENON_TRY_ASSIGN(options, flags.options());
+    TENON_TRY_ASSIGN(options, flags.options({}));
     std::vector<Pass> chosen = compiler::standard_passes();
     if (!passes.empty() || units) {
       TENON_TRY_ASSIGN(found, compiler::find_passes(split(passes.empty() ? "specialize,dead_code" : passes)));

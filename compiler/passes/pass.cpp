@@ -27,6 +27,15 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::any_of(names, [&](const std::string& next) { return next == name || next == "all"; });
 }
 
+std::unexpected<Diagnostic> no_pass(const std::string& name, std::span<const Pass> passes) {
+  std::vector<std::string_view> names;
+  for (const Pass& next : passes) names.push_back(next.name);
+  const std::string suggestion = suggest(name, names);
+  return error(fmt::format("there is no pass '{}'", name), "",
+               fmt::format("{}{}the passes are {}", suggestion, suggestion.empty() ? "" : " ", fmt::join(names, ", ")),
+               Fault::kUsage);
+}
+
 std::vector<Pass> by_name(std::initializer_list<std::string> names) {
   auto found = find_passes(names);
   assert(found);
@@ -53,27 +62,20 @@ Expected<std::vector<Pass>> find_passes(std::span<const std::string> names) {
   std::vector<Pass> found;
   for (const std::string& name : names) {
     const auto pass = std::ranges::find(all_passes(), name, &Pass::name);
-    if (pass != all_passes().end()) {
-      found.push_back(*pass);
-      continue;
-    }
-    std::vector<std::string_view> names_of_passes;
-    for (const Pass& next : all_passes()) names_of_passes.push_back(next.name);
-    const std::string suggestion = suggest(name, names_of_passes);
-    return error(fmt::format("there is no pass '{}'", name), "",
-                 fmt::format("{}{}the passes are {}", suggestion, suggestion.empty() ? "" : " ",
-                             fmt::join(names_of_passes, ", ")),
-                 Fault::kUsage);
+    if (pass == all_passes().end()) return no_pass(name, all_passes());
+    found.push_back(*pass);
   }
   return found;
 }
 
 bool verifies_always() { return TENON_VERIFY_PASSES; }
 
-Status check(const PassOptions& options) {
+Status check(const PassOptions& options, std::span<const Pass> more) {
+  std::vector<Pass> known = all_passes();
+  known.insert(known.end(), more.begin(), more.end());
   for (const auto* names : {&options.print_before, &options.print_after, &options.diff}) {
     for (const std::string& name : *names) {
-      if (name != "all") TENON_TRY(find_passes(std::span(&name, 1)));
+      if (name != "all" && std::ranges::find(known, name, &Pass::name) == known.end()) return no_pass(name, known);
     }
   }
   return {};

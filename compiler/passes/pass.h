@@ -49,8 +49,8 @@ struct PassOptions {
   std::function<void(const PassReport&)> report = {};
 };
 
-// Checks that each name in the options is the name of a pass, or "all".
-Status check(const PassOptions& options);
+// Checks that each name in the options is the name of a pass, of one of `more`, or "all".
+Status check(const PassOptions& options, std::span<const Pass> more = {});
 
 Expected<Module> run_passes(Context& context, Module module, std::span<const Pass> passes,
                             const PassOptions& options = {});

@@ -61,6 +61,25 @@ void name_kernels(std::span<Placement> placements, std::span<const CpuPlacement>
   }
 }
 
+constexpr std::string_view kQuantize = "quantize", kRequantizeLayers = "requantize_layers",
+                           kMakeBuckets = "make_buckets", kMakeUnits = "make_units", kPartition = "partition",
+                           kRematerialize = "rematerialize";
+
+// Runs a step of compile_steps() by the pass manager.
+Expected<Module> run_step(Context& context, Module module, std::string_view name, const PassOptions& options,
+                          std::function<Expected<Module>(Context&, Module)> run) {
+  Pass step = *std::ranges::find(compile_steps(), name, &Pass::name);
+  step.run = std::move(run);
+  return run_passes(context, std::move(module), std::span(&step, 1), options);
+}
+
+// Runs passes of compiler/passes.
+Expected<Module> run_named(Context& context, Module module, std::initializer_list<std::string> names,
+                           const PassOptions& options) {
+  TENON_TRY_ASSIGN(passes, find_passes(names));
+  return run_passes(context, std::move(module), *passes, options);
+}
+
 // Calibrates and quantizes the model, into `result`.
 Expected<MeasuredWay> quantize_model(const Model& model, bool wants_integers, const CompileOptions& options,
                                      Compilation& result) {
@@ -69,7 +88,7 @@ Expected<MeasuredWay> quantize_model(const Model& model, bool wants_integers, co
   QuantizeOptions quantization = options.quantize;
   Module layers = clone(model.module);
   if (wants_integers) {
-    TENON_TRY_ASSIGN(canonical, canonical_layers(context, std::move(layers)));
+    TENON_TRY_ASSIGN(canonical, run_named(context, std::move(layers), {"canonical_layers"}, options.passes));
     layers = std::move(*canonical);
   }
   TENON_TRY_ASSIGN(kept, layers_named(context, layers, model.entry, options.keep));
@@ -89,21 +108,34 @@ Expected<MeasuredWay> quantize_model(const Model& model, bool wants_integers, co
     quantization.keep = std::move(precision->keep);
     result.notes += report(*precision, options.accuracy, samples.size());
   }
-  TENON_TRY_ASSIGN(quantized, quantize(context, source, model.entry, found->ranges, quantization, &result.scales));
+  TENON_TRY_ASSIGN(quantized,
+                   run_step(context, clone(source), kQuantize, options.passes, [&](Context&, const Module& module) {
+                     return quantize(context, module, model.entry, found->ranges, quantization, &result.scales);
+                   }));
   result.quantized = std::move(*quantized);
   return found->way;
 }
 
 }  // namespace
 
-Expected<Module> with_integer_layers(Context& context, Module module, bool wants_integers, ValueScales* scales) {
-  if (wants_integers) {
-    TENON_TRY_ASSIGN(layers, requantize_layers(context, std::move(module), scales));
-    TENON_TRY_ASSIGN(simple, simplify(context, std::move(*layers)));
-    TENON_TRY_ASSIGN(merged, cse(context, std::move(*simple)));
-    module = std::move(*merged);
-  }
-  return integer_layers(context, std::move(module));
+std::span<const Pass> compile_steps() {
+  static const std::vector<Pass> kSteps = {
+      {std::string(kQuantize), "Makes float layers integer ones, by the ranges of samples.", {}},
+      {std::string(kRequantizeLayers), "Rounds the sums of a quantized model's layers as integer targets do.", {}},
+      {std::string(kMakeBuckets), "Copies the entry for given sizes of its unknown sizes.", {}},
+      {std::string(kMakeUnits), "Makes functions of the operators that batches of instances join.", {}},
+      {std::string(kPartition), "Assigns operators to targets, and makes a function of each region.", {}},
+      {std::string(kRematerialize), "Calls kernels again, by the plan of a memory budget.", {}}};
+  return kSteps;
+}
+
+Expected<Module> with_integer_layers(Context& context, Module module, bool wants_integers, ValueScales* scales,
+                                     const PassOptions& passes) {
+  if (!wants_integers) return run_named(context, std::move(module), {"integer_layers"}, passes);
+  TENON_TRY_ASSIGN(layers, run_step(context, std::move(module), kRequantizeLayers, passes, [&](Context&, Module whole) {
+                     return requantize_layers(context, std::move(whole), scales);
+                   }));
+  return run_named(context, std::move(*layers), {"simplify", "cse", "integer_layers"}, passes);
 }
 
 Expected<Module> quantized_for_training(const Model& model, CompileOptions options, std::string& notes) {
@@ -178,14 +210,18 @@ Expected<std::vector<DimValues>> bucket_sizes(Context& context, const Module& mo
 
 // Makes the units of batches of instances, which are functions of the module.
 Expected<std::vector<Symbol>> make_batch_units(Context& context, Symbol entry, const std::vector<std::string>& shared,
-                                               Compilation& result) {
+                                               const PassOptions& passes, Compilation& result) {
   TENON_TRY_ASSIGN(own, batch::own_inputs(context, *result.partitioned.function(entry), shared));
-  TENON_TRY_ASSIGN(special, specialize(context, std::move(result.partitioned)));
-  TENON_TRY_ASSIGN(live, dead_code(context, std::move(*special)));
-  batch::Units made = batch::make_units(context, std::move(*live), entry, *own);
-  result.units = batch::explain(context, made);
-  std::vector<Symbol> units = batch::release(made);
-  result.partitioned = std::move(made.module);
+  TENON_TRY_ASSIGN(special, run_named(context, std::move(result.partitioned), {"specialize", "dead_code"}, passes));
+  std::vector<Symbol> units;
+  TENON_TRY_ASSIGN(module, run_step(context, std::move(*special), kMakeUnits, passes,
+                                    [&](Context&, Module whole) -> Expected<Module> {
+                                      batch::Units made = batch::make_units(context, std::move(whole), entry, *own);
+                                      result.units = batch::explain(context, made);
+                                      units = batch::release(made);
+                                      return std::move(made.module);
+                                    }));
+  result.partitioned = std::move(*module);
   return units;
 }
 
@@ -225,11 +261,21 @@ std::optional<int64_t> memory_bound(const runtime::Executable& code, const Funct
 // error if it is required, by the chosen one.
 Expected<runtime::Executable> lower_within(Context& context, Module& module, Symbol entry,
                                            std::span<const Target> targets, const LowerOptions& lowering,
-                                           int64_t budget, bool required, MemoryPlans& plans) {
+                                           const CompileOptions& options, MemoryPlans& plans) {
+  const int64_t budget = *options.budget;
   const Function original = *module.function(entry);
   const auto lower_by = [&](size_t plan) -> Expected<runtime::Executable> {
     plans.chosen = plan;
-    *module.function(entry) = plan == 0 ? original : rematerialized(original, plans.step, plans.frontier[plan].order);
+    *module.function(entry) = original;
+    if (plan > 0) {
+      TENON_TRY_ASSIGN(planned, run_step(context, std::move(module), kRematerialize, options.passes,
+                                         [&](Context&, Module whole) -> Expected<Module> {
+                                           *whole.function(entry) =
+                                               rematerialized(original, plans.step, plans.frontier[plan].order);
+                                           return whole;
+                                         }));
+      module = std::move(*planned);
+    }
     if (lowering.placements) lowering.placements->clear();
     if (lowering.gpu_functions) lowering.gpu_functions->clear();
     TENON_TRY_ASSIGN(code, lower(context, std::as_const(module), entry, targets, lowering));
@@ -242,7 +288,7 @@ Expected<runtime::Executable> lower_within(Context& context, Module& module, Sym
     if (std::max(plans.plan().peak, plans.bound.value_or(0)) <= budget) return code;
     if (!plans.bound) break;  // nor has another plan one
   }
-  if (required) return std::unexpected(beyond_budget(plans, budget));
+  if (options.budget_required) return std::unexpected(beyond_budget(plans, budget));
   return lower_by(first);
 }
 
@@ -271,7 +317,8 @@ Expected<Compilation> compile_for(std::span<const Target> targets, const Model& 
     TENON_TRY_ASSIGN(way, quantize_model(model, wants_integers, options, result));
     numeric_types = fmt::format("int8, calibrated on {} samples by {}", options.calibration->size(), describe(*way));
   } else {
-    TENON_TRY_ASSIGN(integers, with_integer_layers(context, clone(model.module), wants_integers, &result.scales));
+    TENON_TRY_ASSIGN(integers,
+                     with_integer_layers(context, clone(model.module), wants_integers, &result.scales, options.passes));
     result.quantized = std::move(*integers);
   }
   begin("partitioning");
@@ -279,21 +326,34 @@ Expected<Compilation> compile_for(std::span<const Target> targets, const Model& 
   result.partitioned = clone(result.quantized);
   if (!options.buckets.empty()) {
     TENON_TRY_ASSIGN(buckets, bucket_sizes(context, result.partitioned, model.entry, options.buckets));
-    TENON_TRY_ASSIGN(parts, make_buckets(context, result.partitioned, model.entry, targets, *buckets));
-    result.notes += report(context, *parts);
+    TENON_TRY_ASSIGN(copied, run_step(context, std::move(result.partitioned), kMakeBuckets, options.passes,
+                                      [&](Context&, Module whole) -> Expected<Module> {
+                                        TENON_TRY_ASSIGN(parts,
+                                                         make_buckets(context, whole, model.entry, targets, *buckets));
+                                        result.notes += report(context, *parts);
+                                        return whole;
+                                      }));
+    result.partitioned = std::move(*copied);
   }
   std::vector<Symbol> units;
   if (options.batch) {
-    TENON_TRY_ASSIGN(made, make_batch_units(context, model.entry, *options.batch, result));
+    TENON_TRY_ASSIGN(made, make_batch_units(context, model.entry, *options.batch, options.passes, result));
     units = std::move(*made);
   }
   if (options.costs) result.costs.emplace();
-  TENON_TRY_ASSIGN(placements, partition(context, result.partitioned, model.entry, targets,
-                                         {.costs = options.costs ? &*options.costs : nullptr,
-                                          .pins = options.pins,
-                                          .summary = result.costs ? &*result.costs : nullptr}));
+  TENON_TRY_ASSIGN(partitioned, run_step(context, std::move(result.partitioned), kPartition, options.passes,
+                                         [&](Context&, Module whole) -> Expected<Module> {
+                                           TENON_TRY_ASSIGN(
+                                               placements,
+                                               partition(context, whole, model.entry, targets,
+                                                         {.costs = options.costs ? &*options.costs : nullptr,
+                                                          .pins = options.pins,
+                                                          .summary = result.costs ? &*result.costs : nullptr}));
+                                           result.placements = std::move(*placements);
+                                           return whole;
+                                         }));
   TENON_TRY(check_failures(targets));
-  result.placements = std::move(*placements);
+  result.partitioned = std::move(*partitioned);
   result.partition_seconds = partition_time.seconds();
   TENON_TRY_ASSIGN(kernels, run_passes(context, clone(result.partitioned), kernel_passes(), options.passes));
   result.kernels = std::move(*kernels);
@@ -314,8 +374,8 @@ Expected<Compilation> compile_for(std::span<const Target> targets, const Model& 
   begin(targets.empty() ? "generating code" : "scheduling and generating code");
   const bool is_planned = result.memory && options.budget.value_or(0) > 0;
   if (is_planned) {
-    TENON_TRY_ASSIGN(planned, lower_within(context, result.kernels, model.entry, targets, lowering, *options.budget,
-                                           options.budget_required, *result.memory));
+    TENON_TRY_ASSIGN(planned,
+                     lower_within(context, result.kernels, model.entry, targets, lowering, options, *result.memory));
     result.executable = std::move(*planned);
   } else {
     if (consumed) {

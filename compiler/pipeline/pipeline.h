@@ -98,7 +98,11 @@ Expected<Module> with_integer_weights(Context& context, Module trained);
 // `wants_integers` its requantizations are such as targets for integer layers have them; `scales` receives those of its
 // values.
 Expected<Module> with_integer_layers(Context& context, Module module, bool wants_integers,
-                                     ValueScales* scales = nullptr);
+                                     ValueScales* scales = nullptr, const PassOptions& passes = {});
+
+// The steps of compile() that transform a module and depend on more than it, as samples, targets and costs, in their
+// order. They have no `run`: the pass manager runs them, as passes of these names, where compile() has what they need.
+std::span<const Pass> compile_steps();
 
 struct Compilation {
   Module quantized;  // the executed function before partitioning; the model itself where it is not quantized

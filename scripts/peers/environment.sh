@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The Python environment of the benchmarks beside other engines: which packages they are, and how they get there. Sourced by
-# scripts/bench_peers and scripts/bench_train, after scripts/lib.sh.
+# scripts/bench_peers, scripts/bench_train and scripts/bench_batching, after scripts/lib.sh.
 venv=build/peers/venv
 python=$venv/bin/python
 package() {  # package NAME: what pip calls it, pinned
@@ -8,6 +8,7 @@ package() {  # package NAME: what pip calls it, pinned
     onnxruntime) echo onnxruntime==1.31.0 ;;
     tvm) echo apache-tvm==0.27.0 ;;
     torch) echo torch==2.15.0 ;;
+    dynet) echo dynet38==2.2 ;;
   esac
 }
 fetch() {  # fetch PACKAGE...
@@ -48,4 +49,21 @@ make_environment() {  # make_environment yes|no PEER,...: with onnx, numpy and t
   if ! has onnx || ! has numpy; then
     fail "there is no Python with onnx and numpy, which write the models" "run this command where pip reaches the network"
   fi
+}
+
+# The command line of scripts/bench_train and scripts/bench_batching, which have a usage().
+models='' rounds=5 tenon=build/release/bin/tenon json='' install=yes
+read_arguments() {
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --help | -h) usage; exit 0 ;;
+      --no-install) install=no; shift; continue ;;
+      --models | --rounds | --tenon | --json) [ $# -ge 2 ] || usage_error "$1 needs a value" ;;
+      *) usage_error "unknown argument $1" ;;
+    esac
+    printf -v "${1#--}" '%s' "$2"
+    shift 2
+  done
+  [[ $rounds =~ ^[1-9][0-9]{0,4}$ ]] || usage_error "--rounds is a number from 1 on, not '$rounds'"
+  [ -x "$tenon" ] || fail "$tenon is not there" "build it: scripts/demo"
 }

@@ -11,6 +11,7 @@ trap 'rm -rf "$scratch"' EXIT
 printf '#[version = "1"]\ndef @main[N](%%x: Tensor[(N, 4), f32]) -> Tensor[(N, 4), f32] {\n  relu(identity(%%x))\n}\n' >"$scratch/m.tn"
 expect 0 "fold_scales" "$tenon" passes
 expect 0 '"standard": [' "$tenon" passes --json
+expect 0 "compile: quantize requantize_layers make_buckets make_units partition rematerialize" "$tenon" passes
 expect 0 "  relu(%x)" "$tenon" opt "$scratch/m.tn" --passes simplify
 expect 0 "// after simplify" "$tenon" opt "$scratch/m.tn" --print-after simplify
 expect 0 "// before dead_code" "$tenon" opt "$scratch/m.tn" --print-before all --verify-passes
@@ -21,6 +22,19 @@ expect 0 "@main: 0 tensors in 0 bytes (0 live at once, 0 without reuse); 0 bytes
 expect 0 "256  Tensor[(16, 4), f32], bindings 1 to 2" \
   "$tenon" opt "$scratch/m.tn" --shapes N=16 --passes infer --memory
 expect 2 "did you mean simplify?" "$tenon" opt "$scratch/m.tn" --passes simplfy
+
+# The steps of a compilation that know more than the module are passes, too.
+compiled=("$tenon" compile "$scratch/m.tn" --cpu -o "$scratch/m.tnx")
+expect 0 "// after partition" "${compiled[@]}" --print-after partition
+expect 0 "changes by make_units" "${compiled[@]}" --batch --diff-passes make_units
+expect 0 "changes by rematerialize" "$tenon" compile tests/models/tiny_minilm.onnx --cpu --shapes N=8,T=32 --budget 590000 --diff-passes rematerialize \
+  -o "$scratch/m.tnx"
+expect 0 "before make_buckets" "$tenon" compile tests/models/tiny_minilm.onnx --config tiny --shapes N=1,T=8 --shapes N=1,T=16 --print-before make_buckets -o "$scratch/m.tnx"
+digits=tests/models/resnet8_digits_test.npz
+expect 0 "after quantize" "$tenon" compile tests/models/tiny_digits.onnx --config tiny --calibrate $digits:calib --divide 255 --print-after quantize -o "$scratch/m.tnx"
+expect 0 "requantize_layers" "$tenon" compile tests/models/resnet8_digits_int8_qdq.onnx --config tiny --shapes N=1 --time-passes -o "$scratch/m.tnx"
+expect 2 "did you mean partition?" "${compiled[@]}" --print-after partion
+expect 2 "there is no pass 'partition'" "$tenon" opt "$scratch/m.tn" --print-after partition
 
 # What batches of instances would join.
 expect 0 "(%word: Tensor[(1,), i64]): gather, dense, split" "$tenon" opt tests/examples/tree_lstm.tn --units

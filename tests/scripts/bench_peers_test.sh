@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/bench_peers and scripts/bench_train without the network: help, wrong usage, missing peers, and Tenon alone where Python has onnx.
+# scripts/bench_peers, scripts/bench_train and scripts/bench_batching without the network: help, wrong usage, missing peers, and Tenon alone where Python has onnx.
 # Argument: the program.
 set -euo pipefail
 
@@ -19,6 +19,9 @@ expect 0 "Usage: scripts/bench_train" scripts/bench_train --help
 expect 2 "unknown argument --nonsense" scripts/bench_train --nonsense
 expect 2 "--rounds is a number from 1 on, not '0'" scripts/bench_train --rounds 0
 expect 1 "nowhere/tenon is not there" scripts/bench_train --tenon nowhere/tenon
+expect 0 "Usage: scripts/bench_batching" scripts/bench_batching --help
+expect 2 "unknown argument --nonsense" scripts/bench_batching --nonsense
+expect 2 "--json needs a value" scripts/bench_batching --json
 
 # A machine whose Python has neither onnx nor a way to fetch it.
 mkdir "$scratch/clone" "$scratch/stubs"
@@ -53,3 +56,10 @@ mkdir -p "$scratch/clone/tests/models"
 cp tests/models/resnet8_digits.onnx "$scratch/clone/tests/models"
 expect 0 "mlp" "$scratch/clone/scripts/bench_train" --tenon "$tenon" --no-install --models mlp --rounds 1
 expect 1 "no network is called nothing" "$scratch/clone/scripts/bench_train" --tenon "$tenon" --no-install --models nothing
+# Batches of instances.
+mkdir -p "$scratch/clone/tests/examples"
+cp tests/examples/tree_lstm.tn "$scratch/clone/tests/examples"
+batching=("$scratch/clone/scripts/bench_batching" --tenon "$tenon" --no-install --rounds 1)
+expect 0 "tagger H128 batch 64: " "${batching[@]}" --models tagger
+expect 0 "tree_lstm H256 batch 64: " "${batching[@]}" --models tree_lstm
+expect 1 "no model is called nothing" "${batching[@]}" --models nothing

@@ -193,8 +193,7 @@ TEST(CompilerInterface, ChecksArguments) {
   ASSERT_EQ(text_of(tenon_tuple_create(two, 2, &tuple)), "no error");
   const Value owned(tuple);
   const tenon_value* no_tensor[] = {tuple};
-  EXPECT_THAT(text_of(tenon_model_calibrate(model.get(), no_tensor, 1)),
-              HasSubstr("the data of input 0 is no tensor"));
+  EXPECT_THAT(text_of(tenon_model_calibrate(model.get(), no_tensor, 1)), HasSubstr("the data of input 0 is no tensor"));
   const Value wide = tensor({1, 3}, {1, 2, 3});
   const tenon_value* wrong[] = {wide.get()};
   EXPECT_THAT(text_of(tenon_model_calibrate(model.get(), wrong, 1)), HasSubstr("the data is f32 (1, 3)"));
