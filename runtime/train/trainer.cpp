@@ -116,8 +116,8 @@ Expected<Trainer> Trainer::create(const Executable& step, SessionOptions options
   const Port& loss = step.main().results.front();
   if (!loss.is_tensor() || !loss.shape.empty() || (loss.dtype != DType::kF32 && loss.dtype != DType::kF64))
     return no_step(fmt::format("its loss is {}, must be a float", type_text(loss)));
-  TENON_TRY_ASSIGN(session, Session::create(step, std::move(options)));
-  Trainer trainer(step, std::move(*session));
+  TENON_TRY_ASSIGN(session, Session::create(step, options));
+  Trainer trainer(step, std::move(*session), std::move(options));
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].first) trainer.tensors_.push_back(step.constants[*states[i].first]);
     else trainer.tensors_.emplace_back(trainer.port(i).dtype, trainer.port(i).shape);  // zeros
@@ -170,14 +170,38 @@ Status Trainer::check(const TrainingData& data, int64_t classes) const {
   return {};
 }
 
-Expected<double> Trainer::run(const TrainingData& data, std::span<const int64_t> samples, double rate,
-                              std::vector<Tensor>& results) {
+std::vector<Tensor> Trainer::inputs(const TrainingData& data, std::span<const int64_t> samples, double rate) const {
   std::vector<Tensor> inputs = tensors_;
   inputs.push_back(scalar(static_cast<float>(rate)));
   inputs.push_back(scalar(static_cast<float>(steps_ + 1)));
   for (const Tensor& tensor : data.inputs) inputs.push_back(rows(tensor, samples));
   inputs.push_back(rows(data.labels, samples));
-  TENON_TRY_ASSIGN(made, session_.run(inputs));
+  return inputs;
+}
+
+std::string Trainer::origin_of_infinite(std::span<const Tensor> inputs) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (first_infinite(inputs[i])) return fmt::format("'{}' before the step", port(i).name);
+  }
+  std::string origin;
+  SessionOptions options = options_;
+  options.budget = 0;  // values are looked at where they are made
+  options.hook = [&](const Step& step) -> Status {
+    for (const Tensor& result : step.results) {
+      const auto at = first_infinite(result);
+      if (!at) continue;
+      origin = fmt::format("element {} of a {} of '{}'", *at, to_string(result.shape()), step.instruction->layer);
+      return error("found");
+    }
+    return {};
+  };
+  if (auto session = Session::create(*executable_, std::move(options)); session) static_cast<void>(session->run(inputs));
+  return origin;
+}
+
+Expected<double> Trainer::run(const TrainingData& data, std::span<const int64_t> samples, double rate,
+                              std::vector<Tensor>& results) {
+  TENON_TRY_ASSIGN(made, session_.run(inputs(data, samples, rate)));
   results = std::move(*made);
   const Tensor& loss = results.front();
   return loss.dtype() == DType::kF64 ? loss.data<double>()[0] : loss.data<float>()[0];
@@ -189,8 +213,12 @@ Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t
   std::vector<Tensor> results;
   TENON_TRY_ASSIGN(value, run(data, samples, rate, results));
   if (!std::isfinite(*value)) {
-    return error(fmt::format("the loss of step {} is {}", steps_ + 1, *value), {},
-                 "a smaller learning rate or --clip may help; the weights are those before this step");
+    const std::string origin = origin_of_infinite(inputs(data, samples, rate));
+    return error(fmt::format("the loss of step {} is {}{}{}", steps_ + 1, *value,
+                             origin.empty() ? "" : "; the first value that is not finite is in ", origin),
+                 {},
+                 "a smaller learning rate, or a limit of the gradients' norm (--clip), may help; the weights are those "
+                 "before this step");
   }
   for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i] = std::move(results[i + 1]);
   ++steps_;

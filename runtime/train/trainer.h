@@ -47,7 +47,8 @@ class Trainer {
   Status check(const TrainingData& data, int64_t classes) const;
 
   // One step with the samples of these indices: the loss before it. An error where the loss is NaN or infinite, after
-  // which weights and states are those before the step.
+  // which weights and states are those before the step: the step has run once more, to name the first layer with such a
+  // value.
   Expected<double> step(const TrainingData& data, std::span<const int64_t> samples, double rate);
   // The loss of these samples, which changes nothing.
   Expected<double> loss(const TrainingData& data, std::span<const int64_t> samples);
@@ -69,13 +70,18 @@ class Trainer {
   Expected<NamedTensors> load(const std::filesystem::path& path);
 
  private:
-  Trainer(const Executable& step, Session session) : executable_(&step), session_(std::move(session)) {}
+  Trainer(const Executable& step, Session session, SessionOptions options)
+      : executable_(&step), session_(std::move(session)), options_(std::move(options)) {}
   const Port& port(size_t state) const { return executable_->main().params[executable_->states[state].param]; }
+  std::vector<Tensor> inputs(const TrainingData& data, std::span<const int64_t> samples, double rate) const;
   Expected<double> run(const TrainingData& data, std::span<const int64_t> samples, double rate,
                        std::vector<Tensor>& results);
+  // Where a run with these inputs has the first value that is NaN or infinite; empty where it has none.
+  std::string origin_of_infinite(std::span<const Tensor> inputs) const;
 
   const Executable* executable_;
   Session session_;
+  SessionOptions options_;       // of that session
   std::vector<Tensor> tensors_;  // the values of the states, in their order
   int64_t steps_ = 0;
 };
