@@ -52,7 +52,7 @@ class Partitioner {
   }
 
  private:
-  // Each pin names a node of the model and a target that supports all of it.
+  // Each pin names a node of the model and a target.
   Status check_pins(std::span<const Placement> placements) const {
     for (const auto& [node, target] : options_.pins) {
       std::vector<std::string_view> names{"cpu"};
@@ -62,22 +62,36 @@ class Partitioner {
             fmt::format("{} is pinned to {}, which is not among the targets {}", node, target, fmt::join(names, ", ")),
             {}, "--targets names the targets of this compilation", Fault::kUsage);
       }
-      std::vector<std::string_view> nodes;
-      bool found = false;
-      for (const Placement& placement : placements) {
-        const std::string& name = module_.span(placement.span).node;
-        nodes.push_back(name);
-        if (name != node) continue;
-        found = true;
-        const std::string_view placed = placement.target.empty() ? std::string_view("cpu") : placement.target;
-        if (placed == target) continue;
-        return error(fmt::format("{} is pinned to {}, which does not support its {}: {}", node, target, placement.op,
-                                 placement.reason.empty() ? fmt::format("it is on {}", placed) : placement.reason));
-      }
-      if (!found)
-        return error(fmt::format("there is no node '{}' to pin to {}", node, target), {}, suggest(node, nodes));
+      TENON_TRY(check_pin(node, target, placements));
     }
     return {};
+  }
+
+  // What the node sums up must be on the target, and something of it at least: what changes types and shapes around its
+  // layer may be at the host.
+  Status check_pin(const std::string& node, const std::string& target, std::span<const Placement> placements) const {
+    const auto sums_up = [&](const Placement& placement) {
+      const Operator* op = context_.find_operator(placement.op);
+      return !op || op->pattern >= OpPattern::kReduction;
+    };
+    const auto where = [](const Placement& placement) {
+      return placement.target.empty() ? std::string_view("cpu") : std::string_view(placement.target);
+    };
+    std::vector<std::string_view> nodes;
+    const Placement* refused = nullptr;  // the first one that sums up, else the first one
+    bool found = false, is_there = false;
+    for (const Placement& placement : placements) {
+      const std::string& name = module_.span(placement.span).node;
+      nodes.push_back(name);
+      if (name != node) continue;
+      found = true;
+      if (where(placement) == target) is_there = true;
+      else if (!refused || (sums_up(placement) && !sums_up(*refused))) refused = &placement;
+    }
+    if (!found) return error(fmt::format("there is no node '{}' to pin to {}", node, target), {}, suggest(node, nodes));
+    if (!refused || (is_there && !sums_up(*refused))) return {};
+    return error(fmt::format("{} is pinned to {}, which does not support its {}: {}", node, target, refused->op,
+                             refused->reason.empty() ? fmt::format("it is on {}", where(*refused)) : refused->reason));
   }
 
   // A binding with inner blocks is one opaque node in its own block.

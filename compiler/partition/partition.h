@@ -55,7 +55,9 @@ struct PlacementCosts {
 struct PartitionOptions {
   const Costs* costs =
       nullptr;     // targets are assigned by cost; nullptr: the first row of the first target that matches
-  Pins pins = {};  // a pin to a target that does not support the node is an error with the reason
+  // A pin to a target that does not support the layer of the node is an error with the reason; operators that change
+  // types and shapes around the layer may be at the host.
+  Pins pins = {};
   PlacementCosts* summary = nullptr;  // receives the costs
 };
 

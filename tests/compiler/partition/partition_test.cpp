@@ -286,6 +286,31 @@ TEST_F(PartitionTest, PinsDecideOrSayWhyNot) {
   }
 }
 
+// The host may convert the operands of a layer, and computes nothing of it that sums up.
+TEST_F(PartitionTest, APinIsOfTheLayerOfANode) {
+  const Atom x = param("x");
+  const auto at = [&](std::string node) {
+    builder_.at(module_.add_span({.file = "m.onnx", .node = std::move(node), .op = "Op"}));
+  };
+  at("/sum");
+  const Atom sum = apply("add", {apply("relu", {x}), x});
+  at("/both");
+  builder_.finish(apply("add", {apply("softmax", {sum}), x}));
+  module_.globals.emplace(main_, function_);
+  const auto placed = [&](const Pins& pins) {
+    Module module = module_;
+    const Target target = toy_target();
+    const auto placements = partition(context_, module, main_, std::span(&target, 1), {.pins = pins});
+    if (!placements) return placements.error().str();
+    std::string text;
+    for (const Placement& placement : *placements) text += (placement.target.empty() ? "cpu" : placement.target) + " ";
+    return text;
+  };
+  EXPECT_EQ(placed({{"/sum", "toy"}}), "cpu toy cpu toy ");
+  EXPECT_NE(placed({{"/both", "toy"}}).find("/both is pinned to toy, which does not support its softmax"),
+            std::string::npos);
+}
+
 TEST_F(PartitionTest, ATargetIsAskedOnceAboutEqualFunctions) {
   int asked = 0;
   Target target = toy_target();
