@@ -84,15 +84,15 @@ struct CompileCommand {
     inputs.insert(inputs.end(), model.calibration_data.begin(), model.calibration_data.end());
     TENON_TRY(runtime::check_output(output, "--output", inputs));
     TENON_TRY_ASSIGN(watch, passes.options());
-    std::optional<spec::Config> accelerator;
+    std::vector<compiler::AcceleratorOptions> accelerators;
     if (!cpu) {
-      TENON_TRY_ASSIGN(found, spec::load_config(config));
-      accelerator = std::move(*found);
+      TENON_TRY_ASSIGN(found, load_accelerators(config));
+      accelerators = std::move(*found);
     }
     return_freed_memory();
-    TENON_TRY_ASSIGN(loaded, load(model, *watch, sizes_of_inputs(model, accelerator.has_value())));
+    TENON_TRY_ASSIGN(loaded, load(model, *watch, sizes_of_inputs(model, !accelerators.empty())));
     model.executable_only = print.empty();
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, accelerator ? &*accelerator : nullptr, *watch));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, std::move(accelerators), *watch));
     if (!print.empty()) {
       const compiler::Module& module = print == "model"         ? loaded->model.module
                                        : print == "quantized"   ? compiled->quantized
@@ -158,7 +158,10 @@ Action compile_model(Options& options) {
   auto command = std::make_shared<CompileCommand>();
   command->model.declare(options);
   options.required(command->output, "-o,--output", "FILE.tnx", "the executable");
-  options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
+  options.option(
+      command->config, "--config", "NAME,...",
+      "configuration of the accelerator: a name or a .json file; several are accelerators beside each other, "
+      "the preferred first");
   options.flag(command->cpu, "--cpu", "everything on the CPU");
   options.option(command->model.target, "--target", "TRIPLE",
                  "target machine: x86_64, aarch64, armhf, riscv64, or an LLVM triple; default: this machine's");

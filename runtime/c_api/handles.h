@@ -36,6 +36,7 @@ struct tenon_port {
 struct tenon_program {
   std::shared_ptr<const tenon::runtime::Executable> executable;
   std::vector<tenon_port> inputs, outputs;
+  std::vector<const tenon::spec::Config*> configurations;
 };
 
 struct tenon_device {
@@ -45,7 +46,7 @@ struct tenon_device {
 struct tenon_session {
   // What the session refers to outlives it, so the session is the last member.
   std::shared_ptr<const tenon::runtime::Executable> executable;
-  std::shared_ptr<tenon::driver::Accelerator> accelerator;
+  std::vector<std::shared_ptr<tenon::driver::Accelerator>> accelerators;
   std::atomic<bool> cancelled = false;
   std::optional<tenon::runtime::Session> session;
 };
@@ -57,7 +58,7 @@ struct tenon_ticket {
 
 struct tenon_trainer {
   std::shared_ptr<const tenon::runtime::Executable> executable;
-  std::shared_ptr<tenon::driver::Accelerator> accelerator;
+  std::vector<std::shared_ptr<tenon::driver::Accelerator>> accelerators;
   std::vector<std::string> names;  // of the weights
   std::optional<tenon::runtime::Trainer> trainer;
 };
@@ -73,12 +74,12 @@ using Argument = std::pair<const char*, const void*>;
 Status require(const char* function, std::initializer_list<Argument> arguments);
 
 // The session's options of the caller's struct, which may be NULL; `function` is the function of tenon.h that has it.
-// The accelerator of the device is to outlive the session.
-struct DeviceAndOptions {
-  std::shared_ptr<driver::Accelerator> accelerator;
+// The accelerators of the devices are to outlive the session.
+struct DevicesAndOptions {
+  std::vector<std::shared_ptr<driver::Accelerator>> accelerators;
   SessionOptions options;
 };
-Expected<DeviceAndOptions> session_options(const tenon_session_options* given, const char* function);
+Expected<DevicesAndOptions> session_options(const tenon_session_options* given, const char* function);
 
 // Calls body(), which returns a Status, and passes its error or exception on.
 template <class Body>

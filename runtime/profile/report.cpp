@@ -41,6 +41,19 @@ Json configuration(const spec::Config& config) {
           {"buffers", std::move(buffers)}};
 }
 
+Json device(const driver::Info& info) {
+  return {{"uri", info.uri},
+          {"simulated", info.simulated},
+          {"cycle_accurate", info.cycle_accurate},
+          {"clock_hz", info.clock_hz}};
+}
+
+Json figures(const LaunchFigures& figures) {
+  return {{"cycles", figures.cycles},           {"macs", figures.macs},
+          {"read_bytes", figures.read_bytes},   {"write_bytes", figures.write_bytes},
+          {"utilization", figures.utilization}, {"launches", figures.launches}};
+}
+
 // One launch for the timeline. Strings are shared through the instruction table, intervals are flat arrays: a page of a
 // few hundred thousand intervals must still open.
 Json launch(const AcceleratorProgram& program, const LaunchRecord& record) {
@@ -93,6 +106,13 @@ std::string escape(std::string_view text) {
 
 }  // namespace
 
+const driver::Info* device_of(const ReportInput& input, const spec::Config& config) {
+  const uint64_t wanted = spec::hash(config);
+  const auto found = std::ranges::find_if(
+      input.devices, [&](const driver::Info* device) { return spec::hash(device->config) == wanted; });
+  return found == input.devices.end() ? nullptr : *found;
+}
+
 std::string make_report(const ReportInput& input) {
   const Executable& executable = *input.executable;
   Analysis analysis = analyze(executable, *input.profile);
@@ -101,21 +121,24 @@ std::string make_report(const ReportInput& input) {
   data["facts"] = rows(input.facts);
   data["model"] = rows(executable.facts);
   data["graph"] = graph(executable.graph);
-  if (input.device) {
-    data["device"] = {{"uri", input.device->uri},
-                      {"simulated", input.device->simulated},
-                      {"cycle_accurate", input.device->cycle_accurate},
-                      {"clock_hz", input.device->clock_hz}};
+  data["devices"] = Json::array();
+  for (const driver::Info* each : input.devices) data["devices"].push_back(device(*each));
+  data["accelerators"] = Json::array();
+  for (const AcceleratorCost& cost : analysis.accelerators) {
+    Json accelerator = figures(cost);
+    accelerator["name"] = cost.device;
+    accelerator["config"] = configuration(*cost.config);
+    if (const driver::Info* on = device_of(input, *cost.config)) accelerator["device"] = device(*on);
+    data["accelerators"].push_back(std::move(accelerator));
   }
-  if (!executable.programs.empty()) data["config"] = configuration(executable.programs[0].config);
-  data["run"] = {
-      {"runs", input.profile->runs},       {"cycles", analysis.cycles},           {"macs", analysis.macs},
-      {"read_bytes", analysis.read_bytes}, {"write_bytes", analysis.write_bytes}, {"utilization", analysis.utilization},
-      {"launches", analysis.launches}};
+  data["run"] = figures(analysis);
+  data["run"]["runs"] = input.profile->runs;
+  const std::vector<size_t> accelerators = accelerators_of(executable);
   data["layers"] = Json::array();
   for (const LayerCost& l : analysis.layers) {
     data["layers"].push_back({{"name", l.name},
                               {"op", l.op},
+                              {"accelerator", accelerators[l.program]},
                               {"cycles", l.cycles},
                               {"macs", l.macs},
                               {"read", l.read_bytes},
