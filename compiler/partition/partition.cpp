@@ -219,15 +219,19 @@ class Partitioner {
     return outline(context_, module_, function_, block, members, std::move(results));
   }
 
-  // Whether the target supports both groups as one region.
-  Expected<bool> fits(const Block& block, const ConvexGroups& groups, uint32_t a, uint32_t b, const Target& target) {
+  // Whether the target supports both groups as one region. `refused` has the regions that it was asked about before.
+  Expected<bool> fits(const Block& block, const ConvexGroups& groups, uint32_t a, uint32_t b, const Target& target,
+                      std::set<std::vector<size_t>>& refused) {
     if (!target.fits) return true;
     std::vector<size_t> members;
     for (uint32_t i = 0; i < block.bindings.size(); ++i) {
       if (groups.find(i) == groups.find(a) || groups.find(i) == groups.find(b)) members.push_back(i);
     }
+    if (refused.contains(members)) return false;
     TENON_TRY_ASSIGN(outlined, outline_region(block, members));
-    return target.fits(context_, module_, outlined->function).has_value();
+    const bool fit = target.fits(context_, module_, outlined->function).has_value();
+    if (!fit) refused.insert(std::move(members));
+    return fit;
   }
 
   Expected<ConvexGroups> merge_regions(const Block& block) {
@@ -241,6 +245,7 @@ class Partitioner {
         },
         block);
     ConvexGroups groups(graph.follows);
+    std::set<std::vector<size_t>> refused;  // by their bindings
     // A merge that was refused because of a third group becomes legal after that group has joined, and a region that
     // was too large may fit after others have joined and the values between them are no longer visible outside: repeat.
     for (bool changed = true; changed;) {
@@ -251,7 +256,7 @@ class Partitioner {
         for (const uint32_t operand : graph.reads[i]) {
           if (target_of(bindings[operand]) != target || groups.find(operand) == groups.find(i)) continue;
           if (!groups.can_merge(operand, i)) continue;
-          TENON_TRY_ASSIGN(fit, fits(block, groups, operand, i, *target));
+          TENON_TRY_ASSIGN(fit, fits(block, groups, operand, i, *target, refused));
           if (*fit) changed |= groups.merge(operand, i);
         }
       }

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
@@ -129,7 +131,12 @@ TEST_F(PartitionTest, ThePredicatesReasonIsToldToPeople) {
 
 TEST_F(PartitionTest, RegionsGrowOnlyAsFarAsTheTargetSaysTheyFit) {
   Target target = toy_target();
-  target.fits = [](Context&, const Module&, const Function& region) -> Status {
+  std::set<std::string> asked;
+  target.fits = [&](Context& context, const Module&, const Function& region) -> Status {
+    std::string calls;
+    for (const Binding& binding : region.body.bindings)
+      calls += fmt::format("@{} ", context.name(std::get<Symbol>(std::get<Call>(binding.value).callee)));
+    EXPECT_TRUE(asked.insert(calls).second) << calls << "is asked about again";
     if (region.params.size() <= 3) return {};
     return error("too many values");
   };
