@@ -49,11 +49,11 @@ struct ModelOptions : QuantizationOptions {
   std::vector<std::string> shapes;  // one binds sizes; several are the buckets of an accelerator
   bool strict_shapes = false;
   double divide = 1;
-  std::string kernels = "native";  // what computes on the CPU
-  bool ahead_of_time = false;      // functions of the virtual machine become native code
-  std::string fallback;            // of operators without a native kernel, and of plugins
-  bool for_this_machine = false;   // native code only for the processor of this machine
-  std::string memory;              // READ/WRITE/OUTSTANDING of all accelerators; empty: of their AcceleratorOptions
+  std::string kernels = "native";      // what computes on the CPU
+  bool ahead_of_time = false;          // functions of the virtual machine become native code
+  std::string fallback;                // of operators without a native kernel, and of plugins
+  bool for_this_machine = false;       // native code only for the processor of this machine
+  std::string memory;                  // READ/WRITE/OUTSTANDING of all accelerators; empty: of their AcceleratorOptions
   bool no_fuse = false;                // each layer of the accelerator stores its results
   std::string targets;                 // names, the preferred first
   std::string costs, placement;        // file with the figures of a machine; "cost", "order", or by the file

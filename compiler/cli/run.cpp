@@ -49,7 +49,8 @@ Action run_model(Options& options) {
   options.repeated(
       command->samples.devices, "--device", "URI",
       "device of the accelerator programs, for whose configuration the model is compiled; may be repeated, "
-      "for accelerators beside each other, the preferred first; default: behavioral:default");
+      "for accelerators beside each other, the preferred first; default: behavioral:default, or simulators of the "
+      "configurations of an executable");
   options.flag(command->samples.cpu, "--cpu", "run everything on the CPU, without a device");
   options.repeated(
       command->samples.data, "--data", "[NAME=]FILE",

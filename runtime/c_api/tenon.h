@@ -167,20 +167,20 @@ typedef struct tenon_session tenon_session;
 
 /* Initialize it with TENON_SESSION_OPTIONS_INIT; 0 and NULL mean the default of each member. */
 typedef struct tenon_session_options {
-  size_t size;              /* of this struct */
-  tenon_device* device;     /* NULL: none, for programs that require none, or those of `devices` */
-  const char* native_level; /* of native kernels, as "x86-64-v3"; NULL: the best that the processor supports */
-  uint32_t threads;         /* of native kernels; 0: one pool of the process, a thread for each usable processor */
-  int refuse_native;        /* not 0: an executable with native code is an error */
-  uint64_t max_bytes;       /* of the values of one run; 0: no limit */
-  uint64_t max_steps;       /* instructions of one run; 0: no limit */
-  uint64_t max_stack;       /* words of all frames of one run, the limit of recursion; 0: 2^25 */
-  double max_seconds;       /* of one run; 0: no limit. A kernel ends at its next parallel task */
-  double launch_seconds;    /* of one wait for the device; 0: 600 */
-  uint64_t budget;          /* bytes of the tensors of one run: others are given up and computed again; 0: none */
-  uint64_t max_batch;       /* requests of tenon_session_submit() that run together; 0: 64 */
-  uint64_t max_wait_us;     /* of the oldest request for others, where none runs and fewer wait than max_batch */
-  uint64_t max_queue;       /* requests that wait for their turn; 0: 1024 */
+  size_t size;                  /* of this struct */
+  tenon_device* device;         /* NULL: none, for programs that require none, or those of `devices` */
+  const char* native_level;     /* of native kernels, as "x86-64-v3"; NULL: the best that the processor supports */
+  uint32_t threads;             /* of native kernels; 0: one pool of the process, a thread for each usable processor */
+  int refuse_native;            /* not 0: an executable with native code is an error */
+  uint64_t max_bytes;           /* of the values of one run; 0: no limit */
+  uint64_t max_steps;           /* instructions of one run; 0: no limit */
+  uint64_t max_stack;           /* words of all frames of one run, the limit of recursion; 0: 2^25 */
+  double max_seconds;           /* of one run; 0: no limit. A kernel ends at its next parallel task */
+  double launch_seconds;        /* of one wait for the device; 0: 600 */
+  uint64_t budget;              /* bytes of the tensors of one run: others are given up and computed again; 0: none */
+  uint64_t max_batch;           /* requests of tenon_session_submit() that run together; 0: 64 */
+  uint64_t max_wait_us;         /* of the oldest request for others, where none runs and fewer wait than max_batch */
+  uint64_t max_queue;           /* requests that wait for their turn; 0: 1024 */
   tenon_device* const* devices; /* in place of `device`: one of each configuration that the program requires */
   size_t device_count;          /* of `devices` */
 } tenon_session_options;

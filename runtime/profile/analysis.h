@@ -46,8 +46,8 @@ struct AcceleratorCost : LaunchFigures {
 // executable.
 struct Analysis : LaunchFigures {
   std::vector<AcceleratorCost> accelerators;  // by configuration, in the order of the programs
-  std::vector<LayerCost> layers;  // of the launches with a timeline, in order of completion; empty without
-  std::vector<CpuCost> cpu;       // in order of first execution
+  std::vector<LayerCost> layers;              // of the launches with a timeline, in order of completion; empty without
+  std::vector<CpuCost> cpu;                   // in order of first execution
 };
 
 Analysis analyze(const Executable& executable, const Profile& profile);

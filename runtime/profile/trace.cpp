@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kHost = 1, kFirstDevice = 2;  // processes
-constexpr int kLayerRow = spec::kEngines;  // after the rows of the engines
+constexpr int kLayerRow = spec::kEngines;   // after the rows of the engines
 
 Json label(std::string_view kind, int process, int thread, std::string_view name) {
   return {{"ph", "M"}, {"name", kind}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};

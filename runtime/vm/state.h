@@ -52,9 +52,9 @@ struct Session::State {
   SharedObject compiled;        // of functions that were compiled ahead of time
   std::vector<Word> constants;  // by constant
   std::vector<std::unique_ptr<TensorObject>> constant_objects;
-  std::vector<std::vector<OperatorKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
-  std::vector<std::unique_ptr<LaunchDevice>> devices;                  // by accelerator of the options
-  std::vector<LoadedProgram> programs;                                 // by program
+  std::vector<std::vector<OperatorKernel>> kernels;    // by function and instruction; empty if that is no CallKernel
+  std::vector<std::unique_ptr<LaunchDevice>> devices;  // by accelerator of the options
+  std::vector<LoadedProgram> programs;                 // by program
   std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // by native code
   std::optional<ThreadPool> own_pool;
   std::shared_ptr<cuda::SharedGpu> gpu;  // of the code for GPUs
