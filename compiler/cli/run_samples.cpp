@@ -11,6 +11,7 @@
 #include "compiler/cli/progress.h"
 #include "compiler/cli/samples_output.h"
 #include "compiler/pipeline/compare.h"
+#include "compiler/pipeline/node_prices.h"
 #include "compiler/pipeline/work.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
@@ -154,6 +155,11 @@ class SamplesCommand {
                    has_integers() ? "--verbose has the reason for each operator"
                                   : "it computes in int8; quantize the model with --calibrate, or say --cpu");
     }
+  }
+
+  std::map<std::string, std::vector<runtime::NodePrice>> prices() const {
+    if (!compilation_) return {};
+    return compiler::node_prices(compilation_->partitioned, compilation_->placements, executable_.graph);
   }
 
   std::vector<const driver::Info*> infos() const { return runtime::infos(runtime::accelerators(devices_)); }
@@ -303,7 +309,8 @@ class SamplesCommand {
                                      .facts = output_.rows(),
                                      .executable = &executable_,
                                      .profile = &profile,
-                                     .devices = infos()};
+                                     .devices = infos(),
+                                     .prices = prices()};
     output_.figures(runtime::analyze(executable_, profile), input);
     TENON_TRY(runtime::write_profile(input, options_.report, options_.trace));
     output_.file("\nReport", options_.report);

@@ -185,6 +185,7 @@ class Partitioner {
     if (owner != composites.found.end()) {
       placement.target = owner->target->name;
       placement.composite = owner->row->composite;
+      placement.root = function_.info(block.bindings[owner->bindings.back()].var).span;
     }
     return placement;
   }

@@ -20,10 +20,25 @@ Json rows(const std::vector<std::pair<std::string, std::string>>& facts) {
   return result;
 }
 
-Json graph(const Graph& graph) {
+Json prices_of(const std::vector<NodePrice>& prices) {
+  Json list = Json::array();
+  for (const NodePrice& price : prices) {
+    Json change = price.change ? Json(*price.change) : Json();
+    list.push_back({{"target", price.target},
+                    {"seconds", price.seconds},
+                    {"source", price.source},
+                    {"change", std::move(change)}});
+  }
+  return list;
+}
+
+Json graph(const Graph& graph, const std::map<std::string, std::vector<NodePrice>>& prices) {
   Json nodes = Json::array(), edges = Json::array();
-  for (const GraphNode& node : graph.nodes)
+  for (const GraphNode& node : graph.nodes) {
     nodes.push_back({{"name", node.name}, {"op", node.op}, {"device", node.device}, {"detail", node.detail}});
+    const auto found = prices.find(node.name);
+    if (found != prices.end()) nodes.back()["prices"] = prices_of(found->second);
+  }
   for (const GraphEdge& edge : graph.edges) edges.push_back({edge.from, edge.to});
   return {{"nodes", std::move(nodes)}, {"edges", std::move(edges)}};
 }
@@ -120,7 +135,7 @@ std::string make_report(const ReportInput& input) {
   data["title"] = input.title;
   data["facts"] = rows(input.facts);
   data["model"] = rows(executable.facts);
-  data["graph"] = graph(executable.graph);
+  data["graph"] = graph(executable.graph, input.prices);
   data["devices"] = Json::array();
   for (const driver::Info* each : input.devices) data["devices"].push_back(device(*each));
   data["accelerators"] = Json::array();

@@ -132,6 +132,13 @@ function layout(nodes, edges) {
   return { items, lanes, at, rank };
 }
 
+// What the node costs on each target, and what the model would cost if it alone were there.
+function prices(node) {
+  const time = s => { const [v, u] = scaled(s * 1e6, 1000, ['µs', 'ms', 's']); return `${v}${nbsp}${u}`; };
+  const change = c => c === null ? 'excluded by a pin' : c === 0 ? 'where it is' : `total ${c > 0 ? '+' : '−'}${time(Math.abs(c))}`;
+  return (node.prices ?? []).map(p => `${p.target}: ${time(p.seconds)} (${p.source}), ${change(p.change)}`);
+}
+
 function drawGraph() {
   const edges = data.graph.edges, nodes = data.graph.nodes.map(n => ({ ...n, op: n.op.replace(/^accel\./, '') }));
   if (!nodes.length) { $('graph-card').remove(); document.querySelector('.columns').style.gridTemplateColumns = 'minmax(0,1fr)'; return; }
@@ -179,6 +186,7 @@ function drawGraph() {
     const c = cost.get(node.name);
     if (c) lines.push(`${group(c.cycles)} cycles, ${short(c.macs)} MACs, ${percent(c.utilization)} utilization`);
     if (cpu.has(node.name)) lines.push(`${cpu.get(node.name).us.toFixed(1)} µs`);
+    lines.push(...prices(node));
     g.addEventListener('mousemove', event => { tip(event, node.name, lines.filter(Boolean)); highlight(node.name); });
     g.addEventListener('mouseleave', () => { untip(); highlight(null); });
     register(node.name, g);

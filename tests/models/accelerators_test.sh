@@ -80,6 +80,10 @@ grep -q 'cycles at 600 MHz' "$scratch/explained"
 "$tenon" run "$scratch/costs.tnx" --divide 255 --data "$digits:x" --limit 3 --quiet --output "$scratch/costs.npz" >/dev/null
 cmp "$scratch/one.npz" "$scratch/costs.npz"
 
+"$tenon" run "${model[@]}" --data "$digits:x" --limit 1 --quiet "${both[@]}" --costs "$scratch/costs.json" \
+  --report "$scratch/report.html" >/dev/null
+grep -q '"prices":\[{"target":"cpu"' "$scratch/report.html"
+
 # Requests, and runs of many instances in batches of their operators.
 printf '{"id": 1, "inputs": [{"dtype": "f32", "shape": [1, 1, 28, 28], "data": [%s0]}]}\n' "$(printf '0,%.0s' {1..783})" \
   >"$scratch/requests"

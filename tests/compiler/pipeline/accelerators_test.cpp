@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/pipeline/compare.h"
+#include "compiler/pipeline/node_prices.h"
 #include "compiler/pipeline/pipeline.h"
 #include "driver/accelerator.h"
 #include "runtime/npy.h"
@@ -207,6 +208,23 @@ TEST_F(Accelerators, CostsSendLayersToEach) {
   ASSERT_EQ(counts.count("accel:tiny"), 1u) << explain(both.partitioned, both.placements);
   EXPECT_EQ(run(example, both, {"default", "tiny"}), expected);
   expect_cycles_of_both();
+
+  // The report has the prices of each layer at its node.
+  const auto& graph = both.executable.graph;
+  const auto prices = node_prices(both.partitioned, both.placements, graph);
+  size_t layers = 0;
+  for (const runtime::GraphNode& node : graph.nodes) {
+    const auto found = prices.find(node.name);
+    ASSERT_EQ(found != prices.end(), node.device.starts_with("accel")) << node.name;
+    if (found == prices.end()) continue;
+    ++layers;
+    const auto own = std::ranges::find(found->second, node.device, &runtime::NodePrice::target);
+    ASSERT_NE(own, found->second.end()) << node.name;
+    EXPECT_EQ(own->change, 0.0) << node.name;
+    EXPECT_EQ(found->second.size(), 3u) << node.name << ": on the CPU, and on each accelerator";
+  }
+  EXPECT_EQ(layers, prices.size());
+  EXPECT_TRUE(node_prices(alone.partitioned, alone.placements, alone.executable.graph).empty()) << "without costs";
 }
 
 // Quantization does not depend on which of the accelerators computes a layer: products of a transformer by pins.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <set>
 
@@ -115,6 +116,25 @@ TEST_F(ProfileTest, HostileNamesDoNotBecomeMarkup) {
   EXPECT_EQ(data["launches"].size(), 1u);
   EXPECT_EQ(data["launches"][0]["intervals"].size(), 35u);
   EXPECT_TRUE(Json::accept(make_trace(input())));
+}
+
+TEST_F(ProfileTest, NodesHaveThePricesOfEachTarget) {
+  ReportInput in = input();
+  in.prices["dense_1"] = {{"cpu", 2e-3, "1e+06 MACs at 0.5 GMAC/s", 1.5e-3},
+                          {"accel", 5e-4, "50000 cycles at 100 MHz", 0.0},
+                          {"cuda", 1e-3, "told", std::nullopt}};
+  const std::string page = make_report(in);
+  const auto at = page.find("type=\"application/json\">") + 24;
+  const Json data = Json::parse(page.substr(at, page.find("</script>", at) - at));
+  for (const Json& node : data["graph"]["nodes"]) EXPECT_EQ(node.contains("prices"), node["name"] == "dense_1") << node;
+  const Json& prices = data["graph"]["nodes"][1]["prices"];
+  ASSERT_EQ(prices.size(), 3u);
+  EXPECT_EQ(prices[0]["target"], "cpu");
+  EXPECT_EQ(prices[0]["seconds"], 2e-3);
+  EXPECT_EQ(prices[0]["change"], 1.5e-3);
+  EXPECT_EQ(prices[1]["source"], "50000 cycles at 100 MHz");
+  EXPECT_EQ(prices[1]["change"], 0);
+  EXPECT_TRUE(prices[2]["change"].is_null()) << "by a pin";
 }
 
 // The second launch is of a program for another accelerator, which is a process of its own in the trace.
