@@ -59,6 +59,7 @@ struct Probe {
 
 struct AcceleratorProgram {
   std::string name;
+  std::string device = "accel";    // for readers: where programs are for several configurations, as "accel:tiny"
   spec::Config config;             // that it was compiled for; its hash must be the device's
   spec::MemoryTiming memory = {};  // that its schedule assumes; with another one it takes longer
   spec::Profile profile = spec::Profile::kNative;

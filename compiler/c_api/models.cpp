@@ -30,13 +30,13 @@ struct tenon_model {
   // What the options ask for.
   tenon::cli::ModelOptions options;
   tenon::cli::ExecutableOptions executable;
-  std::optional<tenon::spec::Config> accelerator;
+  std::vector<tenon::compiler::AcceleratorOptions> accelerators;
   std::optional<tenon::cli::LoadedModel> loaded;
   std::vector<std::pair<std::string, std::string>> inputs;  // names and types
   std::vector<std::string> outputs;                         // types
   std::optional<std::string> report;                        // of the last compilation
 
-  tenon::cli::Sizes sizes() const { return sizes_of_inputs(options, accelerator.has_value()); }
+  tenon::cli::Sizes sizes() const { return sizes_of_inputs(options, !accelerators.empty()); }
 };
 
 namespace tenon::runtime::c_api {
@@ -95,8 +95,8 @@ Status import_model(const char* path, const tenon_option* options, size_t count,
   if (count > 0) TENON_TRY(require(kFunction, {{"options", options}}));
   auto model = std::make_unique<tenon_model>();
   TENON_TRY(parse_options(*model, path, options, count));
-  TENON_TRY_ASSIGN(accelerator, model->executable.accelerator());
-  model->accelerator = std::move(*accelerator);
+  TENON_TRY_ASSIGN(accelerators, model->executable.accelerators());
+  model->accelerators = std::move(*accelerators);
   TENON_TRY(load_model(*model));
   *out = model.release();
   return {};
@@ -167,8 +167,7 @@ std::string report_of(const compiler::Compilation& compiled) {
 
 Status compile(tenon_model* model, tenon_program** out) {
   TENON_TRY(require("tenon_model_compile", {{"model", model}, {"out", out}}));
-  TENON_TRY_ASSIGN(compiled,
-                   cli::compile(*model->loaded, model->options, model->accelerator ? &*model->accelerator : nullptr));
+  TENON_TRY_ASSIGN(compiled, cli::compile(*model->loaded, model->options, model->accelerators));
   TENON_TRY_ASSIGN(bytes, serialize(compiled->executable));
   if (tenon_error* failed =
           tenon_program_load_bytes(bytes->data(), bytes->size(), model->loaded->model.name.c_str(), out)) {

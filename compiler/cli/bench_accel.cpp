@@ -51,15 +51,15 @@ struct BenchAccel {
  private:
   Expected<AcceleratorRun> measure(LoadedModel& loaded, const std::string& device,
                                    const std::vector<runtime::Tensor>& inputs) {
-    TENON_TRY_ASSIGN(accelerator, runtime::open_device(device));
-    model.device_memory = (*accelerator)->info().memory;
-    TENON_TRY_ASSIGN(compiled, cli::compile(loaded, model, &(*accelerator)->info().config));
+    TENON_TRY_ASSIGN(accelerator, driver::open(device));
+    const driver::Info* info = &(*accelerator)->info();
+    TENON_TRY_ASSIGN(compiled, cli::compile(loaded, model, accelerators_of({&info, 1})));
     const runtime::Executable& executable = compiled->executable;
     if (executable.programs.empty()) {
       return error(fmt::format("no operator of the model runs on {}", device), loaded.model.name,
                    "tenon compile --explain has the reason for each of them");
     }
-    TENON_TRY_ASSIGN(session, runtime::Session::create(executable, {.accelerator = accelerator->get()}));
+    TENON_TRY_ASSIGN(session, runtime::Session::create(executable, {.accelerators = {accelerator->get()}}));
     TENON_TRY(session->run(inputs));
     const runtime::Analysis analysis = runtime::analyze(executable, session->profile());
     AcceleratorRun row{.device = device,

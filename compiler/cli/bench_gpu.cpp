@@ -57,7 +57,7 @@ struct BenchGpu {
     model.quiet = true;
     TENON_TRY_ASSIGN(loaded, load(model));
     model.targets = "cuda";
-    TENON_TRY_ASSIGN(on_gpu, cli::compile(*loaded, model, nullptr));
+    TENON_TRY_ASSIGN(on_gpu, cli::compile(*loaded, model, {}));
     TENON_TRY_ASSIGN(values, bench_inputs(on_gpu->executable, inputs));
     TENON_TRY_ASSIGN(found, measure(on_gpu->executable, *values));
     if (!results.empty()) TENON_TRY(save_results(results, on_gpu->executable, found->results));
@@ -66,7 +66,7 @@ struct BenchGpu {
       return {};
     }
     model.targets.clear();
-    TENON_TRY_ASSIGN(on_cpu, cli::compile(*loaded, model, nullptr));
+    TENON_TRY_ASSIGN(on_cpu, cli::compile(*loaded, model, {}));
     TENON_TRY_ASSIGN(expected, measure(on_cpu->executable, *values));
     double most = 0;
     for (size_t i = 0; i < expected->results.size(); ++i)

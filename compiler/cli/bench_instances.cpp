@@ -57,7 +57,7 @@ Status check_results(std::span<const std::vector<Value>> expected, std::span<con
 }
 
 Status InstanceBench::compile(LoadedModel& loaded, const ModelOptions& model, runtime::SessionOptions options) {
-  TENON_TRY_ASSIGN(compiled, cli::compile(loaded, model, nullptr));
+  TENON_TRY_ASSIGN(compiled, cli::compile(loaded, model, {}));
   executable.emplace(std::move(compiled->executable));
   options.profile = false;
   if (options.threads == 0) options.threads = 1;

@@ -41,7 +41,7 @@ struct BenchModel {
     TENON_TRY(check_host_level(level));
     model.levels = level;
     model.for_this_machine = level.empty();
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, nullptr));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, {}));
     executable = std::move(compiled->executable);
     compile_seconds = cpu_seconds() - begin;
     TENON_TRY_ASSIGN(values, bench_inputs(executable, inputs));

@@ -1,5 +1,6 @@
 // tenon compare: float, quantized and device side by side, layer by layer, over samples without labels.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -20,7 +21,8 @@ namespace {
 struct CompareCommand {
   ModelOptions model;
   std::vector<std::string> data;
-  std::string device = "behavioral:default", report;
+  std::vector<std::string> devices;
+  std::string report;
   int64_t limit = 20;
   bool json = false, quiet = false;
 
@@ -41,13 +43,14 @@ struct CompareCommand {
     TENON_TRY_ASSIGN(ports, input_ports(loaded->model, sizes));
     TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, data, model.divide, loaded->model.name));
     if (limit > 0) samples->resize(std::min(samples->size(), static_cast<size_t>(limit)));
-    TENON_TRY_ASSIGN(accelerator, runtime::open_device(device));
+    if (devices.empty()) devices.emplace_back("behavioral:default");
+    TENON_TRY_ASSIGN(opened, runtime::open_devices(devices));
     model.for_this_machine = true;
-    model.device_memory = (*accelerator)->info().memory;
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, &(*accelerator)->info().config));
+    TENON_TRY_ASSIGN(compiled,
+                     cli::compile(*loaded, model, accelerators_of(runtime::infos(runtime::accelerators(*opened)))));
     TENON_TRY_ASSIGN(errors, compiler::LayerErrors::create(loaded->model, *compiled));
     runtime::SessionOptions options;
-    options.accelerator = accelerator->get();
+    options.accelerators = runtime::used_accelerators(compiled->executable, *opened);
     options.hook = errors->hook();
     TENON_TRY_ASSIGN(session, runtime::Session::create(compiled->executable, std::move(options)));
     Progress progress("comparing", samples->size(), quiet);
@@ -59,9 +62,11 @@ struct CompareCommand {
     return show(*errors, loaded->model.name, samples->size());
   }
 
+  std::string on_devices() const { return fmt::format("{}", fmt::join(devices, ", ")); }
+
   Status show(const compiler::LayerErrors& errors, const std::string& name, size_t samples) const {
     if (!report.empty())
-      TENON_TRY(write_file(report, errors.html(fmt::format("{}: float, int8 and {}", name, device))));
+      TENON_TRY(write_file(report, errors.html(fmt::format("{}: float, int8 and {}", name, on_devices()))));
     const auto bad = errors.first_bad();
     if (json) {
       Json out;
@@ -81,8 +86,8 @@ struct CompareCommand {
       print_stdout("{}", out.end().str());
       return {};
     }
-    print_stdout("{} over {} samples: int8 and {} against the model's own arithmetic\n{}\n{}\n", name, samples, device,
-                 errors.table(), errors.suggestion());
+    print_stdout("{} over {} samples: int8 and {} against the model's own arithmetic\n{}\n{}\n", name, samples,
+                 on_devices(), errors.table(), errors.suggestion());
     if (!report.empty()) print_stdout("Report: {}\n", report);
     return {};
   }
@@ -93,7 +98,8 @@ struct CompareCommand {
 Action compare_model(Options& options) {
   auto command = std::make_shared<CompareCommand>();
   command->model.declare(options);
-  options.option(command->device, "--device", "URI", "device of the accelerator programs");
+  options.repeated(command->devices, "--device", "URI",
+                   "device of the accelerator programs, as of tenon run; default: behavioral:default");
   options.repeated(command->data, "--data", "[NAME=]FILE",
                    "samples for an input, as of tenon run; no labels are needed");
   options.option(command->limit, "--limit", "N", "only the first N samples; 0: all", {.least = 0});

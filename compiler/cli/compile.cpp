@@ -32,11 +32,11 @@ struct CompileCommand {
     inputs.insert(inputs.end(), model.calibration_data.begin(), model.calibration_data.end());
     TENON_TRY(runtime::check_output(output, "--output", inputs));
     TENON_TRY_ASSIGN(watch, passes.options(compiler::compile_steps()));
-    TENON_TRY_ASSIGN(accelerator, executable.accelerator());
+    TENON_TRY_ASSIGN(accelerators, executable.accelerators());
     return_freed_memory();
-    TENON_TRY_ASSIGN(loaded, load(model, *watch, sizes_of_inputs(model, accelerator->has_value())));
+    TENON_TRY_ASSIGN(loaded, load(model, *watch, sizes_of_inputs(model, !accelerators->empty())));
     model.executable_only = print.empty();
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, *accelerator ? &**accelerator : nullptr, *watch));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, model, std::move(*accelerators), *watch));
     if (!print.empty()) {
       const compiler::Module& module = print == "model"         ? loaded->model.module
                                        : print == "quantized"   ? compiled->quantized

@@ -140,23 +140,31 @@ struct Debug {
       return error("a model needs data: --data [NAME=]FILE.npy or FILE.npz:MEMBER", program, {}, Fault::kUsage);
     TENON_TRY_ASSIGN(samples, runtime::read_samples(executable->main().params, data, divide, executable->name));
     if (samples->empty()) return error("there is no sample", program);
-    Bundle wanted;
-    wanted.config = executable->programs.front().config;
-    wanted.memory_bytes = uint64_t{256} << 20;
     const runtime::TemporaryDirectory scratch;
-    TENON_TRY_ASSIGN(opened, driver::open_for(wanted, "behavioral:" + wanted.config.name, scratch.path()));
-    driver::Recorder recorder(**opened, static_cast<size_t>(launch));
+    std::vector<std::unique_ptr<driver::Accelerator>> opened;
+    std::vector<driver::Accelerator*> devices;
+    for (const spec::Config* config : runtime::configurations(*executable)) {
+      Bundle wanted;
+      wanted.config = *config;
+      wanted.memory_bytes = uint64_t{256} << 20;
+      TENON_TRY_ASSIGN(device, driver::open_for(wanted, "behavioral:" + config->name, scratch.path()));
+      devices.push_back(device->get());
+      opened.push_back(*std::move(device));
+    }
+    const driver::Recorders recorders(devices, static_cast<size_t>(launch));
     runtime::SessionOptions options;
-    options.accelerator = &recorder;
+    options.accelerators = recorders.accelerators();
     TENON_TRY_ASSIGN(session, runtime::Session::create(*executable, options));
     auto results = session->run(samples->front());
-    if (!recorder.bundle()) {
+    const driver::Recorder* recorder = recorders.recorder();
+    if (!recorder) {
       TENON_TRY(results);
-      return error(fmt::format("the model launches {} programs, launch {} does not exist", recorder.launches(), launch),
-                   program);
+      return error(
+          fmt::format("the model launches {} programs, launch {} does not exist", recorders.launches(), launch),
+          program);
     }
-    Bundle bundle = *recorder.bundle();
-    bundle.device = "behavioral:" + wanted.config.name;
+    Bundle bundle = *recorder->bundle();
+    bundle.device = "behavioral:" + bundle.config.name;
     for (const auto& candidate : executable->programs) {  // the notes are those of the program with these instructions
       const auto bytes = std::as_bytes(std::span(candidate.instructions));
       const auto kept = driver::contents(bundle, bundle.launches[0].instructions, bytes.size());

@@ -31,7 +31,10 @@ Status check_target(const ModelOptions& model) {
 }  // namespace
 
 void ExecutableOptions::declare(Options& options, ModelOptions& model) {
-  options.option(config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
+  options.option(
+      config, "--config", "NAME,...",
+      "configuration of the accelerator: a name or a .json file; several are accelerators beside each other, "
+      "the preferred first");
   options.flag(cpu, "--cpu", "everything on the CPU");
   options.option(model.target, "--target", "TRIPLE",
                  "target machine: x86_64, aarch64, armhf, riscv64, or an LLVM triple; default: this machine's");
@@ -55,10 +58,9 @@ Status ExecutableOptions::apply(ModelOptions& model) const {
   return check_target(model);
 }
 
-Expected<std::optional<spec::Config>> ExecutableOptions::accelerator() const {
-  if (cpu) return std::nullopt;
-  TENON_TRY_ASSIGN(found, spec::load_config(config));
-  return std::move(*found);
+Expected<std::vector<compiler::AcceleratorOptions>> ExecutableOptions::accelerators() const {
+  if (cpu) return {};
+  return load_accelerators(config);
 }
 
 }  // namespace tenon::cli

@@ -1,12 +1,10 @@
 // The options of an executable that is made to be run later, or elsewhere: of `tenon compile` and of the C interface.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/cli/model_options.h"
-#include "hw/spec/config.h"
 
 namespace tenon::cli {
 
@@ -19,8 +17,8 @@ struct ExecutableOptions {
   void declare(Options& options, ModelOptions& model);
   // Checks these options, before any work, and writes what they ask for into the model's.
   Status apply(ModelOptions& model) const;
-  // nullopt: everything is on the CPU.
-  Expected<std::optional<spec::Config>> accelerator() const;
+  // None: everything is on the CPU.
+  Expected<std::vector<compiler::AcceleratorOptions>> accelerators() const;
 };
 
 }  // namespace tenon::cli

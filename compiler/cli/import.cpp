@@ -23,18 +23,18 @@ struct Import {
                    Fault::kUsage);
     }
     TENON_TRY_ASSIGN(bound, compiler::parse_shapes(shapes));
-    std::optional<spec::Config> accelerator;
+    std::vector<compiler::AcceleratorOptions> accelerators;
     if (!cpu) {
-      TENON_TRY_ASSIGN(found, spec::load_config(config));
-      accelerator = std::move(*found);
+      TENON_TRY_ASSIGN(found, load_accelerators(config));
+      accelerators = std::move(*found);
     }
     TENON_TRY_ASSIGN(targets, plugins.open());
     if (!check) {
-      TENON_TRY_ASSIGN(found, compiler::check_pattern(model, *bound, accelerator, pattern, *targets));
+      TENON_TRY_ASSIGN(found, compiler::check_pattern(model, *bound, accelerators, pattern, *targets));
       print_stdout("{}", compiler::text(*found));
       return {};
     }
-    TENON_TRY_ASSIGN(report, compiler::check_import(model, *bound, accelerator, *targets));
+    TENON_TRY_ASSIGN(report, compiler::check_import(model, *bound, accelerators, *targets));
     print_stdout("{}", compiler::text(*report));
     const size_t problems = report->nodes.problems.size();
     if (problems == 0) return {};
@@ -52,7 +52,8 @@ Action import_model(Options& options) {
                  "print the matches of a pattern in the operators that the targets receive, and near misses: "
                  "'relu?(%y: conv2d[groups=1](%x, %w: const))' (compiler/partition/pattern_text.h has the grammar)");
   options.option(command->shapes, "--shapes", "NAME=SIZE,...", "values of the model's unknown sizes");
-  options.option(command->config, "--config", "NAME", "configuration of the accelerator: a name or a .json file");
+  options.option(command->config, "--config", "NAME,...",
+                 "configuration of the accelerator, or of several: a name or a .json file");
   options.flag(command->cpu, "--cpu", "for the CPU, and plugins, alone");
   command->plugins.declare(options);
   options.footer("tenon import --check model.onnx --shapes N=1");

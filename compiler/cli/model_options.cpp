@@ -107,7 +107,8 @@ void ModelOptions::declare(Options& options, Records kind) {
       "what computes an operator that has no native kernel: the interpreter's kernel, and a line says so, which is the "
       "default; or nothing, so that it is an error. interpreter: so is a model whose plugin fails, without the plugin");
   options.option(targets, "--targets", "NAME,...",
-                 fmt::format("who computes an operator: the first that supports it, of {}, cpu (the last)",
+                 fmt::format("who computes an operator: the first that supports it, of {}, cpu (the last); of several "
+                             "accelerators, each is named with its configuration, as accel:tiny",
                              fmt::join(described_targets(), ", ")));
   if (kind != Records::kTuned) {
     options.option(
@@ -319,9 +320,10 @@ Expected<compiler::Machine::Inexact> parse_inexact(const ModelOptions& options) 
 namespace {
 
 // The names of --targets. The CPU supports every operator: it may be named as the last, and is not in the result.
-Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bool has_accelerator,
+Expected<std::vector<std::string>> parse_targets(const ModelOptions& options,
+                                                 std::span<const compiler::AcceleratorOptions> accelerators,
                                                  std::span<const compiler::TargetRecord> plugins) {
-  TENON_TRY_ASSIGN(records, compiler::with_targets(plugins));
+  TENON_TRY_ASSIGN(records, compiler::with_targets(plugins, accelerators));
   std::vector<std::string> targets = split(options.targets);
   std::set<std::string_view> seen;
   for (const std::string& name : targets) {
@@ -332,7 +334,7 @@ Expected<std::vector<std::string>> parse_targets(const ModelOptions& options, bo
                    Fault::kUsage);
     if (!seen.insert(name).second) return error(fmt::format("--targets names '{}' twice", name), {}, {}, Fault::kUsage);
     if (!record) continue;
-    if (record->of_configuration && !has_accelerator)
+    if (record->of_configuration && accelerators.empty())
       return error(fmt::format("--targets {} requires an accelerator", name), {}, "--config or --device select it",
                    Fault::kUsage);
     if (record->native && options.kernels != "native")
@@ -388,16 +390,41 @@ Expected<compiler::Pins> parse_pins(const ModelOptions& options) {
   return pins;
 }
 
-Expected<spec::MemoryTiming> accelerator_memory(const ModelOptions& options, bool has_accelerator) {
-  if (options.memory.empty()) return options.device_memory;
-  if (!has_accelerator) {
+// --memory is that of all accelerators.
+Status set_memory(const ModelOptions& options, std::span<compiler::AcceleratorOptions> accelerators) {
+  if (options.memory.empty()) return {};
+  if (accelerators.empty()) {
     return error("--memory is about the memory of an accelerator, and there is none", {},
                  "--config or --device select one; omit --memory for code of the CPU", Fault::kUsage);
   }
-  return spec::parse_memory_timing("--memory", options.memory);
+  TENON_TRY_ASSIGN(memory, spec::parse_memory_timing("--memory", options.memory));
+  for (compiler::AcceleratorOptions& accelerator : accelerators) accelerator.memory = *memory;
+  return {};
 }
 
 }  // namespace
+
+Expected<std::vector<compiler::AcceleratorOptions>> load_accelerators(const std::string& configs) {
+  std::vector<std::string> names = split(configs);
+  if (configs.empty() || configs.ends_with(',')) names.emplace_back();  // which is no part of its own
+  std::vector<compiler::AcceleratorOptions> accelerators;
+  for (const std::string& name : names) {
+    if (name.empty()) {
+      return error(fmt::format("--config '{}' has an empty entry", configs), {},
+                   "give names or .json files of configurations, joined by commas, as default,tiny", Fault::kUsage);
+    }
+    TENON_TRY_ASSIGN(config, spec::load_config(name));
+    accelerators.push_back({.config = *std::move(config)});
+  }
+  TENON_TRY(compiler::check_accelerators(accelerators));
+  return accelerators;
+}
+
+std::vector<compiler::AcceleratorOptions> accelerators_of(std::span<const driver::Info* const> devices) {
+  std::vector<compiler::AcceleratorOptions> accelerators;
+  for (const driver::Info* device : devices) accelerators.push_back({device->config, device->memory});
+  return accelerators;
+}
 
 void return_freed_memory() {
   constexpr int kLargeBlock = 1 << 20;
@@ -405,9 +432,10 @@ void return_freed_memory() {
 }
 
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
-                                        const spec::Config* accelerator, const compiler::PassOptions& passes) {
+                                        std::vector<compiler::AcceleratorOptions> accelerators,
+                                        const compiler::PassOptions& passes) {
   TENON_TRY_ASSIGN(plugins, open_plugins(options));
-  TENON_TRY_ASSIGN(targets, parse_targets(options, accelerator != nullptr, *plugins));
+  TENON_TRY_ASSIGN(targets, parse_targets(options, accelerators, *plugins));
   TENON_TRY_ASSIGN(inexact, parse_inexact(options));
   std::vector<std::string> levels = split(options.levels);
   if (options.for_this_machine && !runtime::host_levels().empty()) levels.emplace_back(runtime::host_levels().front());
@@ -428,15 +456,14 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   }
   TENON_TRY_ASSIGN(schedules, read_schedules(options));
   TENON_TRY_ASSIGN(buckets, bucket_shapes(options));
-  if (!buckets->empty() && !accelerator && targets->empty() && plugins->empty()) {
+  if (!buckets->empty() && accelerators.empty() && targets->empty() && plugins->empty()) {
     return error("several --shapes are the sizes of an accelerator's programs, and there is no accelerator", {},
                  "code for the CPU runs at any size: omit them, or give one that binds the sizes", Fault::kUsage);
   }
   TENON_TRY_ASSIGN(costs, placement_costs(options));
   TENON_TRY_ASSIGN(pins, parse_pins(options));
-  TENON_TRY_ASSIGN(memory, accelerator_memory(options, accelerator != nullptr));
-  compiler::CompileOptions compile_options{.accelerator = accelerator ? std::optional(*accelerator) : std::nullopt,
-                                           .memory = *memory,
+  TENON_TRY(set_memory(options, accelerators));
+  compiler::CompileOptions compile_options{.accelerators = std::move(accelerators),
                                            .fuse = !options.no_fuse,
                                            .targets = std::move(*targets),
                                            .added_targets = std::move(*plugins),

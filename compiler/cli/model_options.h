@@ -9,6 +9,7 @@
 #include "compiler/cli/command.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/plugin/plugin.h"
+#include "driver/accelerator.h"
 
 namespace tenon::cli {
 
@@ -48,12 +49,11 @@ struct ModelOptions : QuantizationOptions {
   std::vector<std::string> shapes;  // one binds sizes; several are the buckets of an accelerator
   bool strict_shapes = false;
   double divide = 1;
-  std::string kernels = "native";  // what computes on the CPU
-  bool ahead_of_time = false;      // functions of the virtual machine become native code
-  std::string fallback;            // of operators without a native kernel, and of plugins
-  bool for_this_machine = false;   // native code only for the processor of this machine
-  std::string memory;              // READ/WRITE/OUTSTANDING of the accelerator; empty: device_memory
-  spec::MemoryTiming device_memory = {};
+  std::string kernels = "native";      // what computes on the CPU
+  bool ahead_of_time = false;          // functions of the virtual machine become native code
+  std::string fallback;                // of operators without a native kernel, and of plugins
+  bool for_this_machine = false;       // native code only for the processor of this machine
+  std::string memory;                  // READ/WRITE/OUTSTANDING of all accelerators; empty: of their AcceleratorOptions
   bool no_fuse = false;                // each layer of the accelerator stores its results
   std::string targets;                 // names, the preferred first
   std::string costs, placement;        // file with the figures of a machine; "cost", "order", or by the file
@@ -104,7 +104,13 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
 // would keep blocks of the sizes that it has seen. To be called before the model is loaded.
 void return_freed_memory();
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
-                                        const spec::Config* accelerator, const compiler::PassOptions& passes = {});
+                                        std::vector<compiler::AcceleratorOptions> accelerators,
+                                        const compiler::PassOptions& passes = {});
+
+// The accelerators of --config: names of configurations or .json files, joined by commas.
+Expected<std::vector<compiler::AcceleratorOptions>> load_accelerators(const std::string& configs);
+// The accelerators that a model is compiled for to run on these devices.
+std::vector<compiler::AcceleratorOptions> accelerators_of(std::span<const driver::Info* const> devices);
 
 // The inputs of a model that is run on samples: an error where one is no tensor, or has a size that `sizes` forbids.
 Expected<std::vector<runtime::Port>> input_ports(const compiler::Model& model, Sizes sizes);

@@ -46,8 +46,11 @@ struct RunCommand {
 Action run_model(Options& options) {
   auto command = std::make_shared<RunCommand>();
   command->samples.model.declare(options);
-  options.option(command->samples.device, "--device", "URI",
-                 "device of the accelerator programs; the model is compiled for its configuration");
+  options.repeated(
+      command->samples.devices, "--device", "URI",
+      "device of the accelerator programs, for whose configuration the model is compiled; may be repeated, "
+      "for accelerators beside each other, the preferred first; default: behavioral:default, or simulators of the "
+      "configurations of an executable");
   options.flag(command->samples.cpu, "--cpu", "run everything on the CPU, without a device");
   options.repeated(
       command->samples.data, "--data", "[NAME=]FILE",
@@ -78,8 +81,8 @@ Action run_model(Options& options) {
                "compare every layer whose results are in memory (with --no-fuse all) with the integer reference, bit "
                "for bit, and find races and wrong indices in the "
                "kernels of cuda:emulated");
-  options.option(command->samples.verify, "--verify", "URI",
-                 "also run the first samples on a second device, as lockstep:default");
+  options.repeated(command->samples.verify, "--verify", "URI",
+                   "also run the first samples on a second device, as lockstep:default; may be repeated as --device");
   options.option(command->samples.verify_samples, "--verify-samples", "N", "number of samples of --verify",
                  {.least = 0});
   options.option(command->output, "--output", "PATH",

@@ -137,7 +137,7 @@ class Program {
     if (run.interpret) return program;
     ModelOptions how = run.model;
     if (!run.instances.empty() && run.batch > 1) how.batch = run.shared;
-    auto compiled = compile(loaded, how, nullptr);
+    auto compiled = compile(loaded, how, {});
     if (!compiled) {
       if (compiled.error().fault != Fault::kInput || run.limits.any()) return std::unexpected(compiled.error());
       print_stderr("note: the module does not compile and runs in the interpreter: {}\n", compiled.error().what);

@@ -11,11 +11,13 @@
 #include "compiler/cli/progress.h"
 #include "compiler/cli/samples_output.h"
 #include "compiler/pipeline/compare.h"
+#include "compiler/pipeline/node_prices.h"
 #include "compiler/pipeline/work.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
 #include "runtime/run/runner.h"
 #include "runtime/run/samples.h"
+#include "runtime/vm/program_on_device.h"
 #include "support/output.h"
 #include "support/try.h"
 
@@ -30,8 +32,7 @@ using runtime::Tensor;
 
 class SamplesCommand {
  public:
-  explicit SamplesCommand(const SamplesRun& run)
-      : options_(run), output_(run.json), device_name_(run.cpu ? "cpu" : run.device) {}
+  explicit SamplesCommand(const SamplesRun& run) : options_(run), output_(run.json) {}
 
   Status run() {
     TENON_TRY(check_options());
@@ -61,7 +62,7 @@ class SamplesCommand {
 
   // A device that computed nothing was not checked.
   Status check_compared(int64_t layers) const {
-    if (!options_.check || !accelerator_ || layers > 0) return {};
+    if (!options_.check || devices_.empty() || layers > 0) return {};
     return error(
         "--check compares nothing: no operator of the model runs on the accelerator", options_.model.model,
         has_integers()
@@ -89,7 +90,26 @@ class SamplesCommand {
   }
 
   // An accelerator's programs are for fixed sizes.
-  Sizes sizes() const { return sizes_of_inputs(options_.model, !options_.cpu && !options_.device.empty()); }
+  Sizes sizes() const { return sizes_of_inputs(options_.model, !options_.cpu); }
+
+  // Of an executable, by default, simulators of its configurations.
+  Status open_devices(bool is_executable) {
+    if (options_.cpu) {
+      options_.devices.clear();
+    } else if (options_.devices.empty()) {
+      if (is_executable) options_.devices = runtime::default_devices(executable_);
+      if (options_.devices.empty()) options_.devices.emplace_back("behavioral:default");
+    }
+    device_names_ = options_.cpu ? "cpu" : fmt::format("{}", fmt::join(options_.devices, ", "));
+    TENON_TRY_ASSIGN(opened, runtime::open_devices(options_.devices));
+    devices_ = std::move(*opened);
+    return {};
+  }
+
+  // Those of a session: a model that is compiled for several accelerators may have programs for some of them alone.
+  std::vector<driver::Accelerator*> accelerators_of_session(const runtime::Devices& devices) const {
+    return compilation_ ? runtime::used_accelerators(executable_, devices) : runtime::accelerators(devices);
+  }
 
   Status load_model() {
     ModelOptions& model = options_.model;
@@ -109,19 +129,17 @@ class SamplesCommand {
       loaded_ = std::move(*file);
       TENON_TRY(check_data(loaded_->model.main().params.size()));
     }
-    TENON_TRY_ASSIGN(opened, runtime::open_device(options_.cpu ? std::string() : options_.device));
-    accelerator_ = std::move(*opened);
+    TENON_TRY(open_devices(is_executable));
     if (is_executable) return read_data(executable_.main().params, executable_.name);
     TENON_TRY_ASSIGN(ports, input_ports(loaded_->model, sizes()));
     TENON_TRY(read_data(*ports, loaded_->model.name));
     model.for_this_machine = true;
     model.executable_only = !options_.check && options_.labels.empty();
-    if (accelerator_) model.device_memory = accelerator_->info().memory;
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerator_ ? &accelerator_->info().config : nullptr));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerators_of(infos())));
     compilation_ = std::move(*compiled);
     executable_ = compilation_->executable;
     if (executable_.programs.empty()) TENON_TRY(check_compared(0));
-    warn_about_device();
+    warn_about_devices();
     output_.operators(executable_.name, options_.verbose
                                             ? compiler::explain(compilation_->partitioned, compilation_->placements)
                                             : compiler::summarize(compilation_->partitioned, compilation_->placements));
@@ -129,12 +147,22 @@ class SamplesCommand {
     return {};
   }
 
-  void warn_about_device() const {
-    if (!accelerator_ || !executable_.programs.empty() || options_.quiet) return;
-    print_stderr("warning: nothing runs on the accelerator {}: {}\n", accelerator_->info().config.name,
-                 has_integers() ? "--verbose has the reason for each operator"
-                                : "it computes in int8; quantize the model with --calibrate, or say --cpu");
+  void warn_about_devices() const {
+    if (options_.quiet) return;
+    for (const auto& device : devices_) {
+      if (runtime::is_used(executable_.programs, *device)) continue;
+      print_stderr("warning: nothing runs on the accelerator {}: {}\n", device->info().config.name,
+                   has_integers() ? "--verbose has the reason for each operator"
+                                  : "it computes in int8; quantize the model with --calibrate, or say --cpu");
+    }
   }
+
+  std::map<std::string, std::vector<runtime::NodePrice>> prices() const {
+    if (!compilation_) return {};
+    return compiler::node_prices(compilation_->partitioned, compilation_->placements, executable_.graph);
+  }
+
+  std::vector<const driver::Info*> infos() const { return runtime::infos(runtime::accelerators(devices_)); }
 
   // Before the model is compiled.
   Status read_data(const std::vector<runtime::Port>& ports, const std::string& model) {
@@ -174,9 +202,9 @@ class SamplesCommand {
     return {};
   }
 
-  Expected<Runner> runner_on(driver::Accelerator* accelerator, Comparison* comparison, bool timeline) const {
+  Expected<Runner> runner_on(const runtime::Devices& devices, Comparison* comparison, bool timeline) const {
     runtime::SessionOptions session;
-    session.accelerator = accelerator;
+    session.accelerators = accelerators_of_session(devices);
     session.timeline = timeline;
     session.native = !options_.no_native;
     session.threads = static_cast<unsigned>(options_.threads);
@@ -192,14 +220,16 @@ class SamplesCommand {
   }
 
   // The command that repeats a run, for the bundle.
-  std::string command(const std::string& devices, size_t sample) const {
-    std::string data;
-    for (const std::string& source : options_.data) data += " --data " + source;
-    return fmt::format("tenon run {} {}{}, sample {}", options_.model.model, devices, data, sample);
+  std::string command(std::span<const std::string> devices, std::span<const std::string> seconds, size_t sample) const {
+    std::string text = "tenon run " + options_.model.model;
+    for (const auto& [option, values] :
+         {std::pair(" --device ", devices), {" --verify ", seconds}, {" --data ", std::span(options_.data)}}) {
+      for (const std::string& value : values) text += option + value;
+    }
+    return fmt::format("{}, sample {}", text, sample);
   }
 
-  Expected<std::vector<runtime::Value>> run_sample(Runner& runner, size_t sample,
-                                                   const driver::Accelerator* accelerator,
+  Expected<std::vector<runtime::Value>> run_sample(Runner& runner, size_t sample, std::span<const std::string> devices,
                                                    const std::optional<Comparison>& comparison) const {
     const auto expected = [&](const driver::Launch& launch) -> std::optional<driver::Region> {
       if (!comparison || !comparison->mismatch()) return {};
@@ -207,28 +237,28 @@ class SamplesCommand {
       return driver::Region{wrong.name, launch.bases[static_cast<size_t>(wrong.base)] + wrong.offset, wrong.expected};
     };
     return runner.run(
-        samples_[sample], [&] { return command("--device " + accelerator->info().uri, sample); }, expected);
+        samples_[sample], [&] { return command(devices, {}, sample); }, expected);
   }
 
   Status run_device() {
     std::optional<Comparison> comparison = make_comparison();
-    TENON_TRY_ASSIGN(runner, runner_on(accelerator_.get(), comparison ? &*comparison : nullptr,
+    TENON_TRY_ASSIGN(runner, runner_on(devices_, comparison ? &*comparison : nullptr,
                                        !options_.report.empty() || !options_.trace.empty()));
     Accuracy reference, device;
     TENON_TRY(run_all(*runner, comparison, reference, device));
     if (comparison) TENON_TRY(check_compared(comparison->layers()));
     if (comparison)
       print_accuracy(is_quantized() ? "int8 model, reference" : "model, integer reference", "int8_accuracy", reference);
-    print_accuracy(device_name_, "device_accuracy", device);
+    print_accuracy(device_names_, "device_accuracy", device);
     TENON_TRY(show_results());
     output_.samples(samples_.size());
-    output_.time(seconds_, accelerator_ && !executable_.programs.empty() ? &accelerator_->info() : nullptr);
+    output_.time(seconds_, runtime::infos(runtime::used_accelerators(executable_, devices_)));
     if (comparison) output_.comparison(samples_.size(), *comparison);
     return print_profile(runner->profile());
   }
 
   Status run_all(Runner& runner, std::optional<Comparison>& comparison, Accuracy& reference, Accuracy& device) {
-    Progress progress(device_name_, samples_.size(), options_.quiet);
+    Progress progress(device_names_, samples_.size(), options_.quiet);
     for (size_t i = 0; i < samples_.size(); ++i, progress.step()) {
       std::vector<Tensor> expected;
       if (comparison) {
@@ -237,7 +267,7 @@ class SamplesCommand {
         labels_.count(reference, expected, i);
       }
       const auto begin = std::chrono::steady_clock::now();
-      TENON_TRY_ASSIGN(results, run_sample(runner, i, accelerator_.get(), comparison));
+      TENON_TRY_ASSIGN(results, run_sample(runner, i, options_.devices, comparison));
       seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
       std::vector<Tensor> tensors;  // an empty one for each result that is no tensor
       for (const runtime::Value& result : *results) tensors.push_back(result.tensor());
@@ -275,54 +305,53 @@ class SamplesCommand {
   }
 
   Status print_profile(const runtime::Profile& profile) {
-    const driver::Info* info = accelerator_ ? &accelerator_->info() : nullptr;
-    output_.figures(runtime::analyze(executable_, profile), profile.memory, executable_, info);
     const runtime::ReportInput input{.title = executable_.name,
                                      .facts = output_.rows(),
                                      .executable = &executable_,
                                      .profile = &profile,
-                                     .device = info};
+                                     .devices = infos(),
+                                     .prices = prices()};
+    output_.figures(runtime::analyze(executable_, profile), input);
     TENON_TRY(runtime::write_profile(input, options_.report, options_.trace));
     output_.file("\nReport", options_.report);
     output_.file("Trace", options_.trace);
     return {};
   }
 
-  // The first samples once more on a second device: its results must be those of the first device, and with --check its
+  // The first samples once more on other devices: their results must be those of the first ones, and with --check their
   // layers those of the reference.
   Status verify() {
-    TENON_TRY_ASSIGN(second, driver::open(options_.verify));
+    TENON_TRY_ASSIGN(second, runtime::open_devices(options_.verify));
+    const std::string second_names = fmt::format("{}", fmt::join(options_.verify, ", "));
     std::optional<Comparison> comparison = make_comparison();
-    TENON_TRY_ASSIGN(checked, runner_on(second->get(), comparison ? &*comparison : nullptr, false));
-    TENON_TRY_ASSIGN(good, runner_on(accelerator_.get(), nullptr, false));
+    TENON_TRY_ASSIGN(checked, runner_on(*second, comparison ? &*comparison : nullptr, false));
+    TENON_TRY_ASSIGN(good, runner_on(devices_, nullptr, false));
     const size_t count = std::min(samples_.size(), static_cast<size_t>(options_.verify_samples));
     {
-      Progress progress(options_.verify, count, options_.quiet);
+      Progress progress(second_names, count, options_.quiet);
       for (size_t i = 0; i < count; ++i, progress.step()) {
-        TENON_TRY_ASSIGN(expected, run_sample(*good, i, accelerator_.get(), std::nullopt));
-        TENON_TRY_ASSIGN(found, run_sample(*checked, i, second->get(), comparison));
+        TENON_TRY_ASSIGN(expected, run_sample(*good, i, options_.devices, std::nullopt));
+        TENON_TRY_ASSIGN(found, run_sample(*checked, i, options_.verify, comparison));
         const auto differing = runtime::first_difference(*expected, *found);
         if (!differing) continue;
-        Diagnostic differs{fmt::format("sample {}: result {} differs between {} and {}", i, *differing, options_.verify,
-                                       options_.device),
-                           executable_.name, "this is a fault of the accelerator or its compiler: please report it",
-                           Fault::kInternal};
-        return std::unexpected(Runner::keep_difference(
-            std::move(differs), *good, *checked, samples_[i],
-            command(fmt::format("--device {} --verify {}", options_.device, options_.verify), i)));
+        Diagnostic differs{
+            fmt::format("sample {}: result {} differs between {} and {}", i, *differing, second_names, device_names_),
+            executable_.name, "this is a fault of the accelerator or its compiler: please report it", Fault::kInternal};
+        return std::unexpected(Runner::keep_difference(std::move(differs), *good, *checked, samples_[i],
+                                                       command(options_.devices, options_.verify, i)));
       }
     }
     const runtime::Analysis analysis = runtime::analyze(executable_, checked->profile());
-    output_.verified(options_.verify, options_.device, count, analysis.cycles, analysis.utilization,
+    output_.verified(second_names, device_names_, count, analysis.cycles, analysis.utilization,
                      comparison ? &*comparison : nullptr);
     return {};
   }
 
   SamplesRun options_;
   SamplesOutput output_;
-  std::string device_name_;
-  std::unique_ptr<driver::Accelerator> accelerator_;  // nullptr: everything runs on the CPU
-  std::optional<LoadedModel> loaded_;                 // none where the model is an executable
+  std::string device_names_;           // for people
+  runtime::Devices devices_;           // none: everything runs on the CPU
+  std::optional<LoadedModel> loaded_;  // none where the model is an executable
   std::optional<compiler::Compilation> compilation_;
   runtime::Executable executable_;
   std::vector<Sample> samples_;

@@ -12,8 +12,10 @@ namespace tenon::cli {
 struct SamplesRun {
   ModelOptions model;
   runtime::RunLimits limits;
-  std::string device = "behavioral:default", labels, output, report, trace, verify, bundle;
-  std::vector<std::string> data;  // "[NAME=]FILE" of each input, see runtime/run/inputs.h
+  std::string labels, output, report, trace, bundle;
+  std::vector<std::string> devices;  // URIs, of different configurations; none: the default
+  std::vector<std::string> verify;   // URIs of the devices of a second run
+  std::vector<std::string> data;     // "[NAME=]FILE" of each input, see runtime/run/inputs.h
   int64_t limit = 0, verify_samples = 20;
   double seconds = 600;
   int64_t threads = 0;  // of native kernels; 0: all usable processors

@@ -1,6 +1,7 @@
 #include "compiler/cli/samples_output.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ void SamplesOutput::operators(const std::string& name, const std::string& placem
 void SamplesOutput::work(const std::map<std::string, int64_t>& macs) {
   int64_t all = 0, accelerator = 0;
   for (const auto& [target, count] : macs) {
-    const compiler::TargetRecord* record = compiler::find_target(target);
+    const compiler::TargetRecord* record = compiler::find_target(target.substr(0, target.find(':')));
     all += count, accelerator += record && record->of_configuration ? count : 0;
   }
   const double percent = all ? 100.0 * static_cast<double>(accelerator) / static_cast<double>(all) : 0;
@@ -42,12 +43,15 @@ void SamplesOutput::result(size_t sample, const std::string& name, const std::st
   if (!json_) print_stdout("  sample {}, {}: {}\n", sample, name, text);
 }
 
-void SamplesOutput::time(std::vector<double> seconds, const driver::Info* accelerator) {
+void SamplesOutput::time(std::vector<double> seconds, std::span<const driver::Info* const> accelerators) {
   if (seconds.empty()) return;
   std::ranges::nth_element(seconds, seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
   const double milliseconds = 1e3 * seconds[seconds.size() / 2];
-  const std::string text = fmt::format("{:.3g} ms{}", milliseconds,
-                                       accelerator ? fmt::format(", transfers and {} included", accelerator->uri) : "");
+  std::vector<std::string_view> uris;
+  for (const driver::Info* accelerator : accelerators) uris.push_back(accelerator->uri);
+  const std::string text =
+      fmt::format("{:.3g} ms{}", milliseconds,
+                  uris.empty() ? "" : fmt::format(", transfers and {} included", fmt::join(uris, ", ")));
   rows_.emplace_back("time of a sample, median", text);
   if (json_) result_.field("milliseconds", milliseconds);
   else print_stdout("\nTime of a sample, from inputs to results\n  {:<28} {}\n", "median", text);
@@ -94,8 +98,9 @@ uint64_t device_bytes(const runtime::Executable& executable) {
 
 }  // namespace
 
-void SamplesOutput::figures(const runtime::Analysis& analysis, const runtime::MemoryRecord& memory,
-                            const runtime::Executable& executable, const driver::Info* accelerator) {
+void SamplesOutput::figures(const runtime::Analysis& analysis, const runtime::ReportInput& report) {
+  const runtime::Executable& executable = *report.executable;
+  const runtime::MemoryRecord& memory = report.profile->memory;
   if (json_) {
     result_.field("peak_bytes", memory.peak_bytes)
         .field("arena_bytes", memory.arena_bytes)
@@ -106,18 +111,34 @@ void SamplesOutput::figures(const runtime::Analysis& analysis, const runtime::Me
         .field("read_bytes", analysis.read_bytes)
         .field("write_bytes", analysis.write_bytes)
         .field("launches", analysis.launches);
+    result_.key("accelerators").begin_array();
+    for (const runtime::AcceleratorCost& cost : analysis.accelerators) {
+      result_.begin_object()
+          .field("target", cost.device)
+          .field("config", cost.config->name)
+          .field("cycles", cost.cycles)
+          .field("utilization", cost.utilization)
+          .field("read_bytes", cost.read_bytes)
+          .field("write_bytes", cost.write_bytes)
+          .field("launches", cost.launches)
+          .end();
+    }
+    result_.end();
     return;
   }
   print_stdout("\nMemory of a run\n  {:<28} {}, {} of it planned; {} results allocated separately\n", "tensors, peak",
                bytes_text(memory.peak_bytes), bytes_text(memory.arena_bytes), memory.allocations);
   if (!executable.programs.empty())
     print_stdout("  {:<28} {}\n", "on the accelerator", bytes_text(device_bytes(executable)));
-  if (analysis.launches == 0) return;
-  print_stdout("\nAccelerator {}, a sample\n", accelerator->config.name);
-  print_stdout("  {:<28} {:.0f}{}\n", "cycles", analysis.cycles, accelerator->cycle_accurate ? "" : "  (cycle model)");
-  print_stdout("  {:<28} {:.1f} % of {} MACs a cycle\n", "utilization", 100 * analysis.utilization,
-               accelerator->config.macs_per_cycle());
-  print_stdout("  {:<28} {:.0f} read, {:.0f} written\n", "DRAM bytes", analysis.read_bytes, analysis.write_bytes);
+  for (const runtime::AcceleratorCost& cost : analysis.accelerators) {
+    if (cost.launches == 0) continue;
+    const driver::Info* device = device_of(report, *cost.config);
+    print_stdout("\nAccelerator {}, a sample\n", cost.config->name);
+    print_stdout("  {:<28} {:.0f}{}\n", "cycles", cost.cycles, device->cycle_accurate ? "" : "  (cycle model)");
+    print_stdout("  {:<28} {:.1f} % of {} MACs a cycle\n", "utilization", 100 * cost.utilization,
+                 cost.config->macs_per_cycle());
+    print_stdout("  {:<28} {:.0f} read, {:.0f} written\n", "DRAM bytes", cost.read_bytes, cost.write_bytes);
+  }
 }
 
 void SamplesOutput::file(const std::string& label, const std::string& path) const {

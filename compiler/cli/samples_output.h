@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "compiler/pipeline/compare.h"
 #include "driver/accelerator.h"
 #include "runtime/profile/analysis.h"
-#include "runtime/profile/profile.h"
+#include "runtime/profile/report.h"
 #include "runtime/run/samples.h"
 #include "support/json.h"
 
@@ -29,11 +30,11 @@ class SamplesOutput {
   void accuracy(const std::string& label, const std::string& key, const runtime::Accuracy& accuracy);
   void samples(size_t count);
   void result(size_t sample, const std::string& name, const std::string& text) const;
-  // Seconds of each run, from its inputs to its results.
-  void time(std::vector<double> seconds, const driver::Info* accelerator);
+  // Seconds of each run, from its inputs to its results, and the accelerators that took part.
+  void time(std::vector<double> seconds, std::span<const driver::Info* const> accelerators);
   void comparison(size_t samples, const compiler::Comparison& comparison);
-  void figures(const runtime::Analysis& analysis, const runtime::MemoryRecord& memory,
-               const runtime::Executable& executable, const driver::Info* accelerator);
+  // `analysis` is that of the report's profile.
+  void figures(const runtime::Analysis& analysis, const runtime::ReportInput& report);
   void file(const std::string& label, const std::string& path) const;
   // `comparison`: nullptr where the samples were not compared layer by layer.
   void verified(const std::string& second, const std::string& first, size_t samples, double cycles, double utilization,

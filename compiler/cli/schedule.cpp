@@ -49,7 +49,7 @@ struct ScheduleCommand {
     TENON_TRY_ASSIGN(loaded, load(model));
     ModelOptions reference = model;
     reference.kernels_only = true;
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, reference, nullptr));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, reference, {}));
     Context& context = *loaded->model.context;
     const Function& main = *compiled->kernels.function(loaded->model.entry);
     std::vector<std::string> names;

@@ -51,12 +51,12 @@ struct TuneCommand {
     ModelOptions plain = model;
     plain.records.clear();  // groups do not depend on them
     TENON_TRY_ASSIGN(loaded, load(plain));
-    std::optional<spec::Config> accelerator;
+    std::vector<compiler::AcceleratorOptions> accelerators;
     if (!config.empty()) {
-      TENON_TRY_ASSIGN(found, spec::load_config(config));
-      accelerator = std::move(*found);
+      TENON_TRY_ASSIGN(found, load_accelerators(config));
+      accelerators = std::move(*found);
     }
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, plain, accelerator ? &*accelerator : nullptr));
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, plain, std::move(accelerators)));
     compiler::tune::TuneOptions options{.trials = trials,
                                         .seconds = seconds,
                                         .level = level.empty() ? std::string(runtime::host_levels().front()) : level};
@@ -129,8 +129,8 @@ struct TuneCommand {
 Action tune_model(Options& options) {
   auto command = std::make_shared<TuneCommand>();
   command->model.declare(options, ModelOptions::Records::kTuned);
-  options.option(command->config, "--config", "NAME",
-                 "leave out the operators that this accelerator supports; default: everything runs on the CPU");
+  options.option(command->config, "--config", "NAME,...",
+                 "leave out the operators that these accelerators support; default: everything runs on the CPU");
   options.option(command->costs, "--costs", "FILE",
                  "measure the figures of this machine that tenon compile --costs reads, without a model: seconds");
   options.option(command->mhz, "--mhz", "MHZ", "clock of the accelerator, for the file of --costs",

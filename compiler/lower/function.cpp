@@ -779,6 +779,7 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
                              target->name, program.inputs.size(), program.outputs.size(), args->size(), results.size()),
                  origin(binding.var), {}, Fault::kInternal);
   }
+  program.device = target->name;
   const auto id = static_cast<uint32_t>(program_.out.programs.size());
   program_.out.programs.push_back(std::move(program));
   emit(runtime::CallProgram{id, *args, results}, std::string(program_.context.name(name)));

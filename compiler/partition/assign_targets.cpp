@@ -47,12 +47,12 @@ class BlockAssigner {
     problem_.launches.assign(targets_.size() + 1, 0);
     for (size_t t = 0; t < targets_.size(); ++t) {
       if (matches_[t].found.empty()) continue;
-      const auto device = costs_.devices.find(targets_[t].name);
-      if (device == costs_.devices.end()) {
+      const Costs::Device* device = costs_.device(targets_[t].name);
+      if (!device) {
         return error(fmt::format("the entry devices.{}.launch_ns is missing", targets_[t].name), costs_.source,
                      "add it, or leave the target out of --targets");
       }
-      TENON_TRY_ASSIGN(launch, ticks(device->second.launch_ns * 1e-9, targets_[t].name, "a launch"));
+      TENON_TRY_ASSIGN(launch, ticks(device->launch_ns * 1e-9, targets_[t].name, "a launch"));
       problem_.launches[t + 1] = *launch;
     }
     TENON_TRY(price_units());
@@ -172,10 +172,10 @@ class BlockAssigner {
   Expected<std::vector<Ticks>> copies(double bytes) const {
     std::vector<Ticks> result{0};
     for (const Target& target : targets_) {
-      const auto device = costs_.devices.find(target.name);
+      const Costs::Device* device = costs_.device(target.name);
       double seconds = 0;
-      if (device != costs_.devices.end() && device->second.gbytes) {
-        seconds = bytes / (*device->second.gbytes * 1e9);
+      if (device && device->gbytes) {
+        seconds = bytes / (*device->gbytes * 1e9);
         if (target.boundary) seconds += 2 * bytes / (costs_.gbytes * 1e9) + costs_.call_ns * 1e-9;
       }
       TENON_TRY_ASSIGN(cost, ticks(seconds, target.name, "a copy"));

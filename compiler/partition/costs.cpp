@@ -131,6 +131,12 @@ Price price_of(double macs, double gmacs, double bytes, double gbytes, double ex
 
 }  // namespace
 
+const Costs::Device* Costs::device(std::string_view target) const {
+  auto found = devices.find(target);
+  if (found == devices.end()) found = devices.find(target.substr(0, target.find(':')));
+  return found == devices.end() ? nullptr : &found->second;
+}
+
 Expected<Costs> parse_costs(std::string_view text, const std::string& source) {
   TENON_TRY_ASSIGN(figures, Figures::read(text, source));
   Costs costs{.source = source, .devices = {}};
@@ -227,16 +233,16 @@ Price cpu_price(const Costs& costs, const Work& work) {
 }
 
 Expected<Price> device_price(const Costs& costs, const std::string& target, const Work& work) {
-  const auto device = costs.devices.find(target);
+  const Costs::Device* device = costs.device(target);
   const std::string_view entry = work.bytes_wide ? "gmacs_i8" : "gmacs_f32";
   const auto lacks = [&](std::string_view name) {
     return error(fmt::format("the entry devices.{}.{} is missing", target, name), costs.source,
                  "add it, or leave the target out of --targets");
   };
-  if (device == costs.devices.end()) return lacks("launch_ns");
-  const auto gmacs = work.bytes_wide ? device->second.gmacs_i8 : device->second.gmacs_f32;
+  if (!device) return lacks("launch_ns");
+  const auto gmacs = work.bytes_wide ? device->gmacs_i8 : device->gmacs_f32;
   if (!gmacs) return lacks(entry);
-  return price_of(work.macs, *gmacs, work.bytes, device->second.memory_gbytes.value_or(costs.gbytes), 0);
+  return price_of(work.macs, *gmacs, work.bytes, device->memory_gbytes.value_or(costs.gbytes), 0);
 }
 
 }  // namespace tenon::compiler

@@ -11,7 +11,8 @@
 // gmacs: 10^9 multiply-accumulates a second; gbytes: 10^9 bytes a second, of the processor's memory or, of a device, of
 // copies between it and the processor (absent: the device computes in the processor's memory); call_ns: what a kernel
 // of the processor costs besides its work; launch_ns: the same of a region of a device; mhz: the clock of an
-// accelerator. Totals are sums, although devices may work at the same time.
+// accelerator. Several accelerators are "accel:default" and "accel:tiny"; one without an entry has that of "accel".
+// Totals are sums, although devices may work at the same time.
 #pragma once
 
 #include <filesystem>
@@ -32,6 +33,9 @@ struct Costs {
   std::string source;  // the file, for messages
   double gmacs_f32 = 0, gmacs_i8 = 0, gbytes = 0, call_ns = 0;
   std::map<std::string, Device, std::less<>> devices;  // by target
+
+  // The entry of the target, else that of the part of its name before a colon; nullptr where there is none.
+  const Device* device(std::string_view target) const;
 };
 
 // Reads a costs file. An error names the entry that is missing, unknown, or not a number above 0.

@@ -19,14 +19,15 @@ std::string seconds(double value) {
 
 std::string explain(const Module& module, std::span<const Placement> placements) {
   struct Row {
-    std::string node, ops, placement, prices;
+    std::string node, ops, target, detail, prices;
   };
   std::vector<Row> rows;
   for (size_t i = 0; i < placements.size(); ++i) {
     const Placement& p = placements[i];
-    const std::string placement = !p.target.empty()  ? fmt::format("{:<6} {}", p.target, p.composite)
-                                  : p.kernel.empty() ? fmt::format("cpu    {}", p.reason)
-                                                     : fmt::format("cpu    {} ({})", p.kernel, p.reason);
+    const std::string target = p.target.empty() ? "cpu" : p.target;
+    const std::string detail = !p.target.empty()  ? p.composite
+                               : p.kernel.empty() ? p.reason
+                                                  : fmt::format("{} ({})", p.kernel, p.reason);
     std::string prices;
     for (const auto& [target, price, change] : p.prices) {
       prices += fmt::format("{}{} {} ({})", prices.empty() ? "" : "; ", target, seconds(price.seconds), price.source);
@@ -35,19 +36,20 @@ std::string explain(const Module& module, std::span<const Placement> placements)
     }
     // The operators of one node that run on one target share a line, unless each has a price.
     const bool joins = i > 0 && (prices.empty() || rows.back().prices.empty()) && p.span == placements[i - 1].span &&
-                       placement == rows.back().placement;
+                       target == rows.back().target && detail == rows.back().detail;
     if (joins) rows.back().ops += " + " + p.op, rows.back().prices += prices;
-    else rows.push_back({module.span(p.span).node, p.op, placement, prices});
+    else rows.push_back({module.span(p.span).node, p.op, target, detail, prices});
   }
-  size_t node_width = 0, op_width = 0;
+  size_t node_width = 0, op_width = 0, target_width = 6;
   for (const Row& row : rows) {
     node_width = std::max(node_width, row.node.size());
     op_width = std::max(op_width, row.ops.size());
+    target_width = std::max(target_width, row.target.size());
   }
   std::string text;
   for (const Row& row : rows)
-    text += fmt::format("  {:<{}}  {:<{}}  {}{}{}\n", row.node, node_width, row.ops, op_width, row.placement,
-                        row.prices.empty() ? "" : "  | ", row.prices);
+    text += fmt::format("  {:<{}}  {:<{}}  {:<{}} {}{}{}\n", row.node, node_width, row.ops, op_width, row.target,
+                        target_width, row.detail, row.prices.empty() ? "" : "  | ", row.prices);
   return text;
 }
 

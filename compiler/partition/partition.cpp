@@ -52,7 +52,7 @@ class Partitioner {
   }
 
  private:
-  // Each pin names a node of the model and a target that supports all of it.
+  // Each pin names a node of the model and a target.
   Status check_pins(std::span<const Placement> placements) const {
     for (const auto& [node, target] : options_.pins) {
       std::vector<std::string_view> names{"cpu"};
@@ -62,22 +62,36 @@ class Partitioner {
             fmt::format("{} is pinned to {}, which is not among the targets {}", node, target, fmt::join(names, ", ")),
             {}, "--targets names the targets of this compilation", Fault::kUsage);
       }
-      std::vector<std::string_view> nodes;
-      bool found = false;
-      for (const Placement& placement : placements) {
-        const std::string& name = module_.span(placement.span).node;
-        nodes.push_back(name);
-        if (name != node) continue;
-        found = true;
-        const std::string_view placed = placement.target.empty() ? std::string_view("cpu") : placement.target;
-        if (placed == target) continue;
-        return error(fmt::format("{} is pinned to {}, which does not support its {}: {}", node, target, placement.op,
-                                 placement.reason.empty() ? fmt::format("it is on {}", placed) : placement.reason));
-      }
-      if (!found)
-        return error(fmt::format("there is no node '{}' to pin to {}", node, target), {}, suggest(node, nodes));
+      TENON_TRY(check_pin(node, target, placements));
     }
     return {};
+  }
+
+  // What the node sums up must be on the target, and something of it at least: what changes types and shapes around its
+  // layer may be at the host.
+  Status check_pin(const std::string& node, const std::string& target, std::span<const Placement> placements) const {
+    const auto sums_up = [&](const Placement& placement) {
+      const Operator* op = context_.find_operator(placement.op);
+      return !op || op->pattern >= OpPattern::kReduction;
+    };
+    const auto where = [](const Placement& placement) {
+      return placement.target.empty() ? std::string_view("cpu") : std::string_view(placement.target);
+    };
+    std::vector<std::string_view> nodes;
+    const Placement* refused = nullptr;  // the first one that sums up, else the first one
+    bool found = false, is_there = false;
+    for (const Placement& placement : placements) {
+      const std::string& name = module_.span(placement.span).node;
+      nodes.push_back(name);
+      if (name != node) continue;
+      found = true;
+      if (where(placement) == target) is_there = true;
+      else if (!refused || (sums_up(placement) && !sums_up(*refused))) refused = &placement;
+    }
+    if (!found) return error(fmt::format("there is no node '{}' to pin to {}", node, target), {}, suggest(node, nodes));
+    if (!refused || (is_there && !sums_up(*refused))) return {};
+    return error(fmt::format("{} is pinned to {}, which does not support its {}: {}", node, target, refused->op,
+                             refused->reason.empty() ? fmt::format("it is on {}", where(*refused)) : refused->reason));
   }
 
   // A binding with inner blocks is one opaque node in its own block.
@@ -171,6 +185,7 @@ class Partitioner {
     if (owner != composites.found.end()) {
       placement.target = owner->target->name;
       placement.composite = owner->row->composite;
+      placement.root = function_.info(block.bindings[owner->bindings.back()].var).span;
     }
     return placement;
   }
@@ -205,15 +220,19 @@ class Partitioner {
     return outline(context_, module_, function_, block, members, std::move(results));
   }
 
-  // Whether the target supports both groups as one region.
-  Expected<bool> fits(const Block& block, const ConvexGroups& groups, uint32_t a, uint32_t b, const Target& target) {
+  // Whether the target supports both groups as one region. `refused` has the regions that it was asked about before.
+  Expected<bool> fits(const Block& block, const ConvexGroups& groups, uint32_t a, uint32_t b, const Target& target,
+                      std::set<std::vector<size_t>>& refused) {
     if (!target.fits) return true;
     std::vector<size_t> members;
     for (uint32_t i = 0; i < block.bindings.size(); ++i) {
       if (groups.find(i) == groups.find(a) || groups.find(i) == groups.find(b)) members.push_back(i);
     }
+    if (refused.contains(members)) return false;
     TENON_TRY_ASSIGN(outlined, outline_region(block, members));
-    return target.fits(context_, module_, outlined->function).has_value();
+    const bool fit = target.fits(context_, module_, outlined->function).has_value();
+    if (!fit) refused.insert(std::move(members));
+    return fit;
   }
 
   Expected<ConvexGroups> merge_regions(const Block& block) {
@@ -227,6 +246,7 @@ class Partitioner {
         },
         block);
     ConvexGroups groups(graph.follows);
+    std::set<std::vector<size_t>> refused;  // by their bindings
     // A merge that was refused because of a third group becomes legal after that group has joined, and a region that
     // was too large may fit after others have joined and the values between them are no longer visible outside: repeat.
     for (bool changed = true; changed;) {
@@ -237,7 +257,7 @@ class Partitioner {
         for (const uint32_t operand : graph.reads[i]) {
           if (target_of(bindings[operand]) != target || groups.find(operand) == groups.find(i)) continue;
           if (!groups.can_merge(operand, i)) continue;
-          TENON_TRY_ASSIGN(fit, fits(block, groups, operand, i, *target));
+          TENON_TRY_ASSIGN(fit, fits(block, groups, operand, i, *target, refused));
           if (*fit) changed |= groups.merge(operand, i);
         }
       }

@@ -42,6 +42,7 @@ struct Placement {
   std::string kernel = {};  // on the CPU: the kernel that computes it, where it is known
   // Where targets are assigned by cost: of the first operator of what some target computes as a whole.
   std::vector<TargetPrice> prices = {};
+  SpanId root{};  // on a target: the model's node of the composite's result
 };
 
 // Costs of placements, in seconds: the sums over all blocks, each run once.
@@ -54,8 +55,10 @@ struct PlacementCosts {
 
 struct PartitionOptions {
   const Costs* costs =
-      nullptr;     // targets are assigned by cost; nullptr: the first row of the first target that matches
-  Pins pins = {};  // a pin to a target that does not support the node is an error with the reason
+      nullptr;  // targets are assigned by cost; nullptr: the first row of the first target that matches
+  // A pin to a target that does not support the layer of the node is an error with the reason; operators that change
+  // types and shapes around the layer may be at the host.
+  Pins pins = {};
   PlacementCosts* summary = nullptr;  // receives the costs
 };
 

@@ -16,12 +16,18 @@
 
 namespace tenon::compiler {
 
+// A generated accelerator that a model is compiled for.
+struct AcceleratorOptions {
+  spec::Config config;
+  spec::MemoryTiming memory = {};  // which programs are scheduled for
+};
+
 // What targets are made from; each reads what concerns it.
 struct TargetOptions {
-  std::optional<spec::Config> accelerator = {};  // the configuration of the generated accelerator
-  spec::MemoryTiming memory = {};                // of that accelerator, which programs are scheduled for
-  bool fuse = true;                              // of its layers: values between them stay on the chip
-  Machine::Inexact inexact = {};                 // what a user allows the products of a GPU
+  std::string name = {};                               // of the target; empty: its record's
+  std::optional<AcceleratorOptions> accelerator = {};  // of a target of a configuration
+  bool fuse = true;                                    // layers of accelerators: values between them stay on the chip
+  Machine::Inexact inexact = {};                       // what a user allows the products of a GPU
   // Steps of a user for kernels, instead of the templates': of the level sm_90, or of all levels.
   std::vector<schedules::UserSchedule> schedules = {};
 };
@@ -30,8 +36,8 @@ struct TargetRecord {
   std::string name;           // as --targets has it
   std::string documentation;  // for the help
   std::function<Target(const TargetOptions&)> make;
-  // Whether it generates code for TargetOptions::accelerator, without which it is not made; it is used where a
-  // configuration is given, and is the first target unless it is named at another position.
+  // Whether it generates code for TargetOptions::accelerator, without which it is not made; it is used where
+  // configurations are given, once for each, and is the first target unless it is named at another position.
   bool of_configuration = false;
   bool native = false;             // its kernels are native code of the executable
   std::string_view excludes = {};  // a target that cannot be named beside it

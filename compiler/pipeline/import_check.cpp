@@ -57,15 +57,15 @@ struct Prepared {
 };
 
 Expected<Prepared> prepare(Context& context, const std::filesystem::path& path,
-                           const std::map<std::string, int64_t>& shapes, const std::optional<spec::Config>& accelerator,
-                           std::span<const TargetRecord> added) {
+                           const std::map<std::string, int64_t>& shapes,
+                           std::span<const AcceleratorOptions> accelerators, std::span<const TargetRecord> added) {
   Prepared prepared;
   TENON_TRY_ASSIGN(nodes, check_onnx(context, path, shapes));
   prepared.check.nodes = std::move(*nodes);
   if (!prepared.check.nodes.module) return prepared;
   TENON_TRY_ASSIGN(module, run_passes(context, std::move(*prepared.check.nodes.module), standard_passes()));
   prepared.check.nodes.module.reset();  // its names and types end with the context
-  TENON_TRY_ASSIGN(targets, make_targets({}, {.accelerator = accelerator}, added));
+  TENON_TRY_ASSIGN(targets, make_targets({}, accelerators, {}, added));
   const bool wants_integers = std::ranges::any_of(*targets, &Target::integer_layers);
   TENON_TRY_ASSIGN(layers,
                    layers_of(context, std::move(*module), context.symbol("main"), wants_integers, prepared.check));
@@ -133,10 +133,10 @@ class PatternFinder {
 }  // namespace
 
 Expected<ImportCheck> check_import(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                                   const std::optional<spec::Config>& accelerator,
+                                   std::span<const AcceleratorOptions> accelerators,
                                    std::span<const TargetRecord> added) {
   Context context;
-  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerator, added));
+  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerators, added));
   ImportCheck check = std::move(prepared->check);
   if (!prepared->module) return check;
   Module& module = *prepared->module;
@@ -149,11 +149,11 @@ Expected<ImportCheck> check_import(const std::filesystem::path& path, const std:
 }
 
 Expected<PatternCheck> check_pattern(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                                     const std::optional<spec::Config>& accelerator, std::string_view pattern,
+                                     std::span<const AcceleratorOptions> accelerators, std::string_view pattern,
                                      std::span<const TargetRecord> added) {
   Context context;
   TENON_TRY_ASSIGN(read, read_pattern(context, pattern, "--pattern"));
-  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerator, added));
+  TENON_TRY_ASSIGN(prepared, prepare(context, path, shapes, accelerators, added));
   if (!prepared->module) return std::unexpected(prepared->check.nodes.problems.front().diagnostic);
   PatternCheck check{.pattern = to_string(*read), .matches = {}, .near_misses = {}};
   PatternFinder finder(context, *prepared->module, *read, check);

@@ -10,7 +10,6 @@
 
 #include "compiler/frontend/onnx_check.h"
 #include "compiler/partition/target_record.h"
-#include "hw/spec/config.h"
 
 namespace tenon::compiler {
 
@@ -28,9 +27,9 @@ struct ImportCheck {
   bool assumes_calibration = false;
 };
 
-// Without `accelerator`, for the CPU and the added targets. An error where the code generator of one has failed.
+// Without accelerators, for the CPU and the added targets. An error where the code generator of one has failed.
 Expected<ImportCheck> check_import(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                                   const std::optional<spec::Config>& accelerator,
+                                   std::span<const AcceleratorOptions> accelerators,
                                    std::span<const TargetRecord> added = {});
 
 // The matches of a pattern (partition/pattern_text.h) in the module that the targets would receive, each by its root
@@ -44,7 +43,7 @@ struct PatternCheck {
   std::vector<Line> matches, near_misses;
 };
 Expected<PatternCheck> check_pattern(const std::filesystem::path& path, const std::map<std::string, int64_t>& shapes,
-                                     const std::optional<spec::Config>& accelerator, std::string_view pattern,
+                                     std::span<const AcceleratorOptions> accelerators, std::string_view pattern,
                                      std::span<const TargetRecord> added = {});
 
 // For people.

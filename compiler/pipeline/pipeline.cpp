@@ -365,7 +365,11 @@ Expected<Compilation> compile_for(std::span<const Target> targets, const Model& 
   }
   if (options.kernels_only) return result;
   LowerOptions lowering{.name = model.name, .facts = {{"model", model.name}, {"numbers", numeric_types}}};
-  if (options.accelerator) lowering.facts.emplace_back("configuration", options.accelerator->name);
+  if (!options.accelerators.empty()) {
+    std::vector<std::string_view> names;
+    for (const AcceleratorOptions& accelerator : options.accelerators) names.push_back(accelerator.config.name);
+    lowering.facts.emplace_back("configuration", fmt::format("{}", fmt::join(names, ", ")));
+  }
   std::vector<CpuPlacement> on_cpu;
   lowering.cpu = options.cpu;
   lowering.units = std::move(units);
@@ -394,10 +398,10 @@ Expected<Compilation> compile_for(std::span<const Target> targets, const Model& 
 // The same for the targets of the options. One whose code generator fails on the way is left out from the beginning,
 // where the options say so: it may have determined how the model is quantized and partitioned.
 Expected<Compilation> compile(const Model& model, Model* consumed, const CompileOptions& options) {
-  TENON_TRY_ASSIGN(
-      targets, make_targets(options.targets,
-                            {options.accelerator, options.memory, options.fuse, options.inexact, options.cpu.schedules},
-                            options.added_targets));
+  TENON_TRY_ASSIGN(targets,
+                   make_targets(options.targets, options.accelerators,
+                                {.fuse = options.fuse, .inexact = options.inexact, .schedules = options.cpu.schedules},
+                                options.added_targets));
   std::string notes;
   for (;;) {
     const bool may_repeat = options.skip_failed_targets && std::ranges::any_of(*targets, [](const Target& target) {

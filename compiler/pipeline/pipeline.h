@@ -21,8 +21,6 @@
 #include "compiler/quantize/mixed.h"
 #include "compiler/quantize/quantize.h"
 #include "compiler/remat/plan.h"
-#include "hw/spec/config.h"
-#include "hw/spec/memory_timing.h"
 #include "runtime/executable/executable.h"
 
 namespace tenon::compiler {
@@ -49,12 +47,12 @@ Expected<Model> load_model(const std::filesystem::path& path, const std::map<std
                            std::string_view entry = "main");
 
 struct CompileOptions {
-  std::optional<spec::Config> accelerator;  // none: everything runs on the CPU
-  spec::MemoryTiming memory = {};           // of that accelerator, which programs are scheduled for
-  bool fuse = true;                         // its layers, whose values between them then stay on the chip
-  // Names of targets (compiler/targets), the preferred first. The accelerator comes before all unless it is named here.
+  std::vector<AcceleratorOptions> accelerators = {};  // of different configurations; none: everything is on the CPU
+  bool fuse = true;                                   // their layers, whose values between them then stay on the chip
+  // Names of targets (compiler/targets), the preferred first. The accelerators come before all that are named here,
+  // unless they are named, too.
   std::vector<std::string> targets = {};
-  // Targets beside those of compiler/targets, as of plugins: they come before the accelerator unless they are named.
+  // Targets beside those of compiler/targets, as of plugins: they come before the accelerators unless they are named.
   std::vector<TargetRecord> added_targets = {};
   // A target whose code generator has failed (Target::failure) is left out, with a note; else it is an error.
   bool skip_failed_targets = false;

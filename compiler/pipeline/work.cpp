@@ -59,10 +59,12 @@ std::string summarize(const Module& partitioned, std::span<const Placement> plac
     const auto found = macs.find(target);
     return percent(found == macs.end() ? 0 : found->second, all);
   };
+  size_t width = 6;
+  for (const auto& [target, count] : operators) width = std::max(width, target.size());
   std::string text;
   for (const auto& [target, count] : operators) {
     if (!target.empty())
-      text += fmt::format("  {:<6} {} of {} operators{}\n", target, count, placements.size(), share(target));
+      text += fmt::format("  {:<{}} {} of {} operators{}\n", target, width, count, placements.size(), share(target));
   }
   if (const size_t calls = uncounted_calls(partitioned); calls > 0)
     text += fmt::format("  the MACs of {} call{} of loop functions and libraries are not known\n", calls,
@@ -76,8 +78,8 @@ std::string summarize(const Module& partitioned, std::span<const Placement> plac
   for (const auto& [count, op] : std::span(most).first(std::min(most.size(), kListed)))
     names.push_back(count == 1 ? op : fmt::format("{} {}", count, op));
   if (most.size() > kListed) names.emplace_back("...");
-  return text + fmt::format("  {:<6} {} of {} operators{}: {}\n", "cpu", operators[""], placements.size(), share(""),
-                            fmt::join(names, ", "));
+  return text + fmt::format("  {:<{}} {} of {} operators{}: {}\n", "cpu", width, operators[""], placements.size(),
+                            share(""), fmt::join(names, ", "));
 }
 
 }  // namespace tenon::compiler

@@ -15,17 +15,24 @@ namespace tenon::compiler {
 // Of the code generators in compiler/backends.
 std::span<const TargetRecord> target_records();
 
-// Those, and others that a user has added. An error where two have one name.
-Expected<std::vector<TargetRecord>> with_targets(std::span<const TargetRecord> added);
+// An error where two of them have the same configuration, or configurations that differ under the same name.
+Status check_accelerators(std::span<const AcceleratorOptions> accelerators);
+
+// Those, and others that a user has added. Of several accelerators, each has a target of its own, which is called after
+// its configuration, as accel:tiny instead of accel. An error where two targets have one name, and of
+// check_accelerators().
+Expected<std::vector<TargetRecord>> with_targets(std::span<const TargetRecord> added,
+                                                 std::span<const AcceleratorOptions> accelerators = {});
 
 std::vector<std::string_view> target_names(std::span<const TargetRecord> records = target_records());
 // nullptr where no target has the name.
 const TargetRecord* find_target(std::string_view name, std::span<const TargetRecord> records = target_records());
 
 // The targets of these names, in the order of their preference, after those that are not named: the added ones, in
-// their order, and those of the configuration. An error for an unknown name, for a target that requires a configuration
-// where there is none, and as with_targets().
-Expected<std::vector<Target>> make_targets(std::span<const std::string> names, const TargetOptions& options,
-                                           std::span<const TargetRecord> added = {});
+// their order, and those of the accelerators, in theirs. An error for an unknown name, for a target that requires a
+// configuration where there is none, and as with_targets().
+Expected<std::vector<Target>> make_targets(std::span<const std::string> names,
+                                           std::span<const AcceleratorOptions> accelerators,
+                                           const TargetOptions& options, std::span<const TargetRecord> added = {});
 
 }  // namespace tenon::compiler

@@ -25,10 +25,10 @@ void Recorder::free(const Buffer& buffer) {
 Status Recorder::write_register(uint32_t offset, uint32_t value) {
   arguments_[offset] = value;
   if (offset == reg::kControl && (value & spec::kApStart) != 0) {
-    if (!only_ || *only_ == launches_) {
+    if (!only_ || *only_ == *launches_) {
       TENON_TRY(record());
     }
-    ++launches_;
+    ++*launches_;
   }
   return inner_.write_register(offset, value);
 }
@@ -65,8 +65,27 @@ Status Recorder::record() {
     bundle.memory_bytes = std::max(bundle.memory_bytes, address - shift + buffer.size);
   }
   bundle_ = std::move(bundle);
+  recorded_ = *launches_;
   limit_pending_ = true;
   return {};
+}
+
+Recorders::Recorders(std::span<Accelerator* const> inner, std::optional<size_t> only) {
+  for (Accelerator* device : inner) recorders_.push_back(std::make_unique<Recorder>(*device, only, &launches_));
+}
+
+std::vector<Accelerator*> Recorders::accelerators() const {
+  std::vector<Accelerator*> all;
+  for (const auto& recorder : recorders_) all.push_back(recorder.get());
+  return all;
+}
+
+const Recorder* Recorders::recorder() const {
+  const Recorder* last = nullptr;
+  for (const auto& recorder : recorders_) {
+    if (recorder->bundle() && (!last || recorder->recorded() > last->recorded())) last = recorder.get();
+  }
+  return last;
 }
 
 }  // namespace tenon::driver

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "driver/bringup/bundle.h"
 
@@ -13,10 +16,16 @@ namespace tenon::driver {
 class Recorder final : public Accelerator {
  public:
   // Records the launch with index `only`, or by default the last launch. The inner accelerator must outlive the
-  // recorder.
-  explicit Recorder(Accelerator& inner, std::optional<size_t> only = {}) : inner_(inner), only_(only) {}
+  // recorder, and so must `launches`, where recorders count theirs together.
+  explicit Recorder(Accelerator& inner, std::optional<size_t> only = {}, size_t* launches = nullptr)
+      : inner_(inner), only_(only), launches_(launches ? launches : &own_launches_) {}
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
 
-  size_t launches() const { return launches_; }
+  Accelerator& inner() const { return inner_; }
+  size_t launches() const { return *launches_; }
+  // The index of the launch of bundle().
+  size_t recorded() const { return recorded_; }
   // The recorded bundle: its device, configuration, memory, one launch and the limit of its wait are set. Addresses
   // begin low, as on a simulator, at any base address of the device's memory.
   const std::optional<Bundle>& bundle() const { return bundle_; }
@@ -41,11 +50,28 @@ class Recorder final : public Accelerator {
 
   Accelerator& inner_;
   std::optional<size_t> only_;
-  size_t launches_ = 0;
+  size_t own_launches_ = 0, recorded_ = 0;
+  size_t* launches_;
   bool limit_pending_ = false;  // the bundle lacks its limit, which the next wait sets
   std::map<uint64_t, Buffer> buffers_;
   std::map<uint32_t, uint32_t> arguments_;  // the last written value of each register
   std::optional<Bundle> bundle_;
+};
+
+// Recorders of several accelerators, whose launches are counted together.
+class Recorders {
+ public:
+  // Records as Recorder.
+  explicit Recorders(std::span<Accelerator* const> inner, std::optional<size_t> only = {});
+
+  size_t launches() const { return launches_; }
+  std::vector<Accelerator*> accelerators() const;  // in the order of the inner ones
+  // The one with the launch `only`, or the last launch of all; nullptr where there is none.
+  const Recorder* recorder() const;
+
+ private:
+  size_t launches_ = 0;
+  std::vector<std::unique_ptr<Recorder>> recorders_;
 };
 
 }  // namespace tenon::driver

@@ -33,6 +33,7 @@ struct tenon_port {
 struct tenon_program {
   std::shared_ptr<const tenon::runtime::Executable> executable;
   std::vector<tenon_port> inputs, outputs;
+  std::vector<const tenon::spec::Config*> configurations;
 };
 
 struct tenon_device {
@@ -42,7 +43,7 @@ struct tenon_device {
 struct tenon_session {
   // What the session refers to outlives it, so the session is the last member.
   std::shared_ptr<const tenon::runtime::Executable> executable;
-  std::shared_ptr<tenon::driver::Accelerator> accelerator;
+  std::vector<std::shared_ptr<tenon::driver::Accelerator>> accelerators;
   std::atomic<bool> cancelled = false;
   std::optional<tenon::runtime::Session> session;
 };
@@ -54,7 +55,7 @@ struct tenon_ticket {
 
 struct tenon_trainer {
   std::shared_ptr<const tenon::runtime::Executable> executable;
-  std::shared_ptr<tenon::driver::Accelerator> accelerator;
+  std::vector<std::shared_ptr<tenon::driver::Accelerator>> accelerators;
   std::vector<std::string> names;  // of the weights
   std::optional<tenon::runtime::Trainer> trainer;
 };
@@ -62,11 +63,11 @@ struct tenon_trainer {
 namespace tenon::runtime::c_api {
 
 // The session's options of the caller's struct, which may be NULL; `function` is the function of tenon.h that has it.
-// The accelerator of the device is to outlive the session.
-struct DeviceAndOptions {
-  std::shared_ptr<driver::Accelerator> accelerator;
+// The accelerators of the devices are to outlive the session.
+struct DevicesAndOptions {
+  std::vector<std::shared_ptr<driver::Accelerator>> accelerators;
   SessionOptions options;
 };
-Expected<DeviceAndOptions> session_options(const tenon_session_options* given, const char* function);
+Expected<DevicesAndOptions> session_options(const tenon_session_options* given, const char* function);
 
 }  // namespace tenon::runtime::c_api

@@ -22,6 +22,7 @@ tenon_program* new_program(Executable executable) {
   program->executable = std::make_shared<const Executable>(std::move(executable));
   program->inputs = ports_of(program->executable->main().params);
   program->outputs = ports_of(program->executable->main().results);
+  program->configurations = configurations(*program->executable);
   return program.release();
 }
 
@@ -69,7 +70,7 @@ Status create_session(const tenon_program* program, const tenon_session_options*
   TENON_TRY_ASSIGN(made, session_options(given, kFunction));
   auto session = std::make_unique<tenon_session>();
   session->executable = program->executable;
-  session->accelerator = std::move(made->accelerator);
+  session->accelerators = std::move(made->accelerators);
   made->options.cancel = &session->cancelled;
   TENON_TRY_ASSIGN(created, Session::create(*session->executable, std::move(made->options)));
   session->session = std::move(*created);
@@ -170,18 +171,36 @@ Status wait(const tenon_ticket* ticket, tenon_value** outputs, size_t output_cou
   return {};
 }
 
+// The devices of the options: `devices`, or `device`.
+Expected<std::vector<std::shared_ptr<driver::Accelerator>>> devices_of(const tenon_session_options& options,
+                                                                       const char* function) {
+  if (options.device && options.device_count > 0)
+    return error("device and devices are both given", function, "put the device among the others", Fault::kUsage);
+  if (!options.devices && options.device_count > 0)
+    return error(fmt::format("devices is NULL, and device_count is {}", options.device_count), function, {},
+                 Fault::kUsage);
+  std::vector<std::shared_ptr<driver::Accelerator>> accelerators;
+  if (options.device) accelerators.push_back(options.device->accelerator);
+  for (size_t i = 0; i < options.device_count; ++i) {
+    if (!options.devices[i]) return error(fmt::format("devices[{}] is NULL", i), function, {}, Fault::kUsage);
+    accelerators.push_back(options.devices[i]->accelerator);
+  }
+  return accelerators;
+}
+
 const tenon_port* at(const std::vector<tenon_port>& ports, size_t index) {
   return index < ports.size() ? &ports[index] : nullptr;
 }
 
 }  // namespace
 
-Expected<DeviceAndOptions> session_options(const tenon_session_options* given, const char* function) {
+Expected<DevicesAndOptions> session_options(const tenon_session_options* given, const char* function) {
   TENON_TRY_ASSIGN(options, complete(given, function));
-  DeviceAndOptions made;
-  if (options->device) made.accelerator = options->device->accelerator;
+  DevicesAndOptions made;
+  TENON_TRY_ASSIGN(devices, devices_of(*options, function));
+  made.accelerators = std::move(*devices);
   SessionOptions& native = made.options;
-  native.accelerator = made.accelerator.get();
+  for (const auto& accelerator : made.accelerators) native.accelerators.push_back(accelerator.get());
   native.profile = false;
   native.native = options->refuse_native == 0;
   native.threads = options->threads;
@@ -227,8 +246,11 @@ tenon_error* tenon_program_save(const tenon_program* program, const char* path) 
 void tenon_program_free(tenon_program* program) { delete program; }
 const char* tenon_program_name(const tenon_program* program) { return program->executable->name.c_str(); }
 const char* tenon_program_configuration(const tenon_program* program) {
-  const auto& programs = program->executable->programs;
-  return programs.empty() ? nullptr : programs[0].config.name.c_str();
+  return tenon_program_configuration_at(program, 0);
+}
+size_t tenon_program_configuration_count(const tenon_program* program) { return program->configurations.size(); }
+const char* tenon_program_configuration_at(const tenon_program* program, size_t index) {
+  return index < program->configurations.size() ? program->configurations[index]->name.c_str() : nullptr;
 }
 size_t tenon_program_input_count(const tenon_program* program) { return program->inputs.size(); }
 size_t tenon_program_output_count(const tenon_program* program) { return program->outputs.size(); }

@@ -138,8 +138,12 @@ TENON_API tenon_error* tenon_program_load_bytes(const void* bytes, size_t size, 
 TENON_API tenon_error* tenon_program_save(const tenon_program* program, const char* path);
 TENON_API void tenon_program_free(tenon_program* program);
 TENON_API const char* tenon_program_name(const tenon_program* program);
-/* The name of the accelerator configuration that the program requires; NULL: it requires no device. */
+/* The name of the accelerator configuration that the program requires, the first of several; NULL: it requires no
+ * device. */
 TENON_API const char* tenon_program_configuration(const tenon_program* program);
+/* Of all that it requires, each once; NULL where the index is out of range. */
+TENON_API size_t tenon_program_configuration_count(const tenon_program* program);
+TENON_API const char* tenon_program_configuration_at(const tenon_program* program, size_t index);
 TENON_API size_t tenon_program_input_count(const tenon_program* program);
 TENON_API size_t tenon_program_output_count(const tenon_program* program);
 /* NULL where the index is out of range. */
@@ -170,25 +174,27 @@ typedef struct tenon_session tenon_session;
 
 /* Initialize it with TENON_SESSION_OPTIONS_INIT; 0 and NULL mean the default of each member. */
 typedef struct tenon_session_options {
-  size_t size;              /* of this struct */
-  tenon_device* device;     /* NULL: none, for programs that require none */
-  const char* native_level; /* of native kernels, as "x86-64-v3"; NULL: the best that the processor supports */
-  uint32_t threads;         /* of native kernels; 0: one pool of the process, a thread for each usable processor */
-  int refuse_native;        /* not 0: an executable with native code is an error */
-  uint64_t max_bytes;       /* of the values of one run; 0: no limit */
-  uint64_t max_steps;       /* instructions of one run; 0: no limit */
-  uint64_t max_stack;       /* words of all frames of one run, the limit of recursion; 0: 2^25 */
-  double max_seconds;       /* of one run; 0: no limit. A kernel ends at its next parallel task */
-  double launch_seconds;    /* of one wait for the device; 0: 600 */
-  uint64_t budget;          /* bytes of the tensors of one run: others are given up and computed again; 0: none */
-  uint64_t max_batch;       /* requests of tenon_session_submit() that run together; 0: 64 */
-  uint64_t max_wait_us;     /* of the oldest request for others, where none runs and fewer wait than max_batch */
-  uint64_t max_queue;       /* requests that wait for their turn; 0: 1024 */
+  size_t size;                  /* of this struct */
+  tenon_device* device;         /* NULL: none, for programs that require none, or those of `devices` */
+  const char* native_level;     /* of native kernels, as "x86-64-v3"; NULL: the best that the processor supports */
+  uint32_t threads;             /* of native kernels; 0: one pool of the process, a thread for each usable processor */
+  int refuse_native;            /* not 0: an executable with native code is an error */
+  uint64_t max_bytes;           /* of the values of one run; 0: no limit */
+  uint64_t max_steps;           /* instructions of one run; 0: no limit */
+  uint64_t max_stack;           /* words of all frames of one run, the limit of recursion; 0: 2^25 */
+  double max_seconds;           /* of one run; 0: no limit. A kernel ends at its next parallel task */
+  double launch_seconds;        /* of one wait for the device; 0: 600 */
+  uint64_t budget;              /* bytes of the tensors of one run: others are given up and computed again; 0: none */
+  uint64_t max_batch;           /* requests of tenon_session_submit() that run together; 0: 64 */
+  uint64_t max_wait_us;         /* of the oldest request for others, where none runs and fewer wait than max_batch */
+  uint64_t max_queue;           /* requests that wait for their turn; 0: 1024 */
+  tenon_device* const* devices; /* in place of `device`: one of each configuration that the program requires */
+  size_t device_count;          /* of `devices` */
 } tenon_session_options;
 #define TENON_SESSION_OPTIONS_INIT \
-  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0 }
+  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, NULL, 0 }
 
-/* Checks the device against the program, and uploads to it. `options` may be NULL. */
+/* Checks the devices against the program, and uploads to it. `options` may be NULL. */
 TENON_API tenon_error* tenon_session_create(const tenon_program* program, const tenon_session_options* options,
                                             tenon_session** out);
 /* No run is in progress. Requests without an answer get an error; their tickets may be used afterwards. */

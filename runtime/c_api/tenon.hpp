@@ -142,6 +142,12 @@ class Program {
     const char* name = tenon_program_configuration(get());
     return name ? name : "";
   }
+  std::vector<std::string> configurations() const {  // one device of each is required
+    std::vector<std::string> names;
+    for (size_t i = 0; i < tenon_program_configuration_count(get()); ++i)
+      names.emplace_back(tenon_program_configuration_at(get(), i));
+    return names;
+  }
   std::vector<Port> inputs() const { return ports(tenon_program_input); }
   std::vector<Port> outputs() const { return ports(tenon_program_output); }
   const tenon_program* get() const { return program_.get(); }

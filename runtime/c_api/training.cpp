@@ -57,7 +57,7 @@ Status create_trainer(const tenon_program* step, const tenon_session_options* gi
   TENON_TRY_ASSIGN(made, session_options(given, kFunction));
   auto trainer = std::make_unique<tenon_trainer>();
   trainer->executable = step->executable;
-  trainer->accelerator = std::move(made->accelerator);
+  trainer->accelerators = std::move(made->accelerators);
   TENON_TRY_ASSIGN(created, Trainer::create(*trainer->executable, std::move(made->options)));
   trainer->trainer = std::move(*created);
   for (const auto& [name, weight] : trainer->trainer->weights()) trainer->names.push_back(name);

@@ -26,8 +26,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string model, device, output, report, trace, verify, bundle, requests;
-  std::vector<std::string> inputs;
+  std::string model, output, report, trace, bundle, requests;
+  std::vector<std::string> inputs, devices, verify;
   double limit_seconds = 600;
   RunLimits limits;
   uint64_t runs = 1, max_batch = 64, max_wait_us = 0, max_queue = 1024;
@@ -88,41 +88,59 @@ void print_info(const Executable& executable, bool json) {
   }
 }
 
-std::string command_of(const Arguments& options, const std::string& device) {
-  std::string text = fmt::format("tenon-run {} --device {}", options.model, device);
-  if (!options.verify.empty()) text += " --verify " + options.verify;
+std::string command_of(const Arguments& options, std::span<driver::Accelerator* const> devices) {
+  std::string text = "tenon-run " + options.model;
+  for (const driver::Accelerator* device : devices) text += " --device " + device->info().uri;
+  for (const std::string& second : options.verify) text += " --verify " + second;
   for (const std::string& input : options.inputs) text += " --input " + input;
   return text;
 }
 
-// The comparison of --verify: the same inputs on a second device, whose results are the reference.
-Status verify(const Executable& executable, SessionOptions session, const Arguments& options, const std::string& device,
-              driver::Accelerator& judge, const Sample& inputs, std::span<const Value> outputs, Runner& runner) {
-  session.accelerator = &judge;
+// The comparison of --verify: the same inputs on other devices, whose results are the reference.
+Status verify(const Executable& executable, SessionOptions session, const Arguments& options,
+              std::span<driver::Accelerator* const> judges, const Sample& inputs, std::span<const Value> outputs,
+              Runner& runner) {
+  const std::vector<driver::Accelerator*> devices = session.accelerators;
+  session.accelerators.assign(judges.begin(), judges.end());
   session.timeline = false;
   TENON_TRY_ASSIGN(second, Runner::create(executable, std::move(session), options.bundle));
-  TENON_TRY_ASSIGN(expected, second->run(inputs, [&] { return command_of(options, judge.info().uri); }));
+  TENON_TRY_ASSIGN(expected, second->run(inputs, [&] { return command_of(options, judges); }));
   const auto differing = first_difference(*expected, outputs);
   if (!differing) return {};
   Diagnostic differs{fmt::format("output '{}' differs between {} and {}", executable.main().results[*differing].name,
-                                 device, options.verify),
+                                 uris(devices), uris(judges)),
                      executable.name, "one of the two devices is wrong", Fault::kInternal};
   return std::unexpected(
-      Runner::keep_difference(std::move(differs), *second, runner, inputs, command_of(options, device)));
+      Runner::keep_difference(std::move(differs), *second, runner, inputs, command_of(options, devices)));
 }
 
-Status print_figures(const Executable& executable, const Arguments& options, const std::string& device,
-                     std::span<const Value> outputs, const Analysis& figures) {
+Status print_figures(const Executable& executable, const Arguments& options, const ReportInput& report,
+                     std::span<const Value> outputs) {
+  const Analysis figures = analyze(executable, *report.profile);
+  const auto uri = [&](const AcceleratorCost& cost) { return device_of(report, *cost.config)->uri; };
   const std::vector<Port>& results = executable.main().results;
   if (options.json) {
+    std::vector<std::string> devices;
+    Json accelerators = Json::array();
+    for (const driver::Info* device : report.devices) devices.push_back(device->uri);
+    for (const AcceleratorCost& cost : figures.accelerators) {
+      accelerators.push_back({{"device", uri(cost)},
+                              {"config", cost.config->name},
+                              {"cycles", cost.cycles},
+                              {"macs", cost.macs},
+                              {"utilization", cost.utilization},
+                              {"read_bytes", cost.read_bytes},
+                              {"write_bytes", cost.write_bytes}});
+    }
     Json json = {{"runs", options.runs},
-                 {"device", device},
+                 {"device", fmt::format("{}", fmt::join(devices, ", "))},
                  {"outputs", ports(results)},
                  {"cycles", figures.cycles},
                  {"macs", figures.macs},
                  {"utilization", figures.utilization},
                  {"read_bytes", figures.read_bytes},
-                 {"write_bytes", figures.write_bytes}};
+                 {"write_bytes", figures.write_bytes},
+                 {"accelerators", std::move(accelerators)}};
     print_stdout("{}\n", json.dump(2, ' ', true, Json::error_handler_t::replace));
     return {};
   }
@@ -132,9 +150,10 @@ Status print_figures(const Executable& executable, const Arguments& options, con
                  : results[i].is_tensor() ? std::string()
                                           : " = " + text_of(executable, outputs[i]));
   }
-  if (figures.launches > 0) {
-    print_stdout("{}: {:.0f} cycles a run, {:.1f} % utilization, {:.0f} bytes read, {:.0f} written\n", device,
-                 figures.cycles, 100 * figures.utilization, figures.read_bytes, figures.write_bytes);
+  for (const AcceleratorCost& cost : figures.accelerators) {
+    if (cost.launches == 0) continue;
+    print_stdout("{}: {:.0f} cycles a run, {:.1f} % utilization, {:.0f} bytes read, {:.0f} written\n", uri(cost),
+                 cost.cycles, 100 * cost.utilization, cost.read_bytes, cost.write_bytes);
   }
   return {};
 }
@@ -170,16 +189,14 @@ Status run(const Arguments& options) {
     print_info(*executable, options.json);
     return {};
   }
-  std::string uri = options.device;
-  if (uri.empty() && !executable->programs.empty()) uri = "behavioral:" + executable->programs[0].config.name;
-  TENON_TRY_ASSIGN(accelerator, open_device(uri));
-  TENON_TRY_ASSIGN(judge, open_device(options.verify));
+  TENON_TRY_ASSIGN(devices, open_devices(options.devices.empty() ? default_devices(*executable) : options.devices));
+  TENON_TRY_ASSIGN(judges, open_devices(options.verify));
   for (const std::string& file : options.libraries) {
     TENON_TRY(open_functions(file));
   }
   for (const std::string& file : options.plugins) TENON_TRY(use_library(file));
   SessionOptions session;
-  session.accelerator = accelerator->get();
+  session.accelerators = accelerators(*devices);
   session.timeline = !options.report.empty() || !options.trace.empty();
   session.native = !options.no_native;
   session.threads = static_cast<unsigned>(options.threads);
@@ -193,15 +210,15 @@ Status run(const Arguments& options) {
                                        {.where = executable->name, .help = {}, .fault = Fault::kInput}));
   std::vector<Value> outputs;
   for (uint64_t i = 0; i < options.runs; ++i) {
-    TENON_TRY_ASSIGN(results, runner->run(*inputs, [&] { return command_of(options, (*accelerator)->info().uri); }));
+    TENON_TRY_ASSIGN(results, runner->run(*inputs, [&] { return command_of(options, session.accelerators); }));
     outputs = std::move(*results);
   }
-  if (*judge) TENON_TRY(verify(*executable, session, options, uri, **judge, *inputs, outputs, *runner));
+  if (!judges->empty())
+    TENON_TRY(verify(*executable, session, options, accelerators(*judges), *inputs, outputs, *runner));
   if (!options.output.empty()) TENON_TRY(write_outputs(*executable, options.output, outputs));
-  const ReportInput report{
-      executable->name, {}, &*executable, &runner->profile(), *accelerator ? &(*accelerator)->info() : nullptr};
+  const ReportInput report{executable->name, {}, &*executable, &runner->profile(), infos(session.accelerators)};
   TENON_TRY(write_profile(report, options.report, options.trace));
-  return print_figures(*executable, options, uri, outputs, analyze(*executable, runner->profile()));
+  return print_figures(*executable, options, report, outputs);
 }
 
 Status command(std::vector<std::string> words) {
@@ -209,8 +226,9 @@ Status command(std::vector<std::string> words) {
   tenon::Options options("tenon-run", "Runs a compiled model (.tnx) on a device");
   options.version("tenon-run " TENON_VERSION);
   options.argument(arguments.model, "MODEL", "executable (.tnx), as tenon compile writes it");
-  options.option(arguments.device, "--device", "URI",
-                 "URI of the accelerator; default: behavioral:CONFIG of the executable");
+  options.repeated(arguments.devices, "--device", "URI",
+                   "URI of the accelerator; may be repeated, one for each configuration that the executable has "
+                   "programs for; default: behavioral:CONFIG for each");
   options.option(arguments.inputs, "--input", "[NAME=]FILE",
                  "NAME=FILE.npy or FILE.npz:MEMBER for each input, in order without NAME; or FILE.npz with members of "
                  "their names");
@@ -219,7 +237,8 @@ Status command(std::vector<std::string> words) {
                  "tensor");
   options.option(arguments.report, "--report", "FILE.html", "write a self-contained HTML report");
   options.option(arguments.trace, "--trace", "FILE.json", "write a trace for ui.perfetto.dev");
-  options.option(arguments.verify, "--verify", "URI", "URI of a second device, whose outputs must be equal");
+  options.repeated(arguments.verify, "--verify", "URI",
+                   "URI of a second device, whose outputs must be equal; may be repeated as --device");
   options.option(arguments.bundle, "--bundle", "DIR",
                  "directory for the bundle that repeats a failed launch; default: mismatch-N in the working directory");
   options.option(arguments.runs, "--runs", "N", "number of runs", {1, uint64_t{1} << 32});

@@ -90,7 +90,7 @@ struct DataType {
 struct GraphNode {
   std::string name;    // unique; the `layer` of instructions and the name of LayerNotes
   std::string op;      // as "conv2d"
-  std::string device;  // "input", "output", "cpu", "accel"
+  std::string device;  // "input", "output", "cpu", "accel", "accel:tiny"
   std::string detail;  // for people: shape and type, as "i8 (1, 16, 28, 28)", attributes
   bool operator==(const GraphNode&) const = default;
 };
@@ -154,6 +154,10 @@ struct Executable {
 
   const Function& main() const { return functions[entry]; }
 };
+
+// The configurations that programs of the executable are for, each once, in the order of the programs. They are the
+// executable's.
+std::vector<const spec::Config*> configurations(const Executable& executable);
 
 // Checks all that load() guarantees, for executables made in memory; `where` names them in messages.
 Status verify(const Executable& executable, std::string_view where);

@@ -199,6 +199,7 @@ class Reader {
   AcceleratorProgram program(const file::Program& p) {
     AcceleratorProgram program;
     program.name = text(p.name());
+    if (p.device() != nullptr) program.device = text(p.device());
     auto config =
         spec::parse_config(exact_text(p.config()), fmt::format("the configuration of program '{}'", program.name));
     if (!config) {

@@ -143,6 +143,15 @@ class Verifier {
 
 }  // namespace
 
+std::vector<const spec::Config*> configurations(const Executable& executable) {
+  std::vector<const spec::Config*> found;
+  std::set<uint64_t> known;
+  for (const AcceleratorProgram& program : executable.programs) {
+    if (known.insert(spec::hash(program.config)).second) found.push_back(&program.config);
+  }
+  return found;
+}
+
 std::vector<std::string> file_names(std::span<const Port> ports) {
   constexpr size_t kLongest = 200;
   std::vector<std::string> names;

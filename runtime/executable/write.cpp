@@ -108,7 +108,7 @@ class Writer {
     });
     return file::CreateProgram(builder_, text(p.name), text(spec::to_json(p.config)), static_cast<uint8_t>(p.profile),
                                section, section + 1, p.workspace_bytes, inputs, outputs, layers, notes, probes,
-                               text(spec::to_string(p.memory)));
+                               text(spec::to_string(p.memory)), text(p.device));
   }
 
   // As pairs of operation and operand.

@@ -40,29 +40,65 @@ std::vector<LayerCost> layer_costs(const AcceleratorProgram& program, uint32_t i
   return costs;
 }
 
+namespace {
+
+// Sums of launches, from which their figures are made.
+struct LaunchSums {
+  LaunchFigures figures;
+  double possible = 0;  // MACs in their cycles
+
+  void add(const AcceleratorProgram& program, const LaunchRecord& launch) {
+    const auto cycles = static_cast<double>(launch.counters.cycles);
+    const auto beat = static_cast<double>(program.config.axi_bytes());
+    figures.cycles += cycles;
+    figures.read_bytes += static_cast<double>(launch.counters.read_beats) * beat;
+    figures.write_bytes += static_cast<double>(launch.counters.write_beats) * beat;
+    for (const LayerNote& layer : program.layers) figures.macs += static_cast<double>(layer.macs);
+    figures.launches += 1;
+    possible += cycles * static_cast<double>(program.config.macs_per_cycle());
+  }
+  LaunchFigures mean(double runs) const {
+    LaunchFigures mean = figures;
+    mean.utilization = possible > 0 ? figures.macs / possible : 0;
+    for (double* sum : {&mean.cycles, &mean.macs, &mean.read_bytes, &mean.write_bytes, &mean.launches}) *sum /= runs;
+    return mean;
+  }
+};
+
+}  // namespace
+
+std::vector<size_t> accelerators_of(const Executable& executable) {
+  std::map<uint64_t, size_t> known;
+  std::vector<size_t> indices;
+  for (const AcceleratorProgram& program : executable.programs)
+    indices.push_back(known.try_emplace(spec::hash(program.config), known.size()).first->second);
+  return indices;
+}
+
 Analysis analyze(const Executable& executable, const Profile& profile) {
   Analysis result;
-  double runs = static_cast<double>(std::max<uint64_t>(profile.runs, 1)), possible = 0;
+  const auto runs = static_cast<double>(std::max<uint64_t>(profile.runs, 1));
+  const std::vector<size_t> indices = accelerators_of(executable);
+  LaunchSums all;
+  std::map<size_t, LaunchSums> sums;  // by accelerator
   for (const LaunchRecord& launch : profile.launches) {
     const AcceleratorProgram& program = executable.programs[launch.program];
-    auto cycles = static_cast<double>(launch.counters.cycles);
-    auto beat = static_cast<double>(program.config.axi_bytes());
-    result.cycles += cycles;
-    result.read_bytes += static_cast<double>(launch.counters.read_beats) * beat;
-    result.write_bytes += static_cast<double>(launch.counters.write_beats) * beat;
-    for (const LayerNote& layer : program.layers) result.macs += static_cast<double>(layer.macs);
-    possible += cycles * static_cast<double>(program.config.macs_per_cycle());
+    all.add(program, launch);
+    sums[indices[launch.program]].add(program, launch);
     if (launch.timeline.empty()) continue;
     auto layers = layer_costs(program, launch.program, launch);
     result.layers.insert(result.layers.end(), layers.begin(), layers.end());
   }
-  result.utilization = possible > 0 ? result.macs / possible : 0;
-  result.launches = static_cast<double>(profile.launches.size()) / runs;
-  for (double* sum : {&result.cycles, &result.macs, &result.read_bytes, &result.write_bytes}) *sum /= runs;
+  static_cast<LaunchFigures&>(result) = all.mean(runs);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < result.accelerators.size()) continue;
+    const AcceleratorProgram& first = executable.programs[i];
+    result.accelerators.push_back({sums[indices[i]].mean(runs), first.device, &first.config});
+  }
 
   std::map<std::pair<std::string_view, std::string_view>, size_t> rows;
   for (const CallRecord& call : profile.calls) {
-    if (call.device == "accel") continue;
+    if (call.launch != -1) continue;
     auto [row, is_new] = rows.try_emplace({call.layer, call.name}, result.cpu.size());
     if (is_new) result.cpu.push_back({std::string(call.layer), std::string(call.name), 0});
     result.cpu[row->second].microseconds += static_cast<double>(call.end_ns - call.begin_ns) / 1e3 / runs;

@@ -29,16 +29,31 @@ struct CpuCost {
   double microseconds = 0;
 };
 
-struct Analysis {
-  // Of one run on average.
+// The launches of an accelerator, of one run on average.
+struct LaunchFigures {
   double cycles = 0, macs = 0, read_bytes = 0, write_bytes = 0;
   double utilization = 0;  // of all launches
   double launches = 0;
-  std::vector<LayerCost> layers;  // of the launches with a timeline, in order of completion; empty without
-  std::vector<CpuCost> cpu;       // in order of first execution
+};
+
+// Of the programs of a configuration.
+struct AcceleratorCost : LaunchFigures {
+  std::string_view device;  // of the programs, as "accel:tiny"
+  const spec::Config* config = nullptr;
+};
+
+// The figures are the sums over all accelerators, whose cycles may be those of different clocks. It refers to the
+// executable.
+struct Analysis : LaunchFigures {
+  std::vector<AcceleratorCost> accelerators;  // by configuration, in the order of the programs
+  std::vector<LayerCost> layers;              // of the launches with a timeline, in order of completion; empty without
+  std::vector<CpuCost> cpu;                   // in order of first execution
 };
 
 Analysis analyze(const Executable& executable, const Profile& profile);
+
+// By program: its accelerator, as an index into Analysis::accelerators.
+std::vector<size_t> accelerators_of(const Executable& executable);
 
 // The layers of one launch; empty if it has no timeline.
 std::vector<LayerCost> layer_costs(const AcceleratorProgram& program, uint32_t index, const LaunchRecord& launch);

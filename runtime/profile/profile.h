@@ -16,7 +16,7 @@ namespace tenon::runtime {
 struct CallRecord {
   std::string_view name;    // kernel, program or function
   std::string_view layer;   // the model's node; may be empty
-  std::string_view device;  // "cpu", "accel", "cuda"
+  std::string_view device;  // "cpu", "cuda", and of a launch that of its program, as "accel"
   int64_t begin_ns = 0, end_ns = 0;
   int64_t gpu_ns = 0;   // of a GPU's kernels by its own clock, without the copies of parameters and results
   int32_t launch = -1;  // index into launches; -1: the call was not a launch

@@ -20,10 +20,25 @@ Json rows(const std::vector<std::pair<std::string, std::string>>& facts) {
   return result;
 }
 
-Json graph(const Graph& graph) {
+Json prices_of(const std::vector<NodePrice>& prices) {
+  Json list = Json::array();
+  for (const NodePrice& price : prices) {
+    Json change = price.change ? Json(*price.change) : Json();
+    list.push_back({{"target", price.target},
+                    {"seconds", price.seconds},
+                    {"source", price.source},
+                    {"change", std::move(change)}});
+  }
+  return list;
+}
+
+Json graph(const Graph& graph, const std::map<std::string, std::vector<NodePrice>>& prices) {
   Json nodes = Json::array(), edges = Json::array();
-  for (const GraphNode& node : graph.nodes)
+  for (const GraphNode& node : graph.nodes) {
     nodes.push_back({{"name", node.name}, {"op", node.op}, {"device", node.device}, {"detail", node.detail}});
+    const auto found = prices.find(node.name);
+    if (found != prices.end()) nodes.back()["prices"] = prices_of(found->second);
+  }
   for (const GraphEdge& edge : graph.edges) edges.push_back({edge.from, edge.to});
   return {{"nodes", std::move(nodes)}, {"edges", std::move(edges)}};
 }
@@ -39,6 +54,19 @@ Json configuration(const spec::Config& config) {
           {"axi_bytes", config.axi_bytes()},
           {"macs_per_cycle", config.macs_per_cycle()},
           {"buffers", std::move(buffers)}};
+}
+
+Json device(const driver::Info& info) {
+  return {{"uri", info.uri},
+          {"simulated", info.simulated},
+          {"cycle_accurate", info.cycle_accurate},
+          {"clock_hz", info.clock_hz}};
+}
+
+Json figures(const LaunchFigures& figures) {
+  return {{"cycles", figures.cycles},           {"macs", figures.macs},
+          {"read_bytes", figures.read_bytes},   {"write_bytes", figures.write_bytes},
+          {"utilization", figures.utilization}, {"launches", figures.launches}};
 }
 
 // One launch for the timeline. Strings are shared through the instruction table, intervals are flat arrays: a page of a
@@ -93,6 +121,13 @@ std::string escape(std::string_view text) {
 
 }  // namespace
 
+const driver::Info* device_of(const ReportInput& input, const spec::Config& config) {
+  const uint64_t wanted = spec::hash(config);
+  const auto found = std::ranges::find_if(
+      input.devices, [&](const driver::Info* device) { return spec::hash(device->config) == wanted; });
+  return found == input.devices.end() ? nullptr : *found;
+}
+
 std::string make_report(const ReportInput& input) {
   const Executable& executable = *input.executable;
   Analysis analysis = analyze(executable, *input.profile);
@@ -100,22 +135,25 @@ std::string make_report(const ReportInput& input) {
   data["title"] = input.title;
   data["facts"] = rows(input.facts);
   data["model"] = rows(executable.facts);
-  data["graph"] = graph(executable.graph);
-  if (input.device) {
-    data["device"] = {{"uri", input.device->uri},
-                      {"simulated", input.device->simulated},
-                      {"cycle_accurate", input.device->cycle_accurate},
-                      {"clock_hz", input.device->clock_hz}};
+  data["graph"] = graph(executable.graph, input.prices);
+  data["devices"] = Json::array();
+  for (const driver::Info* each : input.devices) data["devices"].push_back(device(*each));
+  data["accelerators"] = Json::array();
+  for (const AcceleratorCost& cost : analysis.accelerators) {
+    Json accelerator = figures(cost);
+    accelerator["name"] = cost.device;
+    accelerator["config"] = configuration(*cost.config);
+    if (const driver::Info* on = device_of(input, *cost.config)) accelerator["device"] = device(*on);
+    data["accelerators"].push_back(std::move(accelerator));
   }
-  if (!executable.programs.empty()) data["config"] = configuration(executable.programs[0].config);
-  data["run"] = {
-      {"runs", input.profile->runs},       {"cycles", analysis.cycles},           {"macs", analysis.macs},
-      {"read_bytes", analysis.read_bytes}, {"write_bytes", analysis.write_bytes}, {"utilization", analysis.utilization},
-      {"launches", analysis.launches}};
+  data["run"] = figures(analysis);
+  data["run"]["runs"] = input.profile->runs;
+  const std::vector<size_t> accelerators = accelerators_of(executable);
   data["layers"] = Json::array();
   for (const LayerCost& l : analysis.layers) {
     data["layers"].push_back({{"name", l.name},
                               {"op", l.op},
+                              {"accelerator", accelerators[l.program]},
                               {"cycles", l.cycles},
                               {"macs", l.macs},
                               {"read", l.read_bytes},

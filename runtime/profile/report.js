@@ -56,32 +56,38 @@ function highlight(layer) {
 }
 let timeline = null;
 
+// Of several accelerators, the name of one; nothing where there is one.
+const accelerators = data.accelerators;
+const which = accelerator => accelerators.length > 1 ? ` · ${accelerator.name}` : '';
+const isAccelerator = node => node.device.split(':')[0] === 'accel';
+
 function summary() {
-  const { run, config, device } = data;
-  const parts = [];
-  if (device) parts.push(device.uri + (device.simulated ? device.cycle_accurate ? ' (simulated, cycle-accurate)' : ' (simulated, cycles estimated)' : ''));
-  if (config) parts.push(`configuration ${config.name}: 1×${config.block_in}×${config.block_out}, ${config.axi_bytes * 8}-bit memory port`);
+  const { run } = data;
+  const parts = data.devices.map(device => device.uri + (device.simulated ? device.cycle_accurate ? ' (simulated, cycle-accurate)' : ' (simulated, cycles estimated)' : ''));
+  for (const { config } of accelerators) parts.push(`configuration ${config.name}: 1×${config.block_in}×${config.block_out}, ${config.axi_bytes * 8}-bit memory port`);
   $('subtitle').textContent = parts.join(' · ');
   const tile = (label, value, unit, hint) => $('tiles').append(el('div', { class: 'tile' }, el('div', { class: 'label' }, label),
     el('div', { class: 'value' }, value, ...(unit ? [el('small', {}, unit)] : [])), el('div', { class: 'hint' }, hint)));
   const head = data.facts.filter(([key]) => /accuracy/i.test(key)).slice(0, 3);
   for (const [key, value] of head) tile(key, value, '', '');
+  for (const accelerator of accelerators.filter(a => a.launches > 0)) {
+    const { config, cycles } = accelerator, clock = accelerator.device?.clock_hz || 0;
+    tile(`Cycles per run${which(accelerator)}`, group(cycles), '', clock ? `${(cycles / clock * 1e3).toFixed(2)} ms at ${(clock / 1e6).toFixed(0)} MHz` : 'on the accelerator');
+    tile(`Utilization${which(accelerator)}`, (100 * accelerator.utilization).toFixed(1), '%', `${short(accelerator.macs)} MACs, ${config.macs_per_cycle} a cycle at most`);
+  }
   if (run.launches > 0) {
-    const clock = device?.clock_hz || 0;
-    tile('Cycles per run', group(run.cycles), '', clock ? `${(run.cycles / clock * 1e3).toFixed(2)} ms at ${(clock / 1e6).toFixed(0)} MHz` : 'on the accelerator');
-    tile('Utilization', (100 * run.utilization).toFixed(1), '%', `${short(run.macs)} MACs, ${config.macs_per_cycle} a cycle at most`);
     const traffic = run.read_bytes + run.write_bytes;
     const [value, unit] = scaled(traffic, 1024, ['B', 'KiB', 'MiB', 'GiB']);
     tile('DRAM traffic per run', value, unit, `${bytes(run.read_bytes)} read, ${bytes(run.write_bytes)} written; whole beats, instructions included`);
   }
-  tile('Runs', group(run.runs), '', `${data.graph.nodes.filter(n => n.device === 'accel').length} operators on the accelerator, ${data.graph.nodes.filter(n => n.device === 'cpu').length} on the CPU`);
+  tile('Runs', group(run.runs), '', `${data.graph.nodes.filter(isAccelerator).length} operators on ${accelerators.length > 1 ? 'accelerators' : 'the accelerator'}, ${data.graph.nodes.filter(n => n.device === 'cpu').length} on the CPU`);
   const facts = [...data.facts.filter(fact => !head.includes(fact)), ...data.model];
-  if (config) facts.push(['Scratchpads', config.buffers.map(([name, size]) => `${name}\u00a0${bytes(size)}`).join(', ')]);
+  for (const accelerator of accelerators) facts.push([`Scratchpads${which(accelerator)}`, accelerator.config.buffers.map(([name, size]) => `${name}\u00a0${bytes(size)}`).join(', ')]);
   if (!facts.length) $('facts-card').remove();
   $('facts').append(...facts.map(([key, value]) => el('div', {}, el('dt', {}, key), el('dd', {}, value))));
 }
 
-const kind = node => node.device === 'accel' ? 'accel' : node.device === 'cpu' ? 'cpu' : 'io';
+const kind = node => isAccelerator(node) ? 'accel' : node.device === 'cpu' ? 'cpu' : 'io';
 function legend(id, entries) {
   $(id).append(...entries.map(([color, label]) => { const i = el('i'); i.style.background = color; return el('span', {}, i, label); }));
 }
@@ -124,6 +130,13 @@ function layout(nodes, edges) {
     });
   }
   return { items, lanes, at, rank };
+}
+
+// What the node costs on each target, and what the model would cost if it alone were there.
+function prices(node) {
+  const time = s => { const [v, u] = scaled(s * 1e6, 1000, ['µs', 'ms', 's']); return `${v}${nbsp}${u}`; };
+  const change = c => c === null ? 'excluded by a pin' : c === 0 ? 'where it is' : `total ${c > 0 ? '+' : '−'}${time(Math.abs(c))}`;
+  return (node.prices ?? []).map(p => `${p.target}: ${time(p.seconds)} (${p.source}), ${change(p.change)}`);
 }
 
 function drawGraph() {
@@ -169,10 +182,11 @@ function drawGraph() {
       el('text', { x: x + 11, y: top + 18, class: 'strong' }, fit(node.op || node.name, 22)),
       ...(node.op && node.op !== node.name && node.op.length < 15 ? [el('text', { x: x + W - 10, y: top + 18, class: 'faint', 'text-anchor': 'end' }, tail(node.name, 23 - node.op.length))] : []),
       el('text', { x: x + 11, y: top + 34, class: 'soft' }, fit(node.detail || node.name, 30)));
-    const lines = [node.op === node.name ? '' : node.op, node.detail, node.device === 'accel' ? 'on the accelerator' : node.device === 'cpu' ? 'on the CPU' : ''];
+    const lines = [node.op === node.name ? '' : node.op, node.detail, isAccelerator(node) ? accelerators.length > 1 ? `on ${node.device}` : 'on the accelerator' : node.device === 'cpu' ? 'on the CPU' : ''];
     const c = cost.get(node.name);
     if (c) lines.push(`${group(c.cycles)} cycles, ${short(c.macs)} MACs, ${percent(c.utilization)} utilization`);
     if (cpu.has(node.name)) lines.push(`${cpu.get(node.name).us.toFixed(1)} µs`);
+    lines.push(...prices(node));
     g.addEventListener('mousemove', event => { tip(event, node.name, lines.filter(Boolean)); highlight(node.name); });
     g.addEventListener('mouseleave', () => { untip(); highlight(null); });
     register(node.name, g);
@@ -180,6 +194,8 @@ function drawGraph() {
   });
   $('graph').append(svg);
 }
+
+const peak = layer => accelerators[layer.accelerator].config.macs_per_cycle;
 
 function drawLayers() {
   if (!data.layers.length) { $('layers-card').remove(); return; }
@@ -193,7 +209,7 @@ function drawLayers() {
     fill.style.width = `${100 * l.cycles / most}%`;
     need.style.width = `${Math.min(100, 100 * l.utilization)}%`;
     const row = el('tr', {},
-      el('td', {}, el('span', { class: 'name', title: l.name }, l.name), el('span', { class: 'op' }, l.op.replace(/^accel\./, ''))),
+      el('td', {}, el('span', { class: 'name', title: l.name }, l.name), el('span', { class: 'op' }, l.op.replace(/^accel\./, '') + which(accelerators[l.accelerator]))),
       el('td', { class: 'bar' }, el('span', { class: 'track' }, fill)), el('td', {}, group(l.cycles)), el('td', {}, short(l.macs)),
       el('td', {}, percent(l.utilization)), el('td', {}, bytes(l.read + l.write)));
     row.addEventListener('mouseenter', () => highlight(l.name));
@@ -204,7 +220,7 @@ function drawLayers() {
   const sum = key => data.layers.reduce((a, l) => a + l[key], 0);
   const cycles = sum('cycles');
   body.append(el('tr', { class: 'total' }, el('td', {}, 'All layers'), el('td', { class: 'bar' }), el('td', {}, group(cycles)), el('td', {}, short(sum('macs'))),
-    el('td', {}, percent(sum('macs') / (cycles * data.config.macs_per_cycle || 1))), el('td', {}, bytes(sum('read') + sum('write')))));
+    el('td', {}, percent(sum('macs') / (data.layers.reduce((a, l) => a + l.cycles * peak(l), 0) || 1))), el('td', {}, bytes(sum('read') + sum('write')))));
   $('layers').append(body);
 }
 
@@ -212,9 +228,10 @@ function drawRoofline() {
   const points = data.layers.filter(l => l.macs > 0 && l.cycles > 0 && l.read + l.write > 0)
     .map(l => ({ ...l, x: l.macs / Math.max(l.read, l.write), y: l.macs / l.cycles }));
   if (!points.length) { $('roofline-card').remove(); return; }
-  const peak = data.config.macs_per_cycle, slope = data.config.axi_bytes, knee = peak / slope;
-  const low = Math.min(...points.map(p => p.x / 1.6), knee / 6), high = Math.max(...points.map(p => p.x), knee) * 2.5;
-  const bottom = Math.min(...points.map(p => p.y), low * slope) / 1.5, top = peak * 1.7;
+  const roofs = accelerators.map(a => ({ name: which(a), peak: a.config.macs_per_cycle, slope: a.config.axi_bytes, knee: a.config.macs_per_cycle / a.config.axi_bytes }));
+  const knees = roofs.map(r => r.knee), highest = Math.max(...roofs.map(r => r.peak));
+  const low = Math.min(...points.map(p => p.x / 1.6), Math.min(...knees) / 6), high = Math.max(...points.map(p => p.x), ...knees) * 2.5;
+  const bottom = Math.min(...points.map(p => p.y), ...roofs.map(r => low * r.slope)) / 1.5, top = highest * 1.7;
   const W = 860, H = 330, L = 52, R = 18, T = 12, B = 40;
   const log = (v, a, b) => Math.log(v / a) / Math.log(b / a);
   const X = v => L + (W - L - R) * log(v, low, high), Y = v => H - B - (H - T - B) * log(v, bottom, top);
@@ -225,11 +242,13 @@ function drawRoofline() {
   for (const v of ticks(bottom, top)) svg.append(el('line', { class: 'grid', x1: L, x2: W - R, y1: Y(v), y2: Y(v) }), el('text', { class: 'faint', x: L - 8, y: Y(v) + 4, 'text-anchor': 'end' }, label(v)));
   svg.append(el('text', { class: 'soft', x: (L + W - R) / 2, y: H - 6, 'text-anchor': 'middle' }, 'MACs per DRAM byte'),
     el('text', { class: 'soft', transform: `translate(13 ${(T + H - B) / 2}) rotate(-90)`, 'text-anchor': 'middle' }, 'MACs per cycle'));
-  svg.append(el('path', { class: 'roof', d: `M${X(low)},${Y(low * slope)}L${X(knee)},${Y(peak)}L${X(high)},${Y(peak)}` }));
   const halo = node => { node.style.paintOrder = 'stroke'; node.style.stroke = 'var(--card)'; node.style.strokeWidth = '4px'; return node; };
-  svg.append(halo(el('text', { class: 'soft', x: X(high) - 4, y: Y(peak) - 7, 'text-anchor': 'end' }, `${peak} MACs a cycle`)));
-  const sx = Math.sqrt(low * knee), angle = Math.atan2(Y(knee * slope) - Y(low * slope), X(knee) - X(low)) * 180 / Math.PI;
-  svg.append(halo(el('text', { class: 'soft', transform: `translate(${X(sx) - 5} ${Y(sx * slope) - 7}) rotate(${angle})`, 'text-anchor': 'middle' }, `${slope} bytes a cycle`)));
+  for (const { name, peak, slope, knee } of roofs) {
+    svg.append(el('path', { class: 'roof', d: `M${X(low)},${Y(low * slope)}L${X(knee)},${Y(peak)}L${X(high)},${Y(peak)}` }));
+    svg.append(halo(el('text', { class: 'soft', x: X(high) - 4, y: Y(peak) - 7, 'text-anchor': 'end' }, `${peak} MACs a cycle${name}`)));
+    const sx = Math.sqrt(low * knee), angle = Math.atan2(Y(knee * slope) - Y(low * slope), X(knee) - X(low)) * 180 / Math.PI;
+    svg.append(halo(el('text', { class: 'soft', transform: `translate(${X(sx) - 5} ${Y(sx * slope) - 7}) rotate(${angle})`, 'text-anchor': 'middle' }, `${slope} bytes a cycle`)));
+  }
   const named = [...points].sort((a, b) => b.cycles - a.cycles);
   const most = named[0].cycles, radius = p => 4 + 5 * Math.sqrt(p.cycles / most);
   const labels = [], boxes = points.map(p => ({ x0: X(p.x) - radius(p), y0: Y(p.y) - radius(p), w: 2 * radius(p), h: 2 * radius(p) }));
@@ -237,14 +256,14 @@ function drawRoofline() {
   for (const p of named) {
     const r = radius(p);
     const dot = el('circle', { class: 'dot', cx: X(p.x), cy: Y(p.y), r });
-    dot.addEventListener('mousemove', event => { tip(event, p.name, [p.op, `${p.y.toFixed(1)} MACs a cycle, ${p.x.toFixed(1)} MACs a byte`, `${(100 * p.y / Math.min(peak, slope * p.x)).toFixed(0)} % of its roof, ${group(p.cycles)} cycles`]); highlight(p.name); });
+    dot.addEventListener('mousemove', event => { tip(event, p.name, [p.op, `${p.y.toFixed(1)} MACs a cycle, ${p.x.toFixed(1)} MACs a byte`, `${(100 * p.y / Math.min(peak(p), roofs[p.accelerator].slope * p.x)).toFixed(0)} % of its roof, ${group(p.cycles)} cycles`]); highlight(p.name); });
     dot.addEventListener('mouseleave', () => { untip(); highlight(null); });
     register(p.name, dot);
     svg.append(dot);
     // A label is beside, above or below its dot, where it overlaps neither a dot nor a label.
     const w = 6.4 * p.name.length, x = X(p.x), y = Y(p.y);
     const box = [[x + r + 5, y - 8], [x - r - 5 - w, y - 8], [x - w / 2, y + r + 3], [x - w / 2, y - r - 19]]
-      .map(([x0, y0]) => ({ x0, y0, w, h: 16 })).find(b => b.x0 > L && b.x0 + w < W - R && b.y0 + 16 < H - B && b.y0 > Y(peak) && free(b));
+      .map(([x0, y0]) => ({ x0, y0, w, h: 16 })).find(b => b.x0 > L && b.x0 + w < W - R && b.y0 + 16 < H - B && b.y0 > Y(highest) && free(b));
     if (box && labels.length < 12) {
       boxes.push(box);
       labels.push(halo(el('text', { class: 'soft', x: box.x0, y: box.y0 + 12 }, p.name)));

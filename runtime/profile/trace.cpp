@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kHost = 1, kDevice = 2;
-constexpr int kLayerRow = spec::kEngines;  // after the rows of the engines
+constexpr int kHost = 1, kFirstDevice = 2;  // processes
+constexpr int kLayerRow = spec::kEngines;   // after the rows of the engines
 
 Json label(std::string_view kind, int process, int thread, std::string_view name) {
   return {{"ph", "M"}, {"name", kind}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
@@ -28,6 +28,26 @@ std::string_view describe(sim::Interval::Kind kind) {
     case sim::Interval::Kind::kWaitMemory: return "waits for memory";
   }
   return "";
+}
+
+// The rows of an accelerator.
+struct DeviceRows {
+  int process = 0;
+  double clock = 0;
+  uint64_t offset = 0;  // the cycle at which the next launch begins
+};
+
+DeviceRows device_rows(const ReportInput& input, const spec::Config& config, size_t index, Json& events) {
+  const driver::Info* device = device_of(input, config);
+  const DeviceRows rows{kFirstDevice + static_cast<int>(index),
+                        device && device->clock_hz > 0 ? device->clock_hz : 100e6};
+  events.push_back(
+      label("process_name", rows.process, 0,
+            fmt::format("accelerator: {} at {:.0f} MHz", device ? device->uri : "unknown device", rows.clock / 1e6)));
+  for (int i = 0; i < spec::kEngines; ++i)
+    events.push_back(label("thread_name", rows.process, i, spec::name(static_cast<spec::Engine>(i))));
+  events.push_back(label("thread_name", rows.process, kLayerRow, "layers"));
+  return rows;
 }
 
 }  // namespace
@@ -55,25 +75,23 @@ std::string make_trace(const ReportInput& input) {
                       {"dur", static_cast<double>(call.end_ns - call.begin_ns) / 1e3},
                       {"args", std::move(args)}});
   }
-  // Simulated cycles are not wall clock time: the device has a process and a clock of its own.
-  double clock = input.device && input.device->clock_hz > 0 ? input.device->clock_hz : 100e6;
-  events.push_back(label(
-      "process_name", kDevice, 0,
-      fmt::format("accelerator: {} at {:.0f} MHz", input.device ? input.device->uri : "unknown device", clock / 1e6)));
-  for (int i = 0; i < spec::kEngines; ++i) {
-    events.push_back(label("thread_name", kDevice, i, spec::name(static_cast<spec::Engine>(i))));
+  // Simulated cycles are not wall clock time: each device has a process and a clock of its own.
+  const std::vector<size_t> accelerators = accelerators_of(*input.executable);
+  std::vector<DeviceRows> rows;
+  for (size_t i = 0; i < accelerators.size(); ++i) {
+    if (accelerators[i] == rows.size())
+      rows.push_back(device_rows(input, input.executable->programs[i].config, rows.size(), events));
   }
-  events.push_back(label("thread_name", kDevice, kLayerRow, "layers"));
-  uint64_t offset = 0;
   for (const LaunchRecord& launch : input.profile->launches) {
     if (launch.timeline.empty()) continue;
     const AcceleratorProgram& program = input.executable->programs[launch.program];
+    auto& [process, clock, offset] = rows[accelerators[launch.program]];
     auto add = [&](int row, std::string_view name, std::string_view category, uint64_t begin, uint64_t cycles,
                    Json args) {
       events.push_back({{"ph", "X"},
                         {"name", name},
                         {"cat", category},
-                        {"pid", kDevice},
+                        {"pid", process},
                         {"tid", row},
                         {"ts", static_cast<double>(offset + begin) / clock * 1e6},
                         {"dur", static_cast<double>(cycles) / clock * 1e6},

@@ -1,5 +1,9 @@
 #include "runtime/run/runner.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/vm/program_on_device.h"
 #include "support/file.h"
 #include "support/try.h"
 
@@ -20,7 +24,7 @@ Expected<Runner> Runner::create(const Executable& executable, SessionOptions opt
 Expected<std::vector<Value>> Runner::run(std::span<const Tensor> inputs, FunctionRef<std::string()> command,
                                          const ExpectedBytes& expected) {
   auto results = session_->run_values(std::vector<Value>(inputs.begin(), inputs.end()));
-  if (results || options_.accelerator == nullptr) return results;  // on the CPU there is no launch to keep
+  if (results || options_.accelerators.empty()) return results;  // on the CPU there is no launch to keep
   close();  // the device's memory is for the runs that find the launch
   Diagnostic failure = std::move(results.error());
   const MismatchNote note{command(), failure.what, bundle_};
@@ -32,16 +36,50 @@ Diagnostic Runner::keep_difference(Diagnostic differs, Runner& good, Runner& wro
                                    const std::string& command) {
   good.close();
   wrong.close();
-  if (good.options_.accelerator == nullptr || wrong.options_.accelerator == nullptr) return differs;
+  if (good.options_.accelerators.empty() || wrong.options_.accelerators.empty()) return differs;
   const MismatchNote note{command, differs.what, good.bundle_};
-  add_help(differs, runtime::keep_difference(*good.executable_, good.options_, *good.options_.accelerator,
-                                             *wrong.options_.accelerator, inputs, note));
+  add_help(differs, runtime::keep_difference(*good.executable_, good.options_, good.options_.accelerators,
+                                             wrong.options_.accelerators, inputs, note));
   return differs;
 }
 
-Expected<std::unique_ptr<driver::Accelerator>> open_device(const std::string& uri) {
-  if (uri.empty()) return nullptr;
-  return driver::open(uri);
+Expected<Devices> open_devices(std::span<const std::string> uris) {
+  Devices devices;
+  for (const std::string& uri : uris) {
+    TENON_TRY_ASSIGN(opened, driver::open(uri));
+    devices.push_back(std::move(*opened));
+  }
+  return devices;
+}
+
+std::vector<std::string> default_devices(const Executable& executable) {
+  std::vector<std::string> uris;
+  for (const spec::Config* config : configurations(executable)) uris.push_back("behavioral:" + config->name);
+  return uris;
+}
+
+std::vector<driver::Accelerator*> accelerators(const Devices& devices) {
+  std::vector<driver::Accelerator*> all;
+  for (const auto& device : devices) all.push_back(device.get());
+  return all;
+}
+
+std::vector<driver::Accelerator*> used_accelerators(const Executable& executable, const Devices& devices) {
+  std::vector<driver::Accelerator*> used = accelerators(devices);
+  std::erase_if(used, [&](const driver::Accelerator* device) { return !is_used(executable.programs, *device); });
+  return used;
+}
+
+std::vector<const driver::Info*> infos(std::span<driver::Accelerator* const> accelerators) {
+  std::vector<const driver::Info*> all;
+  for (const driver::Accelerator* accelerator : accelerators) all.push_back(&accelerator->info());
+  return all;
+}
+
+std::string uris(std::span<driver::Accelerator* const> accelerators) {
+  std::vector<std::string_view> all;
+  for (const driver::Accelerator* accelerator : accelerators) all.push_back(accelerator->info().uri);
+  return fmt::format("{}", fmt::join(all, ", "));
 }
 
 Status write_profile(const ReportInput& input, const std::string& report_file, const std::string& trace_file) {

@@ -48,8 +48,18 @@ class Runner {
   std::optional<Session> session_;
 };
 
-// Opens the device of a URI; no device for an empty one.
-Expected<std::unique_ptr<driver::Accelerator>> open_device(const std::string& uri);
+// The accelerators of a run, each of another configuration.
+using Devices = std::vector<std::unique_ptr<driver::Accelerator>>;
+
+Expected<Devices> open_devices(std::span<const std::string> uris);
+// URIs of simulators, one for each configuration that the executable has programs for.
+std::vector<std::string> default_devices(const Executable& executable);
+std::vector<driver::Accelerator*> accelerators(const Devices& devices);
+// Those that the executable has programs for.
+std::vector<driver::Accelerator*> used_accelerators(const Executable& executable, const Devices& devices);
+std::vector<const driver::Info*> infos(std::span<driver::Accelerator* const> accelerators);
+// "behavioral:default, behavioral:tiny".
+std::string uris(std::span<driver::Accelerator* const> accelerators);
 
 // Writes the report and the timeline; an empty path is left out.
 Status write_profile(const ReportInput& input, const std::string& report_file, const std::string& trace_file);

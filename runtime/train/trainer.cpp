@@ -181,7 +181,7 @@ std::vector<Tensor> Trainer::inputs(const TrainingData& data, std::span<const in
 
 std::string Trainer::origin_of_infinite(std::span<const Tensor> inputs) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (first_infinite(inputs[i])) return fmt::format("'{}' before the step", port(i).name);
+    if (first_infinite(inputs[i])) return fmt::format("in '{}' before the step", port(i).name);
   }
   std::string origin;
   SessionOptions options = options_;
@@ -190,7 +190,7 @@ std::string Trainer::origin_of_infinite(std::span<const Tensor> inputs) const {
     for (const Tensor& result : step.results) {
       const auto at = first_infinite(result);
       if (!at) continue;
-      origin = fmt::format("element {} of a {} of '{}'", *at, to_string(result.shape()), step.instruction->layer);
+      origin = fmt::format("element {} of the {} of '{}'", *at, to_string(result.shape()), step.instruction->layer);
       return error("found");
     }
     return {};
@@ -215,7 +215,7 @@ Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t
   if (!std::isfinite(*value)) {
     const std::string origin = origin_of_infinite(inputs(data, samples, rate));
     return error(fmt::format("the loss of step {} is {}{}{}", steps_ + 1, *value,
-                             origin.empty() ? "" : "; the first value that is not finite is in ", origin),
+                             origin.empty() ? "" : "; the first value that is not finite is ", origin),
                  {},
                  "a smaller learning rate, or a limit of the gradients' norm (--clip), may help; the weights are those "
                  "before this step");

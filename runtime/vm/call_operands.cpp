@@ -85,12 +85,13 @@ Status CallOperands::timed(const CallSite& site, std::string_view name, std::str
   CallRecord record;
   if (records) record = {.name = name, .layer = site.layer(), .device = device, .begin_ns = run_.session.now()};
   gpu_ns = 0;
+  launch = -1;
   TENON_TRY(call());
   if (records) {
     record.end_ns = run_.session.now();
     record.gpu_ns = gpu_ns;
-    if (device == "accel") {  // which may have begun before this instruction
-      record.launch = static_cast<int32_t>(profile.launches.size()) - 1;
+    if (launch != -1) {  // which may have begun before this instruction
+      record.launch = launch;
       record.begin_ns = profile.launches.back().begin_ns;
       record.end_ns = profile.launches.back().end_ns;
     }

@@ -51,6 +51,7 @@ class CallOperands {
   std::vector<ProbeValue> probes;
   ResultMemory memory{*this};
   int64_t gpu_ns = 0;                    // of the current call's kernels on a GPU
+  int32_t launch = -1;                   // of the current call in the profile; -1: it launched nothing
   std::optional<int64_t> call_begin_ns;  // when the current call began, if that was before its instruction
 
  private:

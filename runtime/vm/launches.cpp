@@ -13,10 +13,13 @@ Status Launches::execute(const CallSite& site, const CallProgram& call) {
 }
 
 Status Launches::invoke(const CallSite& site, const CallProgram& call) {
-  const std::string& name = run_.executable.programs[call.program].name;
-  return operands_.timed(site, name, "accel", [&]() -> Status {
+  const AcceleratorProgram& program = run_.executable.programs[call.program];
+  return operands_.timed(site, program.name, program.device, [&]() -> Status {
     if (started_ && !started_->is(call.program, operands_.args)) abandon();
-    if (!started_) TENON_TRY(start(call.program, std::unique_lock(run_.session.device), std::launch::deferred));
+    if (!started_) {
+      std::unique_lock device(run_.session.programs[call.program].device->mutex);
+      TENON_TRY(start(call.program, std::move(device), std::launch::deferred));
+    }
     return finish();
   });
 }
@@ -25,7 +28,7 @@ Status Launches::invoke(const CallSite& site, const CallProgram& call) {
 // has the device, the program waits for it at its call.
 Status Launches::execute(const StartProgram& start) {
   if (run_.session.options.hook || run_.rematerializer || started_) return {};
-  std::unique_lock device(run_.session.device, std::try_to_lock);
+  std::unique_lock device(run_.session.programs[start.program].device->mutex, std::try_to_lock);
   if (!device) return {};
   TENON_TRY(operands_.load(start.args));
   TENON_TRY(this->start(start.program, std::move(device), std::launch::async));
@@ -64,17 +67,17 @@ Status Launches::execute(const StartNative& start) {
 
 Status Launches::start(uint32_t program, std::unique_lock<std::mutex> device, std::launch how) {
   Session::State& session = run_.session;
-  const bool first = !session.launched[program];
-  session.launched[program] = true;
+  LoadedProgram& loaded = session.programs[program];
+  const bool first = !std::exchange(loaded.launched, true);
   StartedProgram started{.device = std::move(device)};
   started.record.program = program;
   started.record.begin_ns = session.now();
   for (const Tensor& input : operands_.args) started.addresses.push_back(input.bytes().data());
-  if (session.options.timeline && first) started.recorded = session.options.accelerator->simulator();
+  if (session.options.timeline && first) started.recorded = loaded.device->accelerator.simulator();
   if (started.recorded) started.recorded->record_timeline(true);
-  ProgramOnDevice& launched = session.programs[program];
-  session.copies.begin(run_.number);
-  if (Status status = launched.start(operands_.args, session.copies); !status) {
+  ProgramOnDevice& launched = loaded.program;
+  loaded.device->copies.begin(run_.number);
+  if (Status status = launched.start(operands_.args, loaded.device->copies); !status) {
     if (started.recorded) started.recorded->record_timeline(false);
     return status;
   }
@@ -108,10 +111,10 @@ Status Launches::finish() {
     started.recorded->record_timeline(false);
   }
   if (!status) return status;
-  ProgramOnDevice& program = session.programs[record.program];
-  TENON_TRY_ASSIGN(results, program.outputs(session.copies));
+  auto& [program, device, launched] = session.programs[record.program];
+  TENON_TRY_ASSIGN(results, program.outputs(device->copies));
   operands_.made = std::move(*results);
-  TENON_TRY_ASSIGN(counters, driver::read_counters(*session.options.accelerator));
+  TENON_TRY_ASSIGN(counters, driver::read_counters(device->accelerator));
   record.counters = *counters;
   if (session.options.hook) {
     for (const Probe& probe : run_.executable.programs[record.program].probes) {
@@ -121,8 +124,10 @@ Status Launches::finish() {
   }
   // A run that serves requests may never end.
   constexpr size_t kMostUnasked = 1 << 14;
-  if (session.options.profile || run_.profile.launches.size() < kMostUnasked)
+  if (session.options.profile || run_.profile.launches.size() < kMostUnasked) {
+    operands_.launch = static_cast<int32_t>(run_.profile.launches.size());
     run_.profile.launches.push_back(std::move(record));
+  }
   return {};
 }
 

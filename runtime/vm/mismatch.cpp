@@ -22,16 +22,21 @@ std::string keep(driver::Bundle bundle, driver::Accelerator& on, const MismatchN
   return driver::keep_mismatch(std::move(bundle), on, note.directory);
 }
 
+bool is_busy(driver::Accelerator* device) {
+  const auto status = device->read_register(spec::reg::kStatus);
+  return status && (*status & spec::kStatusBusy) != 0;
+}
+
 const CallProgram* program_of(const Step& step) { return std::get_if<CallProgram>(&step.instruction->operation); }
 
 }  // namespace
 
 std::string keep_failure(const Executable& executable, SessionOptions options, std::span<const Tensor> inputs,
                          const MismatchNote& note, const ExpectedBytes& expected) {
-  if (options.accelerator == nullptr) return {};
-  driver::Accelerator& on = *options.accelerator;
-  driver::Recorder recorder(on);
-  options.accelerator = &recorder;
+  if (options.accelerators.empty()) return {};
+  const std::vector<driver::Accelerator*> devices = options.accelerators;
+  const driver::Recorders recorders(devices);
+  options.accelerators = recorders.accelerators();
   options.timeline = false;
   size_t ended = 0;  // number of launches that ended
   {
@@ -40,24 +45,26 @@ std::string keep_failure(const Executable& executable, SessionOptions options, s
     if (session->run(inputs)) return "no bundle could be kept: the second run succeeded; the fault comes and goes";
     ended = session->profile().launches.size();
   }  // the session's device memory is free for the replay
-  if (!recorder.bundle()) {
-    const auto status = on.read_register(spec::reg::kStatus);
-    const bool hangs = status && (*status & spec::kStatusBusy) != 0;
-    return hangs ? "no bundle could be kept: the device is still busy, and accepts no other launch" : "";
+  const driver::Recorder* recorder = recorders.recorder();
+  if (!recorder) {
+    return std::ranges::any_of(devices, is_busy)
+               ? "no bundle could be kept: the device is still busy, and accepts no other launch"
+               : "";
   }
-  driver::Bundle bundle = *recorder.bundle();
+  driver::Bundle bundle = *recorder->bundle();
   if (auto region = expected ? expected(bundle.launches[0]) : std::nullopt)
     bundle.expected.push_back(std::move(*region));
-  if (bundle.expected.empty() && ended == recorder.launches()) return {};
-  return keep(std::move(bundle), on, note);
+  if (bundle.expected.empty() && ended == recorders.launches()) return {};
+  return keep(std::move(bundle), recorder->inner(), note);
 }
 
-std::string keep_difference(const Executable& executable, const SessionOptions& options, driver::Accelerator& good,
-                            driver::Accelerator& wrong, std::span<const Tensor> inputs, const MismatchNote& note) {
+std::string keep_difference(const Executable& executable, const SessionOptions& options,
+                            std::span<driver::Accelerator* const> good, std::span<driver::Accelerator* const> wrong,
+                            std::span<const Tensor> inputs, const MismatchNote& note) {
   std::vector<std::vector<Tensor>> outputs;  // by launch
-  const auto run = [&](driver::Accelerator& on, Hook hook) -> Status {
+  const auto run = [&](std::span<driver::Accelerator* const> on, Hook hook) -> Status {
     SessionOptions hooked;
-    hooked.accelerator = &on;
+    hooked.accelerators.assign(on.begin(), on.end());
     hooked.launch_limit = options.launch_limit;
     hooked.hook = std::move(hook);
     TENON_TRY_ASSIGN(session, Session::create(executable, std::move(hooked)));
@@ -70,7 +77,7 @@ std::string keep_difference(const Executable& executable, const SessionOptions& 
   };
   if (auto status = run(good, collect); !status) return none(status.error());
 
-  driver::Recorder recorder(wrong);
+  const driver::Recorders recorders(wrong);
   size_t launch = 0;
   const AcceleratorProgram* program = nullptr;  // whose outputs differ
   const auto compare = [&](const Step& step) -> Status {
@@ -81,11 +88,12 @@ std::string keep_difference(const Executable& executable, const SessionOptions& 
     program = &executable.programs[call->program];
     return error("launch found");  // ends the run, so that this launch is the last one recorded
   };
-  const auto status = run(recorder, compare);
+  const auto status = run(recorders.accelerators(), compare);
   if (program == nullptr) {
     return status ? "no bundle could be kept: in the second run all launches agreed; the fault comes and goes"
                   : none(status.error());
   }
+  const driver::Recorder& recorder = *recorders.recorder();
   driver::Bundle bundle = *recorder.bundle();
   for (size_t i = 0; launch <= outputs.size() && i < program->outputs.size(); ++i) {
     const auto bytes = outputs[launch - 1][i].bytes();
@@ -93,7 +101,7 @@ std::string keep_difference(const Executable& executable, const SessionOptions& 
                                bundle.launches[0].bases[static_cast<size_t>(program->outputs[i].base)],
                                {bytes.begin(), bytes.end()}});
   }
-  return keep(std::move(bundle), wrong, note);
+  return keep(std::move(bundle), recorder.inner(), note);
 }
 
 }  // namespace tenon::runtime

@@ -22,13 +22,15 @@ struct MismatchNote {
 // The expected bytes of a region of the launch's memory; none if the device itself reported the fault.
 using ExpectedBytes = std::function<std::optional<driver::Region>(const driver::Launch& launch)>;
 
-// Keeps the failing launch of a run on `options.accelerator` that ended with an error, of the device or of the hook.
+// Keeps the failing launch of a run on `options.accelerators` that ended with an error, of a device or of the hook.
 // Returns a sentence for the user: where the bundle is, or why there is none; empty if no launch failed.
 std::string keep_failure(const Executable& executable, SessionOptions options, std::span<const Tensor> inputs,
                          const MismatchNote& note, const ExpectedBytes& expected = {});
 
-// Two devices computed different results: keeps the first launch whose outputs on `wrong` differ from those on `good`.
-std::string keep_difference(const Executable& executable, const SessionOptions& options, driver::Accelerator& good,
-                            driver::Accelerator& wrong, std::span<const Tensor> inputs, const MismatchNote& note);
+// Devices computed different results: keeps the first launch whose outputs on `wrong` differ from those on `good`,
+// each of which has a device for each configuration.
+std::string keep_difference(const Executable& executable, const SessionOptions& options,
+                            std::span<driver::Accelerator* const> good, std::span<driver::Accelerator* const> wrong,
+                            std::span<const Tensor> inputs, const MismatchNote& note);
 
 }  // namespace tenon::runtime

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -21,6 +22,19 @@ Status check_configuration(const AcceleratorProgram& program, const driver::Acce
                   program.name, program.config.name, wanted, device.config.name, found, fields),
       device.uri,
       fmt::format("compile the model for this device: tenon compile MODEL --config {}", device.config.name));
+}
+
+driver::Accelerator* find_accelerator(std::span<driver::Accelerator* const> accelerators,
+                                      const AcceleratorProgram& program) {
+  const uint64_t wanted = spec::hash(program.config);
+  const auto found = std::ranges::find_if(
+      accelerators, [&](driver::Accelerator* other) { return spec::hash(other->info().config) == wanted; });
+  return found == accelerators.end() ? nullptr : *found;
+}
+
+bool is_used(std::span<const AcceleratorProgram> programs, const driver::Accelerator& accelerator) {
+  const uint64_t hash = spec::hash(accelerator.info().config);
+  return std::ranges::any_of(programs, [&](const AcceleratorProgram& each) { return spec::hash(each.config) == hash; });
 }
 
 ProgramOnDevice::ProgramOnDevice(driver::Accelerator& accelerator, const AcceleratorProgram& program)

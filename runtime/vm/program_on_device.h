@@ -15,6 +15,13 @@ namespace tenon::runtime {
 // rebuilds.
 Status check_configuration(const AcceleratorProgram& program, const driver::Accelerator& accelerator);
 
+// The accelerator that has the program's configuration; nullptr where none has it.
+driver::Accelerator* find_accelerator(std::span<driver::Accelerator* const> accelerators,
+                                      const AcceleratorProgram& program);
+
+// Whether one of the programs is for the accelerator's configuration.
+bool is_used(std::span<const AcceleratorProgram> programs, const driver::Accelerator& accelerator);
+
 class ProgramOnDevice {
  public:
   // Allocates all device memory that the program needs; `program` and `accelerator` outlive the result.

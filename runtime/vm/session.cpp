@@ -1,8 +1,10 @@
 #include "runtime/vm/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/library/library.h"
 #include "runtime/vm/function_kernel.h"
@@ -123,18 +125,55 @@ Status Session::State::check_inputs(std::span<const Tensor> inputs) const {
   return check_inputs(std::vector<Value>(inputs.begin(), inputs.end()));  // for the message
 }
 
-Status Session::State::upload_programs() {
-  if (!executable.programs.empty() && !options.accelerator) {
-    return error(
-        fmt::format("the executable has {} accelerator programs, and no device was given", executable.programs.size()),
-        executable.name, fmt::format("name one: --device behavioral:{}", executable.programs[0].config.name));
+// Each configuration of the programs has one device, and each device programs. Without programs, devices are legal.
+Status Session::State::check_devices() const {
+  const std::vector<AcceleratorProgram>& all = executable.programs;
+  if (all.empty()) return {};
+  const auto& given = options.accelerators;
+  if (given.empty()) {
+    std::string devices;
+    for (const spec::Config* config : configurations(executable))
+      devices += fmt::format("{}--device behavioral:{}", devices.empty() ? "" : " ", config->name);
+    return error(fmt::format("the executable has {} accelerator programs, and no device was given", all.size()),
+                 executable.name, fmt::format("name one: {}", devices));
   }
+  std::map<uint64_t, const driver::Info*> known;
+  for (const driver::Accelerator* device : given) {
+    const driver::Info& info = device->info();
+    const auto [first, is_new] = known.emplace(spec::hash(info.config), &info);
+    if (is_new) continue;
+    return error(
+        fmt::format("{} and {} have the same configuration '{}'", first->second->uri, info.uri, info.config.name),
+        executable.name, "give one device of each configuration");
+  }
+  const auto unneeded =
+      std::ranges::find_if(given, [&](const driver::Accelerator* device) { return !is_used(all, *device); });
+  for (const AcceleratorProgram& program : all) {
+    if (find_accelerator(given, program)) continue;
+    if (unneeded != given.end()) TENON_TRY(check_configuration(program, **unneeded));
+    return error(fmt::format("program '{}' is for configuration '{}', and no device of it was given", program.name,
+                             program.config.name),
+                 executable.name, fmt::format("add one: --device behavioral:{}", program.config.name));
+  }
+  if (unneeded == given.end()) return {};
+  std::vector<std::string_view> names;
+  for (const spec::Config* config : configurations(executable)) names.push_back(config->name);
+  return error(fmt::format("no program is for configuration '{}' of this device; there are programs for {}",
+                           (*unneeded)->info().config.name, fmt::join(names, ", ")),
+               (*unneeded)->info().uri, "leave it out");
+}
+
+Status Session::State::upload_programs() {
+  TENON_TRY(check_devices());
+  for (driver::Accelerator* accelerator : options.accelerators)
+    devices.push_back(std::make_unique<LaunchDevice>(*accelerator));
   programs.reserve(executable.programs.size());
   for (const AcceleratorProgram& program : executable.programs) {
-    TENON_TRY_ASSIGN(loaded, ProgramOnDevice::upload(*options.accelerator, program));
-    programs.push_back(std::move(*loaded));
+    driver::Accelerator* accelerator = find_accelerator(options.accelerators, program);
+    const auto device = std::ranges::find(options.accelerators, accelerator) - options.accelerators.begin();
+    TENON_TRY_ASSIGN(loaded, ProgramOnDevice::upload(*accelerator, program));
+    programs.push_back({std::move(*loaded), devices[static_cast<size_t>(device)].get()});
   }
-  launched.assign(programs.size(), false);
   return {};
 }
 
@@ -275,7 +314,7 @@ const Profile& Session::profile() const { return state_->profile; }
 
 void Session::clear_profile() {
   state_->profile = {};
-  state_->launched.assign(state_->launched.size(), false);
+  for (LoadedProgram& program : state_->programs) program.launched = false;
   state_->origin = std::chrono::steady_clock::now();
 }
 

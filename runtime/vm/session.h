@@ -49,7 +49,8 @@ using CpuKernel = std::function<Expected<std::vector<Tensor>>(const Attrs& attrs
 using KernelLookup = std::function<CpuKernel(std::string_view name)>;
 
 struct SessionOptions {
-  driver::Accelerator* accelerator = nullptr;  // may be null if the executable has no program; outlives the session
+  // One for each configuration that the executable has programs for; they outlive the session.
+  std::vector<driver::Accelerator*> accelerators = {};
   std::chrono::nanoseconds launch_limit = std::chrono::minutes(10);  // of each wait for the accelerator
   bool profile = true;        // of all runs; false: a session for any number of runs, whose records would fill memory
   bool timeline = false;      // record the intervals of each program's first launch, if the device is simulated
@@ -82,7 +83,7 @@ class Session {
  public:
   struct State;  // internal to this folder
 
-  // Checks the device against the executable and uploads its programs. The executable outlives the session.
+  // Checks the devices against the executable and uploads its programs. The executable outlives the session.
   static Expected<Session> create(const Executable& executable, SessionOptions options);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

@@ -30,6 +30,21 @@ class InstanceSource;
 class RequestQueue;
 class Run;
 
+// An accelerator with the programs of its configuration.
+struct LaunchDevice {
+  explicit LaunchDevice(driver::Accelerator& opened) : accelerator(opened) {}
+
+  driver::Accelerator& accelerator;
+  std::mutex mutex;     // held during a launch
+  DeviceCopies copies;  // guarded by `mutex`
+};
+
+struct LoadedProgram {
+  ProgramOnDevice program;
+  LaunchDevice* device = nullptr;
+  bool launched = false;  // since the profile was cleared; guarded by the device's mutex
+};
+
 struct Session::State {
   const Executable& executable;
   SessionOptions options;
@@ -37,8 +52,9 @@ struct Session::State {
   SharedObject compiled;        // of functions that were compiled ahead of time
   std::vector<Word> constants;  // by constant
   std::vector<std::unique_ptr<TensorObject>> constant_objects;
-  std::vector<std::vector<OperatorKernel>> kernels;  // by function and instruction; empty if that is no CallKernel
-  std::vector<ProgramOnDevice> programs;
+  std::vector<std::vector<OperatorKernel>> kernels;    // by function and instruction; empty if that is no CallKernel
+  std::vector<std::unique_ptr<LaunchDevice>> devices;  // by accelerator of the options
+  std::vector<LoadedProgram> programs;                 // by program
   std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // by native code
   std::optional<ThreadPool> own_pool;
   std::shared_ptr<cuda::SharedGpu> gpu;  // of the code for GPUs
@@ -46,9 +62,6 @@ struct Session::State {
   BufferPool buffers;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
 
-  std::mutex device;               // held during a launch
-  std::vector<bool> launched;      // by program, since the profile was cleared; guarded by `device`
-  DeviceCopies copies;             // guarded by `device`
   std::atomic<uint64_t> runs = 0;  // that have begun
   // Of instances that ran alone with calls put off: these calls, and those that were executed for them.
   std::atomic<uint64_t> alone_nodes = 0, alone_calls = 0;
@@ -66,6 +79,7 @@ struct Session::State {
   int64_t now() const;                 // since the profile began
   void add(Profile made, bool ended);  // to the profile; `mutex` is held
   Status resolve_kernels();
+  Status check_devices() const;
   Status upload_programs();
   Status load_natives();
   void use_threads();

@@ -35,11 +35,19 @@ inline std::vector<int8_t> expected(std::span<const int8_t> in) {
   return out;
 }
 
-inline AcceleratorProgram program() {
+// Another one, with the same instructions.
+inline spec::Config deep_config() {
+  spec::Config deep = config();
+  deep.name = "deep";
+  deep.queue_depth *= 2;
+  return deep;
+}
+
+inline AcceleratorProgram program(const spec::Config& on = config()) {
   using namespace spec;
   AcceleratorProgram p;
   p.name = "region_0";
-  p.config = config();
+  p.config = on;
   p.memory = {200, 100, 8};
   for (int8_t x : weights()) p.constants.push_back(static_cast<std::byte>(x));
   for (int o = 0; o < 16; ++o) {
@@ -115,6 +123,24 @@ inline Executable executable() {
       {"x", "input", "input", "i8 (4, 16)"}, {"dense_1", "dense", "accel", "i8 (4, 16)"}, {"add_2", "add", "cpu", ""}};
   e.graph.edges = {{0, 1}, {0, 2}};
   e.units = {{.function = 1, .batched = 1, .own = {true}, .own_results = {true}}};
+  return e;
+}
+
+// main(x: i8 (4, 16)) = program(program(x)), the first on default, the second on deep.
+inline Executable on_two_accelerators() {
+  Executable e;
+  e.name = "two";
+  Port x{"x", DType::kI8, {kRows, 16}}, y{"y", DType::kI8, {kRows, 16}};
+  e.functions.push_back(
+      {"main",
+       {x},
+       {y},
+       3,
+       {{CallProgram{0, {0}, {1}}, "dense_1"}, {CallProgram{1, {1}, {2}}, "dense_2"}, {Return{{2}}, ""}}});
+  e.programs = {program(), program(deep_config())};
+  e.programs[0].device = "accel:default";
+  e.programs[1].device = "accel:deep";
+  e.programs[1].name = "region_1";
   return e;
 }
 

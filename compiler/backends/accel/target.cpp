@@ -66,11 +66,7 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
 
 // Of a launch of these layers.
 Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memory, Context& context,
-                     const Module& module, std::span<const RegionLayer> layers, const Costs& costs, Tilings& known) {
-  const auto device = costs.devices.find("accel");
-  if (device == costs.devices.end() || !device->second.mhz) {
-    return error("the entry devices.accel.mhz is missing", costs.source, "it is the clock of the accelerator");
-  }
+                     const Module& module, std::span<const RegionLayer> layers, double mhz, Tilings& known) {
   std::vector<TranslatedLayer> translated;
   for (const RegionLayer& each : layers) {
     std::vector<size_t> bindings(each.composite->body.bindings.size());
@@ -106,15 +102,15 @@ Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memor
     operands.push_back({layer, input, output, rows, input_at, residual_at, {runtime::kBaseWorkspace, workspace}});
     workspace += bytes(output);
   }
-  const double cycles = cycles_of(config, operands, memory, known), mhz = *device->second.mhz;
+  const double cycles = cycles_of(config, operands, memory, known);
   return Price{.seconds = cycles / (mhz * 1e6), .source = fmt::format("{:.0f} cycles at {} MHz", cycles, mhz)};
 }
 
 }  // namespace
 
-Target make_target(const spec::Config& config, const ScheduleOptions& options) {
+Target make_target(const spec::Config& config, const ScheduleOptions& options, const std::string& name) {
   Target target;
-  target.name = "accel";
+  target.name = name;
   target.integer_layers = true;
   target.documentation = fmt::format("the generated accelerator, configuration {}", config.name);
   target.patterns = patterns(config);
@@ -124,9 +120,14 @@ Target make_target(const spec::Config& config, const ScheduleOptions& options) {
   };
   // The copies of the target share what they have found.
   const auto known = std::make_shared<Tilings>();
-  target.region_cost = [config, memory = options.memory, known](
-                           Context& context, const Module& module, std::span<const RegionLayer> layers,
-                           const Costs& costs) { return cost(config, memory, context, module, layers, costs, *known); };
+  target.region_cost = [config, memory = options.memory, name, known](Context& context, const Module& module,
+                                                                      std::span<const RegionLayer> layers,
+                                                                      const Costs& costs) -> Expected<Price> {
+    const Costs::Device* device = costs.device(name);
+    if (device && device->mhz) return cost(config, memory, context, module, layers, *device->mhz, *known);
+    return error(fmt::format("the entry devices.{}.mhz is missing", name), costs.source,
+                 "it is the clock of the accelerator");
+  };
   target.cost = [whole = target.region_cost](Context& context, const Module& module, const Function& composite,
                                              const Costs& costs) {
     const RegionLayer layer{.composite = &composite, .args = std::vector<int>(composite.params.size(), -1)};
@@ -154,9 +155,10 @@ std::vector<TargetRecord> records() {
            .documentation = "the generated accelerator",
            .make =
                [](const TargetOptions& options) {
-                 return make_target(
-                     *options.accelerator,
-                     {.memory = options.memory, .fusing = options.fuse ? Fusing::kCheapest : Fusing::kNever});
+                 return make_target(options.accelerator->config,
+                                    {.memory = options.accelerator->memory,
+                                     .fusing = options.fuse ? Fusing::kCheapest : Fusing::kNever},
+                                    options.name.empty() ? "accel" : options.name);
                },
            .of_configuration = true}};
 }

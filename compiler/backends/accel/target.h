@@ -18,8 +18,9 @@ namespace tenon::compiler::accel {
 //   accel.global_sum_pool  requantize(global_sum_pool(x), constants)
 // Shapes must be static; supports() checks the other limits. Values cross the boundary in the layout of
 // boundary_layout().
-// Programs are compiled with these options; prices are those of layers that are not fused.
-Target make_target(const spec::Config& config, const ScheduleOptions& options = {});
+// Programs are compiled with these options; prices are those of layers that are not fused. `name` is the target's, by
+// which a costs file has its figures.
+Target make_target(const spec::Config& config, const ScheduleOptions& options = {}, const std::string& name = "accel");
 std::vector<TargetRecord> records();
 
 }  // namespace tenon::compiler::accel

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
@@ -129,7 +131,12 @@ TEST_F(PartitionTest, ThePredicatesReasonIsToldToPeople) {
 
 TEST_F(PartitionTest, RegionsGrowOnlyAsFarAsTheTargetSaysTheyFit) {
   Target target = toy_target();
-  target.fits = [](Context&, const Module&, const Function& region) -> Status {
+  std::set<std::string> asked;
+  target.fits = [&](Context& context, const Module&, const Function& region) -> Status {
+    std::string calls;
+    for (const Binding& binding : region.body.bindings)
+      calls += fmt::format("@{} ", context.name(std::get<Symbol>(std::get<Call>(binding.value).callee)));
+    EXPECT_TRUE(asked.insert(calls).second) << calls << "is asked about again";
     if (region.params.size() <= 3) return {};
     return error("too many values");
   };
@@ -284,6 +291,31 @@ TEST_F(PartitionTest, PinsDecideOrSayWhyNot) {
     has({{"/summ", "cpu"}}, "did you mean /sum?");
     has({{"/sum", "gpu"}}, "/sum is pinned to gpu, which is not among the targets cpu, toy");
   }
+}
+
+// The host may convert the operands of a layer, and computes nothing of it that sums up.
+TEST_F(PartitionTest, APinIsOfTheLayerOfANode) {
+  const Atom x = param("x");
+  const auto at = [&](std::string node) {
+    builder_.at(module_.add_span({.file = "m.onnx", .node = std::move(node), .op = "Op"}));
+  };
+  at("/sum");
+  const Atom sum = apply("add", {apply("relu", {x}), x});
+  at("/both");
+  builder_.finish(apply("add", {apply("softmax", {sum}), x}));
+  module_.globals.emplace(main_, function_);
+  const auto placed = [&](const Pins& pins) {
+    Module module = module_;
+    const Target target = toy_target();
+    const auto placements = partition(context_, module, main_, std::span(&target, 1), {.pins = pins});
+    if (!placements) return placements.error().str();
+    std::string text;
+    for (const Placement& placement : *placements) text += (placement.target.empty() ? "cpu" : placement.target) + " ";
+    return text;
+  };
+  EXPECT_EQ(placed({{"/sum", "toy"}}), "cpu toy cpu toy ");
+  EXPECT_NE(placed({{"/both", "toy"}}).find("/both is pinned to toy, which does not support its softmax"),
+            std::string::npos);
 }
 
 TEST_F(PartitionTest, ATargetIsAskedOnceAboutEqualFunctions) {

@@ -60,7 +60,7 @@ class Buckets : public testing::Test {
   Expected<Compilation> try_compile(const runtime::Shape& calibration_shape, const BucketShapes& buckets) {
     calibration_.clear();
     for (int i = 0; i < 4 && !calibration_shape.empty(); ++i) calibration_.push_back({values(calibration_shape)});
-    return compile(*model_, {.accelerator = accelerator_->info().config,
+    return compile(*model_, {.accelerators = {{accelerator_->info().config}},
                              .buckets = buckets,
 
                              .calibration = calibration_.empty() ? nullptr : &calibration_});
@@ -69,7 +69,8 @@ class Buckets : public testing::Test {
     auto compiled = try_compile(calibration_shape, buckets);
     ASSERT_TRUE(compiled) << compiled.error().str();
     compiled_.emplace(std::move(*compiled));
-    auto session = runtime::Session::create(compiled_->executable, {.accelerator = accelerator_.get(), .hook = hook()});
+    auto session =
+        runtime::Session::create(compiled_->executable, {.accelerators = {accelerator_.get()}, .hook = hook()});
     ASSERT_TRUE(session) << session.error().str();
     session_.emplace(std::move(*session));
   }

@@ -48,7 +48,8 @@ class TreeLstm : public testing::Test {
   }
   void compile_model(bool native) {
     auto compiled = compile(
-        *model_, {.accelerator = accelerator_->info().config, .calibration = &calibration_, .cpu = {.native = native}});
+        *model_,
+        {.accelerators = {{accelerator_->info().config}}, .calibration = &calibration_, .cpu = {.native = native}});
     ASSERT_TRUE(compiled) << compiled.error().str();
     compiled_.emplace(std::move(*compiled));
   }
@@ -75,8 +76,8 @@ TEST_F(TreeLstm, ItsCellsRunOnTheAcceleratorBitForBit) {
   }
   EXPECT_GE(compiled_->executable.programs.size(), 3u);  // of a leaf, of a node, of the classes
   Comparison comparison(*model_, *compiled_);
-  auto session =
-      runtime::Session::create(compiled_->executable, {.accelerator = accelerator_.get(), .hook = comparison.hook()});
+  auto session = runtime::Session::create(compiled_->executable,
+                                          {.accelerators = {accelerator_.get()}, .hook = comparison.hook()});
   ASSERT_TRUE(session) << session.error().str();
   size_t launches = 0;
   for (const int words : {1, 2, 3, 7, 20, 40}) {
@@ -107,8 +108,8 @@ TEST_F(TreeLstm, ItsLayersHaveNoSingleValueToCompare) {
 TEST_F(TreeLstm, NativeKernelsBetweenItsLaunches) {
   compile_model(true);
   Comparison comparison(*model_, *compiled_);
-  auto session =
-      runtime::Session::create(compiled_->executable, {.accelerator = accelerator_.get(), .hook = comparison.hook()});
+  auto session = runtime::Session::create(compiled_->executable,
+                                          {.accelerators = {accelerator_.get()}, .hook = comparison.hook()});
   ASSERT_TRUE(session) << session.error().str();
   for (const int words : {1, 5, 30}) {
     const std::vector<Tensor> sentence{random_sentence(random_, words)};
@@ -135,7 +136,7 @@ def @main(%x: Tensor[(2,), f32], %more: Tensor[(), bool]) -> (Sequence[Tensor[(2
   const auto model = load_model(file, {});
   std::filesystem::remove(file);
   ASSERT_TRUE(model) << model.error().str();
-  const auto compiled = compile(*model, {.accelerator = std::nullopt});
+  const auto compiled = compile(*model, {.accelerators = {}});
   ASSERT_TRUE(compiled) << compiled.error().str();
   auto session = runtime::Session::create(compiled->executable, {});
   ASSERT_TRUE(session) << session.error().str();

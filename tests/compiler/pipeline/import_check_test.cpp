@@ -13,9 +13,9 @@ using testing::Not;
 constexpr const char* kModelFolder = TENON_SOURCE_DIR "/tests/models/";
 
 ImportCheck check(const char* model, bool accelerator) {
-  std::optional<spec::Config> config;
-  if (accelerator) config = *spec::load_config("default");
-  auto found = check_import(std::string(kModelFolder) + model, {{"N", 1}}, config);
+  std::vector<AcceleratorOptions> accelerators;
+  if (accelerator) accelerators.push_back({*spec::load_config("default")});
+  auto found = check_import(std::string(kModelFolder) + model, {{"N", 1}}, accelerators);
   EXPECT_TRUE(found) << found.error().str();
   return std::move(*found);
 }

@@ -192,7 +192,7 @@ TEST_F(UserDefined, NativeCodeIsRefusedForUnprovenIndices) {
 
   auto model = read("@swish(%x)", "Tensor[(9, 6), f32]");
   ASSERT_TRUE(model) << model.error().str();
-  const auto off = compile(*model, {.accelerator = std::nullopt, .cpu = {.native = false}});
+  const auto off = compile(*model, {.accelerators = {}, .cpu = {.native = false}});
   ASSERT_FALSE(off);
   EXPECT_THAT(off.error().str(), HasSubstr("@swish is a loop function, and native kernels are off"));
 }

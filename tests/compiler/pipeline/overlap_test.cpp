@@ -44,9 +44,9 @@ TEST(Overlap, TheAcceleratorRunsBesideTheOtherBranch) {
     for (float& value : x.data<float>()) value = static_cast<float>(static_cast<int>(random() % 201) - 100) / 100;
     samples.push_back({std::move(x)});
   }
-  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &samples});
+  auto compiled = compile(*model, {.accelerators = {{(*accelerator)->info().config}}, .calibration = &samples});
   ASSERT_TRUE(compiled) << compiled.error().str();
-  auto session = runtime::Session::create(compiled->executable, {.accelerator = accelerator->get()});
+  auto session = runtime::Session::create(compiled->executable, {.accelerators = {accelerator->get()}});
   ASSERT_TRUE(session) << session.error().str();
   for (const auto& sample : samples) {
     const auto wanted = interpret(*model->context, compiled->quantized, model->entry, std::span(sample));

@@ -41,7 +41,7 @@ TEST_P(PipelineOnConfiguration, ResNet8EqualsTheIntegerReferenceOnEveryLayer) {
   for (Tensor& sample : digits("calib", 64)) calibration.push_back({std::move(sample)});
   auto accelerator = driver::open(std::string("behavioral:") + GetParam());
   ASSERT_TRUE(accelerator) << accelerator.error().str();
-  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration});
+  auto compiled = compile(*model, {.accelerators = {{(*accelerator)->info().config}}, .calibration = &calibration});
   ASSERT_TRUE(compiled) << compiled.error().str();
 
   // One region contains everything between quantize and dequantize.
@@ -53,7 +53,7 @@ TEST_P(PipelineOnConfiguration, ResNet8EqualsTheIntegerReferenceOnEveryLayer) {
 
   Comparison comparison(*model, *compiled);
   runtime::SessionOptions options;
-  options.accelerator = accelerator->get();
+  options.accelerators = {accelerator->get()};
   options.hook = comparison.hook();
   auto session = runtime::Session::create(compiled->executable, std::move(options));
   ASSERT_TRUE(session) << session.error().str();
@@ -83,7 +83,7 @@ TEST(Pipeline, AModelThatComesQuantizedRunsOnTheAccelerator) {
   ASSERT_TRUE(model) << model.error().str();
   auto accelerator = driver::open("behavioral:default");
   ASSERT_TRUE(accelerator) << accelerator.error().str();
-  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config});
+  auto compiled = compile(*model, {.accelerators = {{(*accelerator)->info().config}}});
   ASSERT_TRUE(compiled) << compiled.error().str();
   for (const Placement& placement : compiled->placements) {
     EXPECT_EQ(placement.target, placement.op == "quantize" || placement.op == "dequantize" ? "" : "accel")
@@ -93,7 +93,7 @@ TEST(Pipeline, AModelThatComesQuantizedRunsOnTheAccelerator) {
 
   Comparison comparison(*model, *compiled);
   runtime::SessionOptions options;
-  options.accelerator = accelerator->get();
+  options.accelerators = {accelerator->get()};
   options.hook = comparison.hook();
   auto session = runtime::Session::create(compiled->executable, std::move(options));
   ASSERT_TRUE(session) << session.error().str();
@@ -128,12 +128,12 @@ TEST(Pipeline, ARegionOfOneLayerIsCompared) {
   for (float& value : calibration[0][0].data<float>()) value = next += 0.03f;
   auto accelerator = driver::open("behavioral:default");
   ASSERT_TRUE(accelerator) << accelerator.error().str();
-  auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration});
+  auto compiled = compile(*model, {.accelerators = {{(*accelerator)->info().config}}, .calibration = &calibration});
   ASSERT_TRUE(compiled) << compiled.error().str();
   ASSERT_EQ(compiled->executable.programs.size(), 1u);
   Comparison comparison(*model, *compiled);
   auto session =
-      runtime::Session::create(compiled->executable, {.accelerator = accelerator->get(), .hook = comparison.hook()});
+      runtime::Session::create(compiled->executable, {.accelerators = {accelerator->get()}, .hook = comparison.hook()});
   ASSERT_TRUE(session) << session.error().str();
   const auto found = session->run(calibration[0]);
   ASSERT_TRUE(found) << found.error().str();
@@ -154,12 +154,12 @@ TEST(LayerErrors, TheFirstLayerOfWrongRangeIsNamed) {
       for (float& value : sample.data<float>()) value *= size;
       calibration.push_back({std::move(sample)});
     }
-    auto compiled = compile(*model, {.accelerator = (*accelerator)->info().config, .calibration = &calibration});
+    auto compiled = compile(*model, {.accelerators = {{(*accelerator)->info().config}}, .calibration = &calibration});
     ASSERT_TRUE(compiled) << compiled.error().str();
     auto errors = LayerErrors::create(*model, *compiled);
     ASSERT_TRUE(errors) << errors.error().str();
     auto session =
-        runtime::Session::create(compiled->executable, {.accelerator = accelerator->get(), .hook = errors->hook()});
+        runtime::Session::create(compiled->executable, {.accelerators = {accelerator->get()}, .hook = errors->hook()});
     ASSERT_TRUE(session) << session.error().str();
     for (const Tensor& sample : digits("x", 2)) {
       ASSERT_TRUE(errors->add({&sample, 1}));
@@ -197,7 +197,7 @@ TEST(LayerErrors, AFloatModelHasNoQuantizedLayer) {
 TEST(Pipeline, WithoutCalibrationEverythingRunsOnTheCpuInFloat) {
   auto model = load_model(std::string(kModels) + "tiny_digits.onnx", {{"N", 1}});
   ASSERT_TRUE(model) << model.error().str();
-  const auto compiled = compile(*model, {.accelerator = *spec::load_config("default")});
+  const auto compiled = compile(*model, {.accelerators = {{*spec::load_config("default")}}});
   ASSERT_TRUE(compiled) << compiled.error().str();
   EXPECT_TRUE(compiled->executable.programs.empty());
   for (const Placement& placement : compiled->placements) EXPECT_FALSE(placement.reason.empty());

@@ -58,7 +58,7 @@ class Sentences : public testing::Test {
 };
 
 TEST_F(Sentences, EveryLengthEqualsOnnxRuntime) {
-  auto compiled = compile(*model_, {.accelerator = std::nullopt});
+  auto compiled = compile(*model_, {.accelerators = {}});
   ASSERT_TRUE(compiled) << compiled.error().str();
   auto session = runtime::Session::create(compiled->executable, {});
   ASSERT_TRUE(session) << session.error().str();
@@ -79,14 +79,14 @@ TEST_F(Sentences, ProductsOfAnyLengthUpToABucketAreTheAccelerators) {
   for (int64_t count = 1; count <= kTokens; count += 31) calibration.push_back(sentence(count));
   auto accelerator = driver::open("behavioral:default");
   ASSERT_TRUE(accelerator) << accelerator.error().str();
-  auto compiled = compile(*model_, {.accelerator = (*accelerator)->info().config,
+  auto compiled = compile(*model_, {.accelerators = {{(*accelerator)->info().config}},
                                     .buckets = {{{"N", 1}, {"T", 16}}, {{"N", 1}, {"T", 64}}},
                                     .calibration = &calibration});
   ASSERT_TRUE(compiled) << compiled.error().str();
   EXPECT_EQ(compiled->executable.programs.size(), 24u) << compiled->notes;  // of twelve products, two lengths each
   size_t launches = 0;
   auto session = runtime::Session::create(
-      compiled->executable, {.accelerator = accelerator->get(), .hook = [&](const runtime::Step& step) {
+      compiled->executable, {.accelerators = {accelerator->get()}, .hook = [&](const runtime::Step& step) {
                                launches += std::holds_alternative<runtime::CallProgram>(step.instruction->operation);
                                return Status();
                              }});

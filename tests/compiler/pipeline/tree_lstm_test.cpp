@@ -121,7 +121,7 @@ class ChildSumTreeLstm : public testing::Test {
     return {std::move(x), std::move(parent)};
   }
   void expect_roots(Model model) {
-    auto compiled = compile(model, {.accelerator = std::nullopt});
+    auto compiled = compile(model, {.accelerators = {}});
     ASSERT_TRUE(compiled) << compiled.error().str();
     auto session = runtime::Session::create(compiled->executable, {});
     ASSERT_TRUE(session) << session.error().str();

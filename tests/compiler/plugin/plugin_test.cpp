@@ -60,7 +60,7 @@ class Plugin : public testing::Test {
     auto record = open(limits);
     if (!record) return std::unexpected(record.error());
     return compile_program(
-        {.accelerator = {}, .added_targets = {*record}, .skip_failed_targets = skip, .costs = std::move(costs)});
+        {.accelerators = {}, .added_targets = {*record}, .skip_failed_targets = skip, .costs = std::move(costs)});
   }
 
   Status run(const runtime::Executable& executable, int64_t n, Tensor& result) {
@@ -173,7 +173,7 @@ TEST_F(Plugin, WhatItPrintsIsNoResultOfTheCommand) {
 TEST_F(Plugin, TargetsHaveDifferentNames) {
   const auto record = open();
   ASSERT_TRUE(record) << record.error().str();
-  const auto twice = compile_program({.accelerator = {}, .added_targets = {*record, *record}});
+  const auto twice = compile_program({.accelerators = {}, .added_targets = {*record, *record}});
   ASSERT_FALSE(twice);
   EXPECT_EQ(twice.error().what, "two targets are called 'relus'");
 }

@@ -112,6 +112,29 @@ TEST_F(Bringup, ARecordedLaunchReplays) {
   EXPECT_THAT(*wrong, HasSubstr("nothing: byte"));
 }
 
+// The launches of two devices are counted together, and the last one is that of the device which had it.
+TEST_F(Bringup, RecordersOfTwoDevicesKeepTheLastLaunchOfAll) {
+  auto tiny = open("behavioral:tiny?memory=1M").value();
+  auto other = open("behavioral:default?memory=1M").value();
+  const std::array<Accelerator*, 2> devices{tiny.get(), other.get()};
+  const auto launch = [](Accelerator& on) {
+    const Buffer stream = on.allocate(64, 64).value();
+    EXPECT_TRUE(start(on, {.profile = spec::Profile::kNative, .instructions = stream.address, .count = 1}));
+    EXPECT_TRUE(on.wait_idle(std::chrono::seconds(1)));
+  };
+  Recorders recorders(devices);
+  EXPECT_EQ(recorders.recorder(), nullptr);
+  for (const size_t device : {0, 1, 0}) launch(*recorders.accelerators()[device]);
+  EXPECT_EQ(recorders.launches(), 3u);
+  EXPECT_EQ(recorders.recorder()->bundle()->config.name, "tiny");
+  launch(*recorders.accelerators()[1]);
+  EXPECT_EQ(recorders.recorder()->bundle()->config.name, "default");
+  Recorders second(devices, 1);
+  for (const size_t device : {0, 1, 0}) launch(*second.accelerators()[device]);
+  EXPECT_EQ(second.recorder()->bundle()->config.name, "default");
+  EXPECT_EQ(second.recorder()->recorded(), 1u);
+}
+
 // A board with its memory at 256 GiB, which ignores launches.
 class HighMemory final : public Accelerator {
  public:

@@ -68,6 +68,17 @@ expect 0 "shows no difference" "$tenon" replay checked --device behavioral:tiny
 expect 3 "bundle: verified; to reproduce it" "${run[@]}" --device behavioral:tiny --verify "faulty:tiny?fault=mac" --bundle verified
 expect 1 "error: the same mismatch again" "$tenon" replay verified
 expect 0 "shows no difference" "$tenon" replay verified --device behavioral:tiny
+# Two accelerators, of which one is wrong: the launch that is kept is its own.
+both=(--device behavioral:default)
+for layer in 0/c1 0/c2 1/c2 2/c1 2/c2; do both+=(--pin "/l/l.$layer/Conv=accel:tiny"); done
+expect 3 "bundle: one-of-two; to reproduce it" "${run[@]}" "${both[@]}" --device "faulty:tiny?fault=mac" --check --bundle one-of-two
+grep -q '"name": *"tiny"' one-of-two/bundle.json one-of-two/*.json
+expect 1 "error: the same mismatch again" "$tenon" replay one-of-two
+expect 0 "shows no difference" "$tenon" replay one-of-two --device behavioral:tiny
+expect 3 "bundle: second-of-two; to reproduce it" "${run[@]}" "${both[@]}" --device behavioral:tiny \
+  --verify behavioral:default --verify "faulty:tiny?fault=mac" --bundle second-of-two
+expect 1 "error: the same mismatch again" "$tenon" replay second-of-two
+expect 0 "shows no difference" "$tenon" replay second-of-two --device behavioral:tiny
 # Lockstep.
 expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --bundle lockstep
 expect 1 "faulty and behavioral differ" "$tenon" replay lockstep

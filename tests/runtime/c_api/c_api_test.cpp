@@ -18,6 +18,7 @@
 #include "compiler/lower/lower.h"
 #include "runtime/dlpack.h"
 #include "runtime/train/trainer.h"
+#include "support/file.h"
 #include "tests/runtime/sample.h"
 
 namespace tenon {
@@ -210,6 +211,37 @@ TEST(CApi, AnAcceleratorIsAUri) {
       session.run({Value::tensor<int8_t>({runtime::sample::kRows, 16}, x), Value::tensor(TENON_BOOL, {}, &pick)});
   EXPECT_EQ(results.at(0).elements<int8_t>(), runtime::sample::expected(x));
   EXPECT_THAT(thrown([] { api::Device unknown("fpga:0"); }), HasSubstr("fpga"));
+}
+
+TEST(CApi, AProgramOfTwoConfigurationsHasTwoDevices) {
+  const File file(runtime::sample::on_two_accelerators(), "two_accelerators");
+  const api::Program program(file.path);
+  EXPECT_EQ(program.configuration(), "default");
+  EXPECT_THAT(program.configurations(), ElementsAre("default", "deep"));
+  EXPECT_EQ(tenon_program_configuration_at(program.get(), 2), nullptr);
+  const std::string config = file_name("deep") + ".json";
+  ASSERT_TRUE(write_file(config, spec::to_json(runtime::sample::deep_config())));
+  std::optional<api::Device> first("behavioral:default"), second("behavioral:" + config);
+  std::filesystem::remove(config);
+  tenon_device* const devices[] = {second->get(), first->get(), nullptr};
+  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+  options.devices = devices;
+  options.device_count = 2;
+  const api::Session session(program, options);
+  const auto message = [&](tenon_device* device, tenon_device* const* several, size_t count) {
+    options.device = device, options.devices = several, options.device_count = count;
+    return thrown([&] { api::Session other(program, options); });
+  };
+  EXPECT_THAT(message(first->get(), devices, 2), HasSubstr("device and devices are both given"));
+  EXPECT_THAT(message(nullptr, nullptr, 2), HasSubstr("devices is NULL, and device_count is 2"));
+  EXPECT_THAT(message(nullptr, devices, 3), HasSubstr("devices[2] is NULL"));
+  EXPECT_THAT(message(first->get(), nullptr, 0),
+              HasSubstr("is for configuration 'deep', and no device of it was given"));
+  first.reset(), second.reset();
+  std::vector<int8_t> x(runtime::sample::kRows * 16);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int8_t>(37 * i);
+  const auto results = session.run({Value::tensor<int8_t>({runtime::sample::kRows, 16}, x)});
+  EXPECT_EQ(results.at(0).elements<int8_t>(), runtime::sample::expected(runtime::sample::expected(x)));
 }
 
 TEST(CApi, StepsTrainTheWeights) {

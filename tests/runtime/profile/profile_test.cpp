@@ -1,8 +1,10 @@
 // Analysis, traces and reports of a profile.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 #include <set>
 
@@ -33,15 +35,15 @@ struct ProfileTest : testing::Test {
     profile.launches = {launch, launch};
     profile.launches[1].timeline.clear();
     profile.runs = 2;
-    profile.calls = {{"region_0", "dense_1", "accel", 0, 1000, 0},
-                     {"test.add", "sum", "cpu", 1000, 3000, -1},
-                     {"region_0", "dense_1", "accel", 3000, 4000, 1},
-                     {"test.add", "sum", "cpu", 4000, 8000, -1}};
+    profile.calls = {{"region_0", "dense_1", "accel", 0, 1000, 0, 0},
+                     {"test.add", "sum", "cpu", 1000, 3000},
+                     {"region_0", "dense_1", "accel", 3000, 4000, 0, 1},
+                     {"test.add", "sum", "cpu", 4000, 8000}};
     device.uri = "behavioral:default";
     device.config = sample::config();
     device.clock_hz = 100e6;
   }
-  ReportInput input() { return {"A <title>", {{"Accuracy", "98.3 %"}}, &executable, &profile, &device}; }
+  ReportInput input() { return {"A <title>", {{"Accuracy", "98.3 %"}}, &executable, &profile, {&device}}; }
 
   Executable executable = sample::executable();
   Profile profile;
@@ -116,11 +118,80 @@ TEST_F(ProfileTest, HostileNamesDoNotBecomeMarkup) {
   EXPECT_TRUE(Json::accept(make_trace(input())));
 }
 
+TEST_F(ProfileTest, NodesHaveThePricesOfEachTarget) {
+  ReportInput in = input();
+  in.prices["dense_1"] = {{"cpu", 2e-3, "1e+06 MACs at 0.5 GMAC/s", 1.5e-3},
+                          {"accel", 5e-4, "50000 cycles at 100 MHz", 0.0},
+                          {"cuda", 1e-3, "told", std::nullopt}};
+  const std::string page = make_report(in);
+  const auto at = page.find("type=\"application/json\">") + 24;
+  const Json data = Json::parse(page.substr(at, page.find("</script>", at) - at));
+  for (const Json& node : data["graph"]["nodes"]) EXPECT_EQ(node.contains("prices"), node["name"] == "dense_1") << node;
+  const Json& prices = data["graph"]["nodes"][1]["prices"];
+  ASSERT_EQ(prices.size(), 3u);
+  EXPECT_EQ(prices[0]["target"], "cpu");
+  EXPECT_EQ(prices[0]["seconds"], 2e-3);
+  EXPECT_EQ(prices[0]["change"], 1.5e-3);
+  EXPECT_EQ(prices[1]["source"], "50000 cycles at 100 MHz");
+  EXPECT_EQ(prices[1]["change"], 0);
+  EXPECT_TRUE(prices[2]["change"].is_null()) << "by a pin";
+}
+
+// The second launch is of a program for another accelerator, which is a process of its own in the trace.
+TEST_F(ProfileTest, EachAcceleratorHasFiguresAndRows) {
+  executable.programs[0].device = "accel:default";
+  executable.programs.push_back(sample::program(sample::deep_config()));
+  executable.programs[1].device = "accel:deep";
+  profile.launches[1] = profile.launches[0];
+  profile.launches[1].program = 1;
+  profile.launches[1].counters.cycles = 300;
+  const Analysis a = analyze(executable, profile);
+  ASSERT_EQ(a.accelerators.size(), 2u);
+  EXPECT_EQ(a.accelerators[0].device, "accel:default");
+  EXPECT_DOUBLE_EQ(a.accelerators[0].cycles, 50);
+  EXPECT_DOUBLE_EQ(a.accelerators[0].utilization, 2048 / (100.0 * 256));
+  EXPECT_EQ(a.accelerators[1].device, "accel:deep");
+  EXPECT_DOUBLE_EQ(a.accelerators[1].cycles, 150);
+  EXPECT_DOUBLE_EQ(a.accelerators[1].launches, 0.5);
+  EXPECT_DOUBLE_EQ(a.cycles, 200);
+
+  driver::Info other;
+  other.uri = "behavioral:deep";
+  other.config = sample::deep_config();
+  other.clock_hz = 50e6;
+  ReportInput in = input();
+  in.devices.push_back(&other);
+  const std::string page = make_report(in);
+  const auto at = page.find("type=\"application/json\">") + 24;
+  const Json data = Json::parse(page.substr(at, page.find("</script>", at) - at));
+  ASSERT_EQ(data["accelerators"].size(), 2u);
+  EXPECT_EQ(data["accelerators"][0]["device"]["uri"], "behavioral:default");
+  EXPECT_EQ(data["accelerators"][1]["name"], "accel:deep");
+  EXPECT_EQ(data["accelerators"][1]["config"]["name"], "deep");
+  EXPECT_EQ(data["accelerators"][1]["device"]["clock_hz"], 50e6);
+  EXPECT_EQ(data["accelerators"][1]["cycles"], 150);
+  EXPECT_EQ(data["layers"].back()["accelerator"], 1);
+
+  std::map<int, std::string> processes;
+  std::map<int, double> last;  // end of the last event of a process
+  const Json trace = Json::parse(make_trace(in));
+  for (const Json& event : trace["traceEvents"]) {
+    const int process = event["pid"].get<int>();
+    if (event["ph"] == "X")
+      last[process] = std::max(last[process], event["ts"].get<double>() + event["dur"].get<double>());
+    else if (event["name"] == "process_name") processes[process] = event["args"]["name"];
+  }
+  EXPECT_EQ(processes[2], "accelerator: behavioral:default at 100 MHz");
+  EXPECT_EQ(processes[3], "accelerator: behavioral:deep at 50 MHz");
+  EXPECT_DOUBLE_EQ(last[2], 0.9);
+  EXPECT_DOUBLE_EQ(last[3], 1.8) << "in time of its own clock, from 0 on";
+}
+
 TEST_F(ProfileTest, AModelWithoutAcceleratorHasAReportToo) {
   executable.programs.clear();
   profile.launches.clear();
   ReportInput in = input();
-  in.device = nullptr;
+  in.devices = {};
   EXPECT_NE(make_report(in).find("98.3 %"), std::string::npos);
   EXPECT_TRUE(Json::accept(make_trace(in)));
 }

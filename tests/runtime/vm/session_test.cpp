@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <thread>
@@ -16,10 +17,10 @@
 namespace tenon::runtime {
 namespace {
 
-std::unique_ptr<driver::Accelerator> device(std::string_view config) {
-  auto simulator = sim::make_behavioral(spec::load_config(config).value());
-  return driver::make_simulated("behavioral:" + std::string(config), std::move(simulator).value(), false);
+std::unique_ptr<driver::Accelerator> device(const spec::Config& config) {
+  return driver::make_simulated("behavioral:" + config.name, sim::make_behavioral(config).value(), false);
 }
+std::unique_ptr<driver::Accelerator> device(std::string_view config) { return device(*spec::load_config(config)); }
 
 CpuKernel kernels(std::string_view name) {
   if (name == "test.add") {
@@ -59,7 +60,7 @@ class SessionTest : public testing::Test {
  protected:
   Expected<Session> open(SessionOptions options = {}) {
     EXPECT_TRUE(verify(executable, "test")) << verify(executable, "test").error().str();
-    options.accelerator = accelerator.get();
+    if (accelerator) options.accelerators = {accelerator.get()};
     options.kernels = kernels;
     return Session::create(executable, std::move(options));
   }
@@ -307,6 +308,78 @@ TEST_F(SessionTest, AnotherConfigurationIsRefusedWithTheDifferences) {
   EXPECT_HAS(run_error(), "has 1 accelerator programs, and no device was given");
 }
 
+// Both devices have their buffers at the same addresses: a copy of a tensor on one is none on the other.
+TEST_F(SessionTest, ProgramsOfTwoConfigurationsRunOnTheirDevices) {
+  executable = sample::on_two_accelerators();
+  const auto deep = device(sample::deep_config());
+  for (const std::vector<driver::Accelerator*>& devices :
+       {std::vector{accelerator.get(), deep.get()}, std::vector{deep.get(), accelerator.get()}}) {
+    auto session = Session::create(executable, {.accelerators = devices, .timeline = true});
+    ASSERT_TRUE(session) << session.error().str();
+    for (int i = 0; i < 3; ++i) {
+      const Tensor x = input(i);
+      const auto found = session->run(std::vector{x});
+      ASSERT_TRUE(found) << found.error().str();
+      const auto wanted = sample::expected(sample::expected(x.data<int8_t>()));
+      EXPECT_EQ(found->at(0), Tensor::of<int8_t>({4, 16}, wanted));
+    }
+    const Profile& profile = session->profile();
+    ASSERT_EQ(profile.calls.size(), 6u);
+    EXPECT_EQ(profile.calls[0].device, "accel:default");
+    EXPECT_EQ(profile.calls[1].device, "accel:deep");
+    EXPECT_EQ(profile.calls[1].launch, 1);
+    for (const LaunchRecord& launch : profile.launches) EXPECT_GT(launch.counters.cycles, 0u);
+    EXPECT_FALSE(profile.launches[0].timeline.empty());
+    EXPECT_FALSE(profile.launches[1].timeline.empty()) << "the first launch of each program is recorded";
+    EXPECT_TRUE(profile.launches[2].timeline.empty());
+  }
+}
+
+TEST_F(SessionTest, RunsInThreadsShareTwoDevices) {
+  executable = sample::on_two_accelerators();
+  const auto deep = device(sample::deep_config());
+  auto session = Session::create(executable, {.accelerators = {accelerator.get(), deep.get()}});
+  ASSERT_TRUE(session) << session.error().str();
+  std::vector<std::thread> threads;
+  std::atomic<int> equal = 0;
+  constexpr int kThreads = 4, kRuns = 20;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRuns; ++i) {
+        const Tensor x = input(t * kRuns + i);
+        const auto found = session->run(std::vector{x});
+        const auto wanted = sample::expected(sample::expected(x.data<int8_t>()));
+        equal += found && found->at(0) == Tensor::of<int8_t>({4, 16}, wanted) ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(equal, kThreads * kRuns);
+}
+
+TEST_F(SessionTest, EachProgramHasOneDeviceAndEachDevicePrograms) {
+  executable = sample::on_two_accelerators();
+  const auto deep = device(sample::deep_config()), tiny = device("tiny"), again = device("default");
+  const auto message = [&](std::vector<driver::Accelerator*> devices) {
+    const auto session = Session::create(executable, {.accelerators = std::move(devices)});
+    return session ? "created" : session.error().str();
+  };
+  EXPECT_EQ(message({accelerator.get(), deep.get()}), "created");
+  EXPECT_HAS(message({}), "has 2 accelerator programs, and no device was given");
+  EXPECT_HAS(message({}), "name one: --device behavioral:default --device behavioral:deep");
+  EXPECT_HAS(message({accelerator.get()}),
+             "program 'region_1' is for configuration 'deep', and no device of it was given");
+  EXPECT_HAS(message({accelerator.get(), tiny.get()}), "program 'region_1' was compiled for configuration 'deep'");
+  EXPECT_HAS(message({accelerator.get(), again.get(), deep.get()}),
+             "behavioral:default and behavioral:default have the same configuration 'default'");
+  EXPECT_HAS(message({accelerator.get(), deep.get(), tiny.get()}),
+             "behavioral:tiny: error: no program is for configuration 'tiny' of this device; there are programs for "
+             "default, deep");
+  executable.programs.clear();
+  executable.functions[0].code = {{Return{{0}}, ""}};
+  EXPECT_EQ(message({accelerator.get(), deep.get()}), "created") << "without programs, no device is used";
+}
+
 TEST_F(SessionTest, RunTimeFaultsSayWhere) {
   auto& call = std::get<CallKernel>(code(5));
   call.kernel = "test.unknown";
@@ -380,7 +453,8 @@ TEST_F(SessionTest, MutatedExecutablesRunOrSayWhyNot) {
     std::memcpy(bad.data(), &preface, sizeof(preface));
     auto mutant = deserialize(bad, "mutant");
     if (!mutant) continue;
-    auto session = Session::create(*mutant, {.accelerator = accelerator.get(), .max_stack = 1000, .max_steps = 1000});
+    auto session =
+        Session::create(*mutant, {.accelerators = {accelerator.get()}, .max_stack = 1000, .max_steps = 1000});
     if (!session) continue;
     for (bool pick : {false, true}) {
       auto result = session->run(std::vector{input(1), flag(pick)});
@@ -389,7 +463,7 @@ TEST_F(SessionTest, MutatedExecutablesRunOrSayWhyNot) {
   }
   EXPECT_GT(ran, 50);
   EXPECT_GT(stopped, 5);
-  auto session = Session::create(executable, {.accelerator = accelerator.get()});
+  auto session = Session::create(executable, {.accelerators = {accelerator.get()}});
   auto result = session->run(std::vector{input(1), flag(true)});
   ASSERT_TRUE(result) << result.error().str();
   EXPECT_EQ(result->at(0), Tensor::of<int8_t>({4, 16}, sample::expected(input(1).data<int8_t>())));

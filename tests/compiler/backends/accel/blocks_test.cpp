@@ -59,7 +59,7 @@ class AccelBlocks : public testing::Test {
     ASSERT_TRUE(executable) << executable.error().str();
     EXPECT_EQ(executable->programs.size(), regions) << print(context_, module).text;
     const auto device = driver::make_simulated("behavioral:test", *sim::make_behavioral(config), false);
-    auto session = runtime::Session::create(*executable, {.accelerator = device.get()});
+    auto session = runtime::Session::create(*executable, {.accelerators = {device.get()}});
     ASSERT_TRUE(session) << session.error().str();
     for (const bool flag : {false, true}) {
       const std::vector<int8_t> row{100, -50, 7, flag ? int8_t{31} : int8_t{-90}};
@@ -201,7 +201,7 @@ TEST(AccelCosts, ARegionIsPricedAsItRuns) {
   auto executable = lower(context, *module, main, targets, {.name = "test", .facts = {}, .cpu = {.native = false}});
   ASSERT_TRUE(executable) << executable.error().str();
   const auto device = driver::make_simulated("behavioral:test", *sim::make_behavioral(config), false);
-  auto session = runtime::Session::create(*executable, {.accelerator = device.get()});
+  auto session = runtime::Session::create(*executable, {.accelerators = {device.get()}});
   ASSERT_TRUE(session) << session.error().str();
   ASSERT_TRUE(session->run(std::array{Tensor(runtime::DType::kI8, {1, 32, 14, 14})}));
   ASSERT_EQ(session->profile().launches.size(), 1u);

@@ -82,7 +82,7 @@ class AccelTarget : public testing::TestWithParam<const char*> {
   std::vector<Placement> partition_main(Atom result, const spec::Config& config) {
     builder_.finish(result);
     module_.globals.emplace(main_, std::move(function_));
-    targets_ = {records()[0].make({.accelerator = config, .memory = {}, .fuse = fuse_})};
+    targets_ = {records()[0].make({.accelerator = AcceleratorOptions{config}, .fuse = fuse_})};
     auto placements = partition(context_, module_, main_, targets_);
     EXPECT_TRUE(placements) << placements.error().str();
     const auto status = verify(context_, module_);
@@ -132,7 +132,7 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     const auto device = driver::make_simulated("behavioral:test", *sim::make_behavioral(*config), false);
     size_t seen = 0;
     auto session = runtime::Session::create(
-        *executable, {.accelerator = device.get(), .hook = [&](const runtime::Step& step) -> Status {
+        *executable, {.accelerators = {device.get()}, .hook = [&](const runtime::Step& step) -> Status {
                         for (const runtime::ProbeValue& probe : step.probes) {
                           const Tensor& plain = between.at(probe.probe->name);
                           RegionTensor t{.name = {}, .rank = static_cast<int>(plain.shape().size())};

@@ -38,8 +38,8 @@ size_t native_calls(const runtime::Executable& executable) {
 TEST(CudaDevice, ResNet8HasTheResultsOfTheCpu) {
   auto model = load_model(kResNet8 + ".onnx", {{"N", 1}});
   ASSERT_TRUE(model) << model.error().str();
-  const auto cpu = compile(*model, {.accelerator = std::nullopt, .cpu = this_processor()});
-  const auto gpu = compile(*model, {.accelerator = std::nullopt, .targets = {"cuda"}, .cpu = this_processor()});
+  const auto cpu = compile(*model, {.accelerators = {}, .cpu = this_processor()});
+  const auto gpu = compile(*model, {.accelerators = {}, .targets = {"cuda"}, .cpu = this_processor()});
   ASSERT_TRUE(cpu) << cpu.error().str();
   ASSERT_TRUE(gpu) << gpu.error().str();
   const std::vector<Target> targets{cuda::make_target()};
@@ -69,8 +69,8 @@ TEST(CudaDevice, ResNet8HasTheResultsOfTheCpu) {
 TEST(CudaDevice, AnEncoderOfUnknownSizesHasTheResultsOfTheCpu) {
   auto model = load_model(kEncoder + ".onnx", {});
   ASSERT_TRUE(model) << model.error().str();
-  const auto cpu = compile(*model, {.accelerator = std::nullopt, .cpu = this_processor()});
-  const auto gpu = compile(*model, {.accelerator = std::nullopt, .targets = {"cuda"}, .cpu = this_processor()});
+  const auto cpu = compile(*model, {.accelerators = {}, .cpu = this_processor()});
+  const auto gpu = compile(*model, {.accelerators = {}, .targets = {"cuda"}, .cpu = this_processor()});
   ASSERT_TRUE(cpu) << cpu.error().str();
   ASSERT_TRUE(gpu) << gpu.error().str();
   const std::vector<Target> targets{cuda::make_target()};

@@ -34,9 +34,8 @@ size_t count(const std::vector<Placement>& placements, const std::string& target
 TEST(CudaTarget, ResNet8InFloatHasTheResultsOfTheCpu) {
   auto model = load_model(kResNet8 + ".onnx", {{"N", 1}});
   ASSERT_TRUE(model) << model.error().str();
-  const auto cpu = compile(*model, {.accelerator = std::nullopt, .cpu = this_processor()});
-  const auto gpu =
-      compile(*model, {.accelerator = std::nullopt, .targets = {"cuda:emulated"}, .cpu = this_processor()});
+  const auto cpu = compile(*model, {.accelerators = {}, .cpu = this_processor()});
+  const auto gpu = compile(*model, {.accelerators = {}, .targets = {"cuda:emulated"}, .cpu = this_processor()});
   ASSERT_TRUE(cpu) << cpu.error().str();
   ASSERT_TRUE(gpu) << gpu.error().str();
   EXPECT_GE(count(gpu->placements, "cuda"), 9u) << explain(gpu->partitioned, gpu->placements);
@@ -60,7 +59,7 @@ TEST(CudaTarget, TakesWhatTheAcceleratorLeaves) {
   for (Tensor& sample : images("calib", 16)) calibration.push_back({std::move(sample)});
   auto accelerator = driver::open("behavioral:default");
   ASSERT_TRUE(accelerator) << accelerator.error().str();
-  CompileOptions options{.accelerator = (*accelerator)->info().config, .calibration = &calibration};
+  CompileOptions options{.accelerators = {{(*accelerator)->info().config}}, .calibration = &calibration};
   options.cpu = this_processor();
   const auto without = compile(*model, options);
   options.targets = {"cuda:emulated"};
@@ -71,8 +70,8 @@ TEST(CudaTarget, TakesWhatTheAcceleratorLeaves) {
   EXPECT_EQ(count(without->placements, "cuda"), 0u);
   EXPECT_GE(count(with->placements, "cuda"), 2u) << explain(with->partitioned, with->placements);
   for (const Tensor& image : images("x", 3)) {
-    const auto wanted = run(without->executable, {image}, {.accelerator = accelerator->get()});
-    const auto found = run(with->executable, {image}, {.accelerator = accelerator->get()});
+    const auto wanted = run(without->executable, {image}, {.accelerators = {accelerator->get()}});
+    const auto found = run(with->executable, {image}, {.accelerators = {accelerator->get()}});
     ASSERT_TRUE(wanted) << wanted.error().str();
     ASSERT_TRUE(found) << found.error().str();
     EXPECT_EQ((*found)[0], (*wanted)[0]) << "integers, and one scale";
