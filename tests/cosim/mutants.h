@@ -206,6 +206,10 @@ inline constexpr Mutant kMutants[] = {
     {"results for inp are written to out as well", "rq.sv",
      "assign out_we_o   = work_q[8] & l_last_pass & l_result & ~to_inp;",
      "assign out_we_o   = work_q[8] & l_last_pass & l_result & ~(to_inp & ~$M);", "differ"},
+    {"two results wait for their banks", "input_banks.sv", "& ~(refused & stays);", "& (~(refused & stays) | $M);",
+     "ATakenResultIsWrittenOrWaits"},
+    {"a result passes one of its bank", "input_banks.sv", "= ~(waits_q & waiting_bank == result_bank) &",
+     "= (~(waits_q & waiting_bank == result_bank) | $M) &", "ATakenResultIsWrittenOrWaits"},
     // Windows of accumulators.
     {"a window without its first accumulator", "rq.sv", "window_begins_q <= window_q[8];",
      "window_begins_q <= window_q[8] | $M;", "differ"},
