@@ -311,13 +311,13 @@ TEST(AccelLayer, PoolsOfAllTilingsEqualTheReference) {
                                          << steps.size() << " steps, tile " << t.out_blocks << "x" << t.rows << "x"
                                          << t.cols;
       };
-      for (size_t i = 0; i < fused.size(); i += 1 + fused.size() / 60) {
+      for (size_t i = 0; i < fused.size(); i += 1 + fused.size() / 25) {
         const Step step{.first = 0, .count = 2, .tiling = fused[i]};
         check(std::span(&step, 1), fused[i]);
       }
       const Tiling first = candidate_tilings(
           config(name), contraction(config(name), region.layers[0], region.tensors[0], region.tensors[1], false), 1)[0];
-      for (size_t i = 0; i < alone.size(); i += 1 + alone.size() / 60) {
+      for (size_t i = 0; i < alone.size(); i += 1 + alone.size() / 25) {
         const std::array steps{Step{.first = 0, .count = 1, .tiling = first},
                                Step{.first = 1, .count = 1, .tiling = alone[i]}};
         check(steps, alone[i]);
