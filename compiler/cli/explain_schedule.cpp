@@ -123,13 +123,14 @@ std::vector<LayerSchedule> layer_schedules(const runtime::AcceleratorProgram& pr
     const runtime::InstructionNote* note = runtime::find_note(program, slot);
     return note == nullptr || slot >= program.instructions.size() ? nullptr : &by_layer[note->layer];
   };
-  std::vector<bool> on_chip(program.layers.size(), false);  // whether the next layer reads the results in inp
+  std::vector<bool> on_chip(program.layers.size(), true);  // no store: the next layer reads the results in inp or acc
   for (const spec::Decoded& d : stream) {
     LayerSchedule* layer = layer_at(d.index);
     if (layer == nullptr) continue;
     add_work(program, d.instruction, *layer);
-    const auto* rq = std::get_if<spec::native::Requantize>(&d.instruction);
-    if (rq != nullptr && rq->to_inp != 0) on_chip[static_cast<size_t>(layer - by_layer.data())] = true;
+    if (timing::unit_of(program.config, d.instruction) == spec::Unit::kSt) {
+      on_chip[static_cast<size_t>(layer - by_layer.data())] = false;
+    }
   }
   for (const Interval& interval : usual.timeline) {
     LayerSchedule* layer = layer_at(interval.instruction);

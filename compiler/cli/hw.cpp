@@ -37,6 +37,7 @@ void print_facts(const Config& config) {
                config.overlapping_stores ? "stores overlap" : "one store at a time");
   if (config.own_lanes) print_stdout("{:<16}lanes multiply windows of their own channel too\n", "");
   if (config.results_to_inp) print_stdout("{:<16}results become inputs without DRAM\n", "");
+  if (config.window_maximum) print_stdout("{:<16}results are maxima over windows too\n", "");
   print_stdout("{:<16}{} commands each\n", "engine queues", config.queue_depth);
   print_stdout("{:<16}{}\n", "profiles", profiles(config));
   print_stdout("{:<16}{}\n\n", "hash", hash_text(config));

@@ -157,6 +157,7 @@ std::string package_text(const Config& config) {
   p.integer("OVERLAPPING_STORES", config.overlapping_stores);
   p.integer("OWN_LANES", config.own_lanes);
   p.integer("RESULTS_TO_INP", config.results_to_inp);
+  p.integer("WINDOW_MAXIMUM", config.window_maximum);
   p.integer("INPUT_BANKS", kInputBanks);
   p.integer("OWN_ROWS", native::kOwnRows);
   p.integer("READ_BEATS", config.read_fifo_beats());

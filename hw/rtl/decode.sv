@@ -139,6 +139,9 @@ module decode (
   assign rq    = insn;
   assign sync  = insn;
 
+  logic rq_window;
+  assign rq_window = |{rq.win_rows, rq.win_cols, rq.win_pitch, rq.win_carry};
+
   logic [7:0]          code;
   tenon_pkg::unit_t    unit;
   tenon_pkg::engine_t  engine;
@@ -186,7 +189,8 @@ module decode (
           if (insn[6:3] == tenon_pkg::FN_RQ) begin
             engine = tenon_pkg::ENG_RQ;
             unit   = tenon_pkg::UNIT_RQ;
-            if (|(insn & tenon_pkg::RQ_RESERVED) | (rq.to_inp & tenon_pkg::RESULTS_TO_INP == 0)) begin
+            if (|(insn & tenon_pkg::RQ_RESERVED) | (rq.to_inp & tenon_pkg::RESULTS_TO_INP == 0) |
+                (rq_window & (rq.residual | tenon_pkg::WINDOW_MAXIMUM == 0))) begin
               code = tenon_pkg::STOP_BAD_FIELD;
             end
           end else begin

@@ -1,9 +1,10 @@
 // The requantizer of the native profile: out[..] = requantize(acc[..]) over rows and columns, one vector in RQ_PASSES
-// cycles. Each pass reads the vector and computes BLOCK_OUT / RQ_PASSES lanes of it, and the last pass writes it.
+// cycles. Each pass reads the vector and computes BLOCK_OUT / RQ_PASSES lanes of it, and the last pass writes it. With a
+// window (WINDOW_MAXIMUM) a vector of results is the maximum of those of its window, column by column.
 //
 // Stages   c  loops, indices, range check; acc and res are read
 //          d to k  the lanes (rq_lane.sv)
-//          l  out is written, or with `to_inp` the result enters a queue, since loads write to inp first
+//          l  the maximum; out is written, or with `to_inp` the result enters a queue, since loads write to inp first
 // One command at a time: its parameter vector is read as it enters and stays at the output of par. While the acc port
 // is granted to another engine, c waits and the later stages drain; so does it while the vectors on their way to inp may
 // fill the queue. Completion and errors as in gemm; a command with `to_inp` is done when the queue is empty.
@@ -51,13 +52,15 @@ module rq (
   localparam int Lanes      = tenon_pkg::BLOCK_OUT / Passes;
   localparam int PassWidth  = Passes > 1 ? $clog2(Passes) : 1;
   localparam logic ToInp    = tenon_pkg::RESULTS_TO_INP != 0;
+  localparam logic Window   = tenon_pkg::WINDOW_MAXIMUM != 0;
   localparam int AddrWidth  = ToInp & tenon_pkg::INP_AW > tenon_pkg::OUT_AW ? tenon_pkg::INP_AW : tenon_pkg::OUT_AW;
 
   tenon_pkg::rq_cmd_t cmd_q;
   logic                 load, en, fail, c_bad;
   logic [8:0]           work_q, last_q, bad_q;  // stages d to l; bit 0 is stage d
-  logic                 to_inp, room, last, last_bad;
-  assign to_inp = ToInp & cmd_q.to_inp;
+  logic                 to_inp, room, last, last_bad, windowed;
+  assign to_inp   = ToInp & cmd_q.to_inp;
+  assign windowed = Window & |{cmd_q.win_rows, cmd_q.win_cols, cmd_q.win_pitch, cmd_q.win_carry};
 
   command_port u_port (
     .clk_i,
@@ -87,17 +90,25 @@ module rq (
   assign par_re_o   = load_q;
   assign par_addr_o = cmd_q.par_base[tenon_pkg::PAR_AW-1:0];
 
-  // c: loops. Indices: acc, out, res.
+  // c: loops, outermost first: rows, columns, and with windows the window's columns and rows. Indices: acc, out, res.
   logic                    c_valid, c_empty, c_last, c_work, c_read, c_vector;
   logic [74:0]             extent;
   logic [209:0]            stride;
   logic [3*IndexWidth-1:0] c_index;
   logic [IndexWidth-1:0]   c_acc, c_out, c_res;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [3:0]              c_ends;  // of levels that are windows
+  // verilator lint_on UNUSEDSIGNAL
 
   always_comb begin
     extent = 'x;
     stride = 'x;
-    if (valid_i) begin
+    if (valid_i & Window) begin
+      extent = {12'd0, cmd_i.win_rows == 3'd0 ? 3'd1 : cmd_i.win_rows,
+                12'd0, cmd_i.win_cols == 3'd0 ? 3'd1 : cmd_i.win_cols, 5'd0, cmd_i.cols, 5'd0, cmd_i.rows, 15'd1};
+      stride = {28'd0, 14'd1, 2'd0, cmd_i.res_pitch, 14'd0, 28'd0, 14'd1, 2'd0, cmd_i.out_pitch, 14'd0,
+                2'd0, cmd_i.win_pitch, 14'd1, 2'd0, cmd_i.acc_step, 2'd0, cmd_i.acc_pitch, 14'd0};
+    end else if (valid_i) begin
       extent = {5'd0, cmd_i.cols, 5'd0, cmd_i.rows, 15'd1, 15'd1, 15'd1};
       stride = {14'd1, 2'd0, cmd_i.res_pitch, 42'd0, 14'd1, 2'd0, cmd_i.out_pitch, 42'd0,
                 2'd0, cmd_i.acc_step, 2'd0, cmd_i.acc_pitch, 42'd0};
@@ -106,7 +117,7 @@ module rq (
 
   // verilator lint_off PINCONNECTEMPTY
   indexed_nest #(
-    .Outermost(3)
+    .Outermost(Window ? 1 : 3)
   ) u_nest (
     .clk_i,
     .rst_ni,
@@ -120,7 +131,7 @@ module rq (
     .empty_o  (c_empty),
     .last_o   (c_last),
     .level_o  (),  // the indices follow it
-    .ends_o   (),
+    .ends_o   (c_ends),
     .free_o   (),
     .index_o  (c_index)
   );
@@ -128,7 +139,7 @@ module rq (
   assign {c_res, c_out, c_acc} = c_index;
 
   assign c_bad = c_valid & ~c_empty & ~fail &
-                 (c_acc >= IndexWidth'(tenon_pkg::ACC_DEPTH) |
+                 ((~windowed & c_acc >= IndexWidth'(tenon_pkg::ACC_DEPTH)) |
                   c_out >= (to_inp ? IndexWidth'(tenon_pkg::INP_DEPTH) : IndexWidth'(tenon_pkg::OUT_DEPTH)) |
                   (cmd_q.residual & c_res >= IndexWidth'(tenon_pkg::RES_DEPTH)) |
                   {3'd0, cmd_q.par_base} >= 15'(tenon_pkg::PAR_DEPTH));
@@ -137,7 +148,7 @@ module rq (
   assign c_read      = c_vector & room;
   assign c_work      = c_read & ~c_bad;
   assign acc_req_o   = c_read;
-  assign acc_raddr_o = c_acc[tenon_pkg::ACC_AW-1:0];
+  assign acc_raddr_o = c_acc[tenon_pkg::ACC_AW-1:0];  // of a window modulo the depth
   assign en          = ~c_vector | (room & acc_gnt_i);
 
   // The pass over the vector in c, which stays for the last one.
@@ -183,13 +194,14 @@ module rq (
   logic [Lanes*8-1:0]  d_res, l_out;
   logic [Lanes*64-1:0] d_par, g_par;
   logic                l_last_pass;
+  logic [tenon_pkg::BLOCK_OUT*8-1:0] l_vector;
   if (Passes == 1) begin : g_one_pass
     assign d_acc       = acc_rdata_i;
     assign d_res       = res_data_i;
     assign d_par       = par_data_i;
     assign g_par       = par_data_i;
     assign l_last_pass = 1'b1;
-    assign out_data_o  = l_out;
+    assign l_vector    = l_out;
   end else begin : g_passes
     logic [PassWidth-1:0]                             d_pass_q, e_pass_q, f_pass_q, g_pass_q;
     logic [8:0]                                       last_pass_q;  // stages d to l
@@ -207,7 +219,7 @@ module rq (
     assign d_par       = par_data_i[d_pass_q*(Lanes*64)+:Lanes*64];
     assign g_par       = par_data_i[g_pass_q*(Lanes*64)+:Lanes*64];
     assign l_last_pass = last_pass_q[8];
-    assign out_data_o  = {l_out, kept_q};
+    assign l_vector    = {l_out, kept_q};
   end
 
   for (genvar l = 0; l < Lanes; l++) begin : g_lane
@@ -242,7 +254,61 @@ module rq (
       .product_o       (product_o[l*32+:32])
     );
   end
-  assign out_we_o   = work_q[8] & l_last_pass & ~to_inp;
+
+  // l: the maximum over a window. `c_result` and `l_result`: the vector is the last one of its window.
+  logic c_result, l_result;
+  if (Window) begin : g_window
+    localparam int Bytes = tenon_pkg::BLOCK_OUT;
+
+    logic [8:0]         column_q, window_q, row_q;  // stages d to l: the last vector of its column, window, row
+    logic               column_begins_q, window_begins_q, row_begins_q;  // with the next vector
+    logic [Bytes*8-1:0] maximum_q, maximum;  // of the window so far
+    logic [Bytes*8-1:0] carry_q, column;     // of its column so far, and after a window of its last one
+    logic               arrives;
+    assign arrives  = work_q[8] & l_last_pass;
+    assign c_result = c_ends[2];
+    assign l_result = window_q[8];
+
+    always_ff @(posedge clk_i) begin
+      column_q <= {column_q[7:0], c_ends[3]};
+      window_q <= {window_q[7:0], c_ends[2]};
+      row_q    <= {row_q[7:0], c_ends[1]};
+    end
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        {column_begins_q, window_begins_q, row_begins_q} <= 3'b111;
+      end else if (load) begin
+        {column_begins_q, window_begins_q, row_begins_q} <= 3'b111;
+      end else if (arrives) begin
+        column_begins_q <= column_q[8];
+        window_begins_q <= window_q[8];
+        if (window_q[8]) row_begins_q <= row_q[8];
+      end
+    end
+
+    for (genvar l = 0; l < Bytes; l++) begin : g_byte
+      logic signed [7:0] value, so_far, in_column;
+      assign value     = l_vector[l*8+:8];
+      assign in_column = carry_q[l*8+:8];
+      assign so_far    = ~window_begins_q ? maximum_q[l*8+:8] : cmd_q.win_carry & ~row_begins_q ? in_column : 8'sh80;
+      assign maximum[l*8+:8] = so_far > value ? so_far : value;
+      assign column[l*8+:8]  = ~column_begins_q & in_column > value ? in_column : value;
+    end
+
+    always_ff @(posedge clk_i) begin
+      if (arrives) begin
+        maximum_q <= maximum;
+        carry_q   <= column;
+      end
+    end
+    assign out_data_o = maximum;
+  end else begin : g_no_window
+    assign {c_result, l_result} = 2'b11;
+    assign out_data_o = l_vector;
+  end
+
+  assign out_we_o   = work_q[8] & l_last_pass & l_result & ~to_inp;
   assign out_addr_o = l_out_q[tenon_pkg::OUT_AW-1:0];
 
   // The queue of results in front of inp. `vectors_q` counts those that have left c and that inp has not taken.
@@ -256,9 +322,9 @@ module rq (
     logic                  queue_ready;  // there is always room
     // verilator lint_on UNUSEDSIGNAL
 
-    assign enters  = to_inp & c_work & acc_gnt_i & c_last_pass;
+    assign enters  = to_inp & c_work & acc_gnt_i & c_last_pass & c_result;
     assign leaves  = inp_valid_o & inp_ready_i;
-    assign pushed  = work_q[8] & l_last_pass & to_inp;
+    assign pushed  = work_q[8] & l_last_pass & l_result & to_inp;
     assign room    = ~to_inp | vectors_q != CountWidth'(Queue);
     assign drained = (vectors_q == '0 | (vectors_q == CountWidth'(1) & leaves)) & ~inp_waits_i;
     always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -310,7 +376,7 @@ module rq (
     assign last_bad = bad_q[8];
     assign {inp_valid_o, inp_addr_o, inp_data_o} = '0;
     logic unused_ready;
-    assign unused_ready = ^{inp_ready_i, inp_waits_i};
+    assign unused_ready = ^{inp_ready_i, inp_waits_i, c_result};
   end
 
 `ifdef TENON_TRACE
@@ -330,6 +396,10 @@ module rq (
     end
     if (rst_ni & multiply_i) begin
       AluAndRequantizerNeverMultiplyTogether: assert (work_q == 9'd0);
+    end
+    if (rst_ni & load) begin
+      AWindowHasNoResidual: assert (!(Window & cmd_i.residual &
+                                      |{cmd_i.win_rows, cmd_i.win_cols, cmd_i.win_pitch, cmd_i.win_carry}));
     end
     if (rst_ni & res_re_o) begin
       AResidualIsReadWithItsAccumulator: assert (cmd_q.residual & acc_req_o);

@@ -109,6 +109,10 @@ Status check_extensions(const Config& config, std::string_view where) {
                     config.block_in, config.block_out),
         "set it to false, or make the blocks equal");
   }
+  if (config.window_maximum && !config.native) {
+    return refuse("extensions.window_maximum is true, and only the native profile has a requantizer",
+                  "set it to false, or add \"native\" to \"profiles\"");
+  }
   if (config.read_beats != 0) {
     const int least = std::max(32, config.max_burst_beats);
     if (config.read_beats < least || !std::has_single_bit(static_cast<unsigned>(config.read_beats))) {

@@ -51,6 +51,7 @@ struct Config {
   bool overlapping_stores = false;  // a store begins while the memory has not answered the one before
   bool own_lanes = false;           // lanes multiply windows of their own channel: `own` in mac
   bool results_to_inp = false;      // RQ writes to inp, from which GEMM reads them: `to_inp` in rq
+  bool window_maximum = false;      // RQ results in the maximum over a window (max pooling): `win_rows` in rq
   int read_beats = 0;               // beats of each load engine's FIFO; 0: two bursts, at least 32
   // Scratchpad sizes in bytes, by Memory.
   std::array<int64_t, kScratchpads> bytes{};

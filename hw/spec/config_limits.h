@@ -52,6 +52,7 @@ inline constexpr Switch kExtensionSwitches[] = {
     {"overlapping_stores", &Config::overlapping_stores},
     {"own_lanes", &Config::own_lanes},
     {"results_to_inp", &Config::results_to_inp},
+    {"window_maximum", &Config::window_maximum},
 };
 
 std::unexpected<Diagnostic> broken_limit(std::string_view where, std::string_view key, const std::string& found,

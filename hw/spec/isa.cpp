@@ -96,11 +96,23 @@ Status check_combination(const Config& config, const Instruction& instruction) {
     return {};
   };
   const auto requantize = [&](const native::Requantize& q) -> Status {
-    if (q.to_inp == 0 || config.results_to_inp) return {};
-    return refuse(fmt::format("the requantizer of configuration {} does not write to inp{}", config.name,
-                              config.block_in != config.block_out ? ", which requires equal blocks" : ""),
-                  "leave to_inp out, and store and load the results, or compile for a configuration with "
-                  "results_to_inp");
+    if (q.to_inp != 0 && !config.results_to_inp) {
+      return refuse(fmt::format("the requantizer of configuration {} does not write to inp{}", config.name,
+                                config.block_in != config.block_out ? ", which requires equal blocks" : ""),
+                    "leave to_inp out, and store and load the results, or compile for a configuration with "
+                    "results_to_inp");
+    }
+    if (!q.has_window()) return {};
+    if (!config.window_maximum) {
+      return refuse(fmt::format("the requantizer of configuration {} has no maximum over windows", config.name),
+                    "leave out win_rows, win_cols, win_pitch and win_carry, and compute the maximum on the host, or "
+                    "compile for a configuration with window_maximum");
+    }
+    if (q.residual != 0) {
+      return refuse("a window has no residual: its maximum would be that of the accumulators alone",
+                    "add the residual by a command without a window, and compute the maximum of its results");
+    }
+    return {};
   };
   return std::visit(Overloaded{
                         [&](const base::Load& x) { return transfer(x, false); },

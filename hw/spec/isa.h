@@ -52,6 +52,11 @@
 //          acc[acc_base + y * acc_pitch + x * acc_step] with parameters par[par_base] lane c and, if `residual` is
 //          set, res[res_base + y * res_pitch + x] lane c. With `to_inp` the results go to inp instead of out, so that
 //          GEMM reads them without DRAM; a configuration without the extension `results_to_inp` refuses it.
+//          With a window, where any of the four fields is not 0, a result is the maximum of the results of
+//          acc[(acc_base + y * acc_pitch + x * acc_step + i * win_pitch + j) mod acc's depth], i < max(win_rows, 1) and
+//          j < max(win_cols, 1), so that rows of a map may be a ring in acc; with `win_carry` and x > 0 the last column
+//          of the window before, that of x - 1, counts too. A window has no residual. A configuration without the
+//          extension `window_maximum` refuses it.
 //   SYNC   tokens only, on the engine with index function - 8.
 //   FINISH opcode 3, everything else 0.
 #pragma once
@@ -197,6 +202,11 @@ struct Requantize : Tokens {
   int64_t v_lo = -2048, v_hi = 2047, zero = 0, lo = -128, hi = 127;
   int64_t res_base = 0, res_pitch = 0, r_zero = 0, r_multiplier = 0, r_shift = 0;
   int64_t to_inp = 0;
+  int64_t win_rows = 0, win_cols = 0, win_pitch = 0, win_carry = 0;
+  bool has_window() const { return (win_rows | win_cols | win_pitch | win_carry) != 0; }
+  int64_t window_rows() const { return win_rows == 0 ? 1 : win_rows; }
+  int64_t window_cols() const { return win_cols == 0 ? 1 : win_cols; }
+  int64_t window_size() const { return window_rows() * window_cols(); }  // accumulators that are read for a result
   bool operator==(const Requantize&) const = default;
 };
 struct Sync : Tokens {

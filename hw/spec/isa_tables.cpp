@@ -142,6 +142,11 @@ std::vector<Row<T>> rows_of(const Widths& w) {
     rows.push_back({&T::r_multiplier, "r_multiplier", 16, false, "multiplier of the residual"});
     rows.push_back({&T::r_shift, "r_shift", 5, false, "shift of the residual"});
     rows.push_back({&T::to_inp, "to_inp", 1, false, "writes to inp, not to out"});
+    rows.push_back({&T::win_rows, "win_rows", 3, false, "rows of the window whose maximum is a result; 0: one"});
+    rows.push_back({&T::win_cols, "win_cols", 3, false, "columns of the window; 0: one"});
+    rows.push_back({&T::win_pitch, "win_pitch", 12, false, "accumulator vectors from row to row of a window"});
+    rows.push_back(
+        {&T::win_carry, "win_carry", 1, false, "the last column of a window counts in the next result of the row too"});
   } else if constexpr (std::is_same_v<T, native::Sync>) {
     append_native_tokens(rows);
     rows.push_back({&T::engine, "engine", 3, false, "the engine whose queue it goes through", 3});

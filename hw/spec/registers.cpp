@@ -26,8 +26,8 @@ constexpr std::array kRegisters = {
     Register{"CONFIG_HASH", reg::kConfigHash, "r", "64 bits: hash of the configuration"},
     Register{"CAPABILITIES", reg::kCapabilities, "r",
              "bit 0 base, bit 1 native profile, bit 2 counters, bit 3 weights' load engine, bits 5:4 passes of a base "
-             "MUL, bit 6 own lanes, bit 7 results to inp, 15:8 engines present, 23:16 bits of an address, 31:24 passes "
-             "of the requantizer"},
+             "MUL, bit 6 own lanes, bit 7 results to inp, 15:8 engines present, 23:16 bits of an address, 30:24 passes "
+             "of the requantizer, bit 31 its maximum over windows"},
     Register{"TOKEN_WAIT", reg::kTokenWait, "r", "bit i: the head of engine i's queue waits for tokens"},
     Register{"TOKENS", reg::kTokens, "r",
              "a byte a counter: (producer p, consumer c) in byte p times the number of engines, plus c"},
@@ -57,7 +57,8 @@ uint32_t capabilities(const Config& config) {
   return (config.base ? 1u : 0u) | (config.native ? 2u : 0u) | (config.counters ? 4u : 0u) |
          (config.weight_engine ? 8u : 0u) | static_cast<uint32_t>(config.alu_multiply_passes) << 4 |
          (config.own_lanes ? 64u : 0u) | (config.results_to_inp ? 128u : 0u) | kPresentEngines << 8 |
-         static_cast<uint32_t>(config.address_bits) << 16 | static_cast<uint32_t>(config.requantizer_passes) << 24;
+         static_cast<uint32_t>(config.address_bits) << 16 | static_cast<uint32_t>(config.requantizer_passes) << 24 |
+         (config.window_maximum ? 1u << 31 : 0u);
 }
 
 uint32_t argument_bits(const Config& config, uint32_t offset) {

@@ -66,8 +66,8 @@ inline constexpr uint32_t kSoftReset = 1, kTokenClear = 2;
 inline constexpr uint32_t kModeNative = 1;
 // kStatus: bits 7:0 the StopCode, bit 8 busy. kVersion: ISA in 31:16, register map in 15:0.
 // kCapabilities: bit 0 base, bit 1 native, bit 2 counters, bit 3 the weights' engine; bits 5:4 alu_multiply_passes,
-// bit 6 own lanes, bit 7 results to inp, 15:8 the engines present, 23:16 address_bits, 31:24 requantizer_passes.
-// kTokenWait: bit i: engine i's head waits.
+// bit 6 own lanes, bit 7 results to inp, 15:8 the engines present, 23:16 address_bits, 30:24 requantizer_passes,
+// bit 31 window_maximum. kTokenWait: bit i: engine i's head waits.
 inline constexpr uint32_t kStatusBusy = 1u << 8;
 // kActivity: bits 7:0 the engines that have an instruction, 15:8 those that have one in flight. kDecoded: slots whose
 // instructions have reached their queues. kOutstanding: outstanding bursts, 15:0 of reads, 31:16 of writes; models

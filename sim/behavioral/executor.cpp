@@ -308,13 +308,44 @@ void Executor::run(const spec::native::Requantize& q) {
   RequantizeRun run;
   run.lanes = shape_.block_out;
   run.parameters = pad(Memory::kPar).data() + static_cast<size_t>(q.par_base) * lanes * spec::kChannelParameterBytes;
+  std::vector<int8_t> column(q.has_window() ? lanes : 0);  // the maximum of the last column of the window before
   for (int64_t y = 0; y < q.rows; ++y) {
     for (int64_t x = 0; x < q.cols; ++x) {
+      if (q.has_window()) {
+        int8_t* result = out + static_cast<size_t>(q.out_base + y * q.out_pitch + x) * lanes;
+        requantize_window(q, run, layer, y, x, column, result);
+        continue;
+      }
       run.acc = acc(q.acc_base + y * q.acc_pitch + x * q.acc_step);
       run.out = out + static_cast<size_t>(q.out_base + y * q.out_pitch + x) * lanes;
       run.residual = layer.residual ? res + static_cast<size_t>(q.res_base + y * q.res_pitch + x) * lanes : nullptr;
       kernels_.requantize(run, layer);
     }
+  }
+}
+
+// The maximum over the window of result (y, x). `column` is that of the last column of the window before, and becomes
+// that of this one.
+void Executor::requantize_window(const spec::native::Requantize& q, RequantizeRun run,
+                                 const spec::LayerParameters& layer, int64_t y, int64_t x, std::vector<int8_t>& column,
+                                 int8_t* result) {
+  const size_t lanes = column.size();
+  const int64_t depth = isa_.config().depth(Memory::kAcc);
+  const auto include = [&](const std::vector<int8_t>& values, int8_t* maximum) {
+    for (size_t lane = 0; lane < lanes; ++lane) maximum[lane] = std::max(maximum[lane], values[lane]);
+  };
+  std::vector<int8_t> values(lanes);
+  std::fill_n(result, lanes, int8_t{-128});
+  if (q.win_carry != 0 && x > 0) include(column, result);
+  run.out = values.data();
+  for (int64_t j = 0; j < q.window_cols(); ++j) {
+    std::ranges::fill(column, int8_t{-128});
+    for (int64_t i = 0; i < q.window_rows(); ++i) {
+      run.acc = acc((q.acc_base + y * q.acc_pitch + x * q.acc_step + i * q.win_pitch + j) % depth);
+      kernels_.requantize(run, layer);
+      include(values, column.data());
+    }
+    include(column, result);
   }
 }
 

@@ -60,6 +60,8 @@ class Executor {
   void run(const spec::native::Gemm& gemm);
   void run_own(const spec::native::Gemm& gemm);
   void run(const spec::native::Requantize& rq);
+  void requantize_window(const spec::native::Requantize& rq, RequantizeRun run, const spec::LayerParameters& layer,
+                         int64_t y, int64_t x, std::vector<int8_t>& column, int8_t* result);
 
   const spec::Isa& isa_;
   const KernelSet& kernels_;

@@ -90,8 +90,10 @@ class Finder {
 
   std::optional<RangeError> operator()(const spec::native::Requantize& q) {
     if (q.rows == 0 || q.cols == 0) return std::nullopt;
-    if (auto e = nest(q.acc_base, {{q.rows, q.acc_pitch}, {q.cols, q.acc_step}}, Memory::kAcc,
-                      f_.reads[index_of(Memory::kAcc)])) {
+    if (q.has_window()) {
+      read_windows(q);
+    } else if (auto e = nest(q.acc_base, {{q.rows, q.acc_pitch}, {q.cols, q.acc_step}}, Memory::kAcc,
+                             f_.reads[index_of(Memory::kAcc)])) {
       return e;
     }
     const Memory target = q.to_inp != 0 ? Memory::kInp : Memory::kOut;
@@ -110,6 +112,22 @@ class Finder {
   RangeError outside(Memory memory, int64_t index) const {
     return {fmt::format("accesses {}[{}], but {} has {} elements", name(memory), index, name(memory),
                         config_.depth(memory))};
+  }
+
+  // The accumulators of windows, whose indices are modulo the depth of acc and so never outside.
+  void read_windows(const spec::native::Requantize& q) {
+    Bitmap& set = f_.reads[index_of(Memory::kAcc)];
+    const int64_t depth = config_.depth(Memory::kAcc);
+    for (int64_t y = 0; y < q.rows; ++y) {
+      for (int64_t x = 0; x < q.cols; ++x) {
+        for (int64_t i = 0; i < q.window_rows(); ++i) {
+          for (int64_t j = 0; j < q.window_cols(); ++j) {
+            const int64_t at = q.acc_base + y * q.acc_pitch + x * q.acc_step + i * q.win_pitch + j;
+            set.set(static_cast<size_t>(at % depth));
+          }
+        }
+      }
+    }
   }
 
   // The set of base + sum(i * step).

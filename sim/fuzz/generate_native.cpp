@@ -168,13 +168,37 @@ void Generator::gemm_own() {
   b_->append(g);
 }
 
+// Windows of accumulators inside the part of acc that the program uses, at any distances; where this is all of acc,
+// also across its end.
+void Generator::requantize_windows(spec::native::Requantize& q) {
+  const Window& acc = window(Memory::kAcc);
+  q.residual = 0;
+  q.win_rows = random_.size(7);
+  q.win_cols = random_.size(std::min<int64_t>(7, acc.size));
+  q.win_carry = random_.between(0, 1);
+  // Each accumulator of a window takes a step.
+  const int64_t most = std::max<int64_t>(1, options_.max_steps / (q.win_rows * q.win_cols));
+  q.cols = std::min(q.cols, most);
+  q.rows = std::min(q.rows, std::max<int64_t>(1, most / std::max<int64_t>(q.cols, 1)));
+  q.acc_base = nest(acc.low, acc.high() - (q.win_cols - 1),
+                    {{q.rows, &q.acc_pitch, 4095}, {q.cols, &q.acc_step, 4095}, {q.win_rows, &q.win_pitch, 4095}});
+  if (acc.size == config_.depth(Memory::kAcc) && random_.chance(50)) {
+    q.acc_base = random_.value(0, 16383);
+    q.acc_pitch = random_.value(0, 4095), q.acc_step = random_.value(0, 4095), q.win_pitch = random_.value(0, 4095);
+  }
+}
+
 void Generator::requantize_native() {
   spec::native::Requantize q = requantize();
   q.to_inp = config_.results_to_inp && random_.chance(50) ? 1 : 0;
   const Window &acc = window(Memory::kAcc), &res = window(Memory::kRes),
                &out = window(q.to_inp != 0 ? Memory::kInp : Memory::kOut);
   extents({&q.rows, &q.cols}, std::min<int64_t>({options_.max_steps, out.size, res.size}), 1023);
-  q.acc_base = nest(acc.low, acc.high(), {{q.rows, &q.acc_pitch, 4095}, {q.cols, &q.acc_step, 4095}});
+  if (config_.window_maximum && random_.chance(40)) {
+    requantize_windows(q);
+  } else {
+    q.acc_base = nest(acc.low, acc.high(), {{q.rows, &q.acc_pitch, 4095}, {q.cols, &q.acc_step, 4095}});
+  }
   q.out_base = nest(out.low, out.high() - std::max<int64_t>(q.cols - 1, 0), {{q.rows, &q.out_pitch, 4095}});
   q.res_base = nest(res.low, res.high() - std::max<int64_t>(q.cols - 1, 0), {{q.rows, &q.res_pitch, 4095}});
   b_->append(q);

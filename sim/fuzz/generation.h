@@ -53,6 +53,7 @@ class Generator {
   spec::native::Requantize requantize();
   void gemm_native();
   void gemm_own();
+  void requantize_windows(spec::native::Requantize& q);
   void requantize_native();
   void body_native();
 

@@ -105,7 +105,7 @@ uint64_t steps(const spec::Config& config, const spec::Instruction& instruction)
                                  (config.serial_products ? kSerialPasses : 1);
                         },
                         [&](const spec::native::Requantize& q) {
-                          return static_cast<uint64_t>(q.rows * q.cols * config.requantizer_passes);
+                          return static_cast<uint64_t>(q.rows * q.cols * q.window_size() * config.requantizer_passes);
                         },
                         [&](const spec::native::Sync&) { return uint64_t{0}; },
                         [&](const spec::native::Finish&) { return uint64_t{0}; },

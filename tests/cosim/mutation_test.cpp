@@ -99,6 +99,14 @@ Status check_streams() {
       "rq to_inp=1 rows=1 cols=2 acc_step=1 out_base={} wait=ldm,gemm",
       spec::load_config("tiny")->depth(spec::Memory::kInp) - 1);
   TENON_TRY(check_stream(result, StopCode::kScratchpadRange, 8));
+  // A window goes on at the beginning of acc.
+  const std::string windowed = fmt::format(
+      "move function=0 rows=1 vectors=1 signal=gemm\nmove function=1 rows=1 vectors=4 signal=gemm\n"
+      "move function=2 rows=1 vectors=8 signal=rq\n"
+      "mac first=1 r0=1 r1=1 r2=1 y=1 x=2 dst_x={0} wait=ldi,ldw signal=rq\n"
+      "rq rows=1 cols=1 acc_base={0} win_cols=2 wait=ldm,gemm",
+      last);
+  TENON_TRY(check_stream(windowed, StopCode::kNone, 0));
   const std::string rq = fmt::format("rq rows=1 cols=4 acc_base={} acc_step=1", last);
   TENON_TRY(check_stream(rq + "\n" + rq, StopCode::kScratchpadRange, 0));
   std::string pushes, pops;

@@ -192,6 +192,36 @@ TEST_P(Stops, ResultsThatInpDoesNotTakeAreRefused) {
   expect_usable();
 }
 
+// Windows where the requantizer has none, with a residual, and beyond the end of acc, where they go on at its
+// beginning.
+TEST_P(Stops, WindowsOfAccumulatorsThatCannotBeAreRefused) {
+  const spec::Config& config = accelerator_->info().config;
+  constexpr int kResidual = 21, kWinRows = 222, kWinCols = 225, kWinPitch = 228, kWinCarry = 240;
+  const auto depth = config.depth(spec::Memory::kAcc);
+  const auto window = [&](std::initializer_list<std::pair<int, uint64_t>> fields, int64_t base) {
+    auto slots =
+        assemble(fmt::format("move function=0 rows=1 vectors=1 signal=gemm\n"
+                             "move function=1 rows=1 vectors={0} signal=gemm\n"
+                             "move function=2 rows=1 vectors=8 signal=rq\n"
+                             "mac first=1 r0=1 r1=1 r2=1 y=1 x=2 dst_x={1} wait=ldi,ldw signal=rq\n"
+                             "rq rows=1 cols=1 acc_base={2} wait=ldm,gemm",
+                             config.block_out, depth - 1, base));
+    for (const auto& [bit, value] : fields) slots[8 + bit / 128][bit / 64 % 2] |= value << bit % 64;
+    return run(slots, true);
+  };
+  const std::string off = stop(StopCode::kBadField, 8);
+  const std::string good = config.window_maximum ? "ok" : off;
+  EXPECT_EQ(window({{kWinRows, 1}}, 0), good);
+  EXPECT_EQ(window({{kWinCols, 1}}, 0), good);
+  EXPECT_EQ(window({{kWinPitch, 1}}, 0), good);
+  EXPECT_EQ(window({{kWinCarry, 1}}, 0), good);
+  EXPECT_EQ(window({{kWinCols, 2}}, depth - 1), good);  // elements depth - 1 and 0
+  for (const int bit : {kWinRows, kWinCols, kWinPitch, kWinCarry})
+    EXPECT_EQ(window({{bit, 1}, {kResidual, 1}}, 0), off);
+  EXPECT_EQ(window({{kWinCarry + 1, 1}}, 0), off);  // reserved
+  expect_usable();
+}
+
 TEST_P(Stops, AnInstructionAfterFinishIsAnError) {
   EXPECT_EQ(run("sync engine=0\nend\nsync engine=0"), stop(StopCode::kAfterFinish, 4));
   EXPECT_EQ(run("finish\nfinish", false), stop(StopCode::kAfterFinish, 1));
@@ -374,7 +404,7 @@ TEST_P(Stops, ArgumentsAndIdentityReadBack) {
   EXPECT_EQ(read(reg::kConfigHash + 4), static_cast<uint32_t>(hash >> 32));
   EXPECT_EQ(read(reg::kVersion),
             static_cast<uint32_t>(spec::kIsaVersion) << 16 | static_cast<uint32_t>(spec::kRegisterMapVersion));
-  EXPECT_EQ(read(reg::kCapabilities), 0x01406fdfU);
+  EXPECT_EQ(read(reg::kCapabilities), 0x81406fdfU);
 }
 
 INSTANTIATE_TEST_SUITE_P(Device, Stops, testing::ValuesIn(columns()), [](const auto& info) { return info.param.name; });

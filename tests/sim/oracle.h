@@ -200,9 +200,19 @@ class Oracle {
               .multiplier = get<uint16_t>(M::kPar, q.par_base, 4 * c + 2),
               .shift = static_cast<uint8_t>(get<uint8_t>(M::kPar, q.par_base, 8 * c + 6) & 63)};
           const int8_t r = q.residual != 0 ? get<int8_t>(M::kRes, q.res_base + y * q.res_pitch + x, c) : int8_t{0};
-          put<int8_t>(q.to_inp != 0 ? M::kInp : M::kOut, q.out_base + y * q.out_pitch + x, c,
-                      spec::requantize(get<int32_t>(M::kAcc, q.acc_base + y * q.acc_pitch + x * q.acc_step, c), channel,
-                                       layer, r));
+          const auto result = [&](int64_t at) {
+            return spec::requantize(get<int32_t>(M::kAcc, at, c), channel, layer, r);
+          };
+          const int64_t at = q.acc_base + y * q.acc_pitch + x * q.acc_step;
+          int8_t value = q.has_window() ? int8_t{-128} : result(at);
+          for (int64_t i = 0; q.has_window() && i < q.window_rows(); ++i) {
+            const auto include = [&](int64_t column) {
+              value = std::max(value, result((column + i * q.win_pitch) % config.depth(M::kAcc)));
+            };
+            for (int64_t j = 0; j < q.window_cols(); ++j) include(at + j);
+            if (q.win_carry != 0 && x > 0) include(at - q.acc_step + q.window_cols() - 1);
+          }
+          put<int8_t>(q.to_inp != 0 ? M::kInp : M::kOut, q.out_base + y * q.out_pitch + x, c, value);
         }
   }
 

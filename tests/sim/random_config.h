@@ -46,6 +46,7 @@ inline spec::Config random_config(uint64_t seed, int64_t max_bytes = int64_t{1} 
     }
     config.own_lanes = config.native && config.block_in == config.block_out && small.chance(70);
     config.results_to_inp = config.native && config.block_in == config.block_out && small.chance(60);
+    config.window_maximum = config.native && small.chance(60);
     config.requantizer_passes = config.native && random.chance(40) ? static_cast<int>(power(1, config.block_out)) : 1;
     for (size_t m = 0; m < spec::kScratchpads; ++m) {
       const auto memory = static_cast<spec::Memory>(m);

@@ -64,6 +64,25 @@ uint64_t last_of(int64_t base, std::initializer_list<std::pair<int64_t, int64_t>
   return static_cast<uint64_t>(base) + 1;
 }
 
+// The accumulators that RQ reads: an interval, or, where windows cross the end of acc, one for each row of a window.
+void append_accumulators(const spec::Config& config, const native::Requantize& r, std::vector<Access>& list) {
+  const auto append = [&](int64_t begin, int64_t end) {
+    list.push_back({Memory::kAcc, 0, static_cast<uint64_t>(begin), static_cast<uint64_t>(end), false});
+  };
+  const auto end = static_cast<int64_t>(last_of(
+      r.acc_base, {{r.rows, r.acc_pitch}, {r.cols, r.acc_step}, {r.window_rows(), r.win_pitch}, {r.window_cols(), 1}}));
+  const int64_t depth = config.depth(Memory::kAcc);
+  if (!r.has_window() || end <= depth) return append(r.acc_base, end);
+  const int64_t extent = (r.cols - 1) * r.acc_step + r.window_cols();
+  for (int64_t y = 0; y < r.rows; ++y) {
+    for (int64_t i = 0; i < r.window_rows(); ++i) {
+      const int64_t begin = (r.acc_base + y * r.acc_pitch + i * r.win_pitch) % depth;
+      append(begin, std::min(begin + extent, depth));
+      if (begin + extent > depth) append(0, std::min(begin + extent - depth, depth));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Access> accesses(const spec::Config& config, const spec::Instruction& instruction) {
@@ -87,8 +106,7 @@ std::vector<Access> accesses(const spec::Config& config, const spec::Instruction
   } else if (const auto* r = std::get_if<native::Requantize>(&instruction)) {
     if (r->rows * r->cols == 0) return list;
     const auto at = [](int64_t x) { return static_cast<uint64_t>(x); };
-    list.push_back({Memory::kAcc, 0, at(r->acc_base),
-                    last_of(r->acc_base, {{r->rows, r->acc_pitch}, {r->cols, r->acc_step}}), false});
+    append_accumulators(config, *r, list);
     list.push_back({Memory::kPar, 0, at(r->par_base), at(r->par_base + 1), false});
     if (r->residual) {
       list.push_back(

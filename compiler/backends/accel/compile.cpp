@@ -102,6 +102,7 @@ int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out
     case LayerKind::kConv2d: return outputs * in.c / layer.groups * layer.kernel_h * layer.kernel_w;
     case LayerKind::kAdd: return outputs;
     case LayerKind::kGlobalSumPool: return in.n * in.c * in.h * in.w;
+    case LayerKind::kMaxPool2d: return 0;  // it selects
   }
   assert(false && "unknown layer kind");
   return 0;
@@ -169,18 +170,15 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   }
 
   TileProgram tiles(config);
-  for (const Step& step : steps) {
-    const auto index = static_cast<uint32_t>(step.first);
-    if (step.count == 1) tiles.emit(index, operands[step.first], step.tiling);
-    else tiles.emit_fused(index, std::span(operands).subspan(step.first, step.count), step.fused);
-  }
+  for (const Step& step : steps) emit(tiles, operands, step);
   for (const Operands& each : operands) {
     const auto& [layer, in, out, rows, in_at, residual_at, out_at] = each;
     const Contraction c = contraction(config, layer, in, out, rows);
+    const bool pools = layer.kind == LayerKind::kMaxPool2d;
     program.layers.push_back({.name = layer.name,
                               .op = layer.op,
                               .macs = macs(layer, in, out),
-                              .padded_macs = c.gemm_cycles() * config.macs_per_cycle()});
+                              .padded_macs = pools ? 0 : c.gemm_cycles() * config.macs_per_cycle()});
     if (workspace.kept[layer.output]) {
       program.probes.push_back({out.name, runtime::DType::kI8, boundary_shape(out, Layout::kBlocked, config),
                                 static_cast<uint64_t>(at[layer.output].offset)});

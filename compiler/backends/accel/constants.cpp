@@ -76,7 +76,11 @@ std::vector<std::byte> pack_weights(const Contraction& c, const Operands& operan
 
 std::vector<std::byte> pack_parameters(const Contraction& c, const Operands& operands, Range blocks) {
   std::vector<std::byte> bytes(blocks.size() * c.block_out * spec::kChannelParameterBytes);
-  const auto& channels = operands.layer.channels;
+  // A pool selects: its results are the accumulators, in eight fractional bits before they are rounded.
+  constexpr spec::ChannelParameters kIdentity{.bias = 0, .multiplier = 1 << 15, .shift = 7};
+  std::vector<spec::ChannelParameters> identities;
+  if (operands.layer.kind == LayerKind::kMaxPool2d) identities.resize(operands.output.c, kIdentity);
+  const auto& channels = identities.empty() ? operands.layer.channels : identities;
   for (int64_t lane = 0; lane < blocks.size() * c.block_out; ++lane) {
     const int64_t channel = blocks.begin * c.block_out + lane;
     if (channel >= static_cast<int64_t>(channels.size())) break;

@@ -42,6 +42,11 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       c.diagonal = has_block_groups(config, layer, input, output);
       break;
     case LayerKind::kAdd: c.diagonal = c.shared = true; break;
+    case LayerKind::kMaxPool2d:  // the positions of its map
+      c.out_h = input.h;
+      c.out_w = input.w;
+      c.diagonal = c.shared = true;
+      break;
     case LayerKind::kGlobalSumPool:
       c.kernel_h = input.h;
       c.kernel_w = input.w;

@@ -16,6 +16,10 @@ inline constexpr int64_t kMaxRowBytes = 65535;
 // Those of the extents and factors of products, which a smaller tile satisfies.
 inline constexpr int64_t kMaxExtent = 1023, kMaxFactor = 4095;
 
+// What an instruction, a row of a transfer and a requantization cost beyond their work, in cycles of their engine, and
+// an instruction of the bus in bytes; estimates that only rank tilings.
+inline constexpr double kInstructionCycles = 8, kRowCycles = 2, kRequantizeCycles = 14, kInstructionBytes = 32;
+
 struct Contraction {
   // Iteration space. An output block is block_out lanes, a reduction step one input block of block_in lanes.
   int64_t n = 1, out_h = 1, out_w = 1;
@@ -115,6 +119,12 @@ Window window(const Contraction& c, int64_t rows, int64_t cols, int64_t kernel_h
 // Input blocks and weight elements that a chunk of an output tile occupies.
 int64_t chunk_input_blocks(const Contraction& c, int64_t out_blocks, int64_t steps);
 int64_t chunk_weights(const Contraction& c, int64_t out_blocks, int64_t steps, int64_t kernel_h, int64_t kernel_w);
+
+// The candidate sizes of a dimension: equal parts, as a smaller last part wastes cycles; down to 1.
+std::vector<int64_t> candidate_sizes(int64_t extent);
+
+// Whether the scratchpads, and the fields of instructions, hold a chunk of a tile; acc and what is stored aside.
+bool chunk_fits(const spec::Config& config, const Contraction& c, const Tiling& tiling);
 
 // At most `count` tilings that fit and are of different kinds, the cheapest by the estimate first; at least one. An
 // exhaustive search over a few sizes a dimension, deterministic.

@@ -11,9 +11,6 @@ namespace {
 
 using spec::Memory;
 
-// What an instruction costs beyond its work, in cycles of its engine and of the bus; estimates that only rank tilings.
-constexpr double kRequantizeCycles = 14, kInstructionBytes = 32;
-
 // The hidden blocks whose weights one MOVE loads at most: a larger one is waited for at the beginning.
 constexpr int64_t kMaxGroup = 4;
 

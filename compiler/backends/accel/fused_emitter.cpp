@@ -178,7 +178,8 @@ void FusedEmitter::depthwise(const Item& item) {
   const Range loaded = weight_group(item.block);
   const auto windows = static_cast<int64_t>(own_windows(c, c.kernel_h, c.kernel_w).size());
   const int64_t wgt = middle_->load_weights(loaded, chunk) + (item.block - loaded.begin) * windows;
-  middle_->emit_own(tile, chunk, item.window, acc_of_result(item), inp, wgt, true);
+  middle_->emit_own(tile, chunk, item.window, {.base = acc_of_result(item), .row = tile.cols.size(), .block = results_},
+                    inp, wgt, true);
 
   native::Requantize rq = middle_->requantize();
   rq.to_inp = 1;

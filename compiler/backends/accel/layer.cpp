@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
+#include "compiler/backends/accel/pooled.h"
 #include "hw/spec/registers.h"
 #include "runtime/accelerator_program.h"
 #include "support/try.h"
@@ -21,7 +24,53 @@ int64_t blocked_bytes(const RegionTensor& t, const spec::Config& config) {
   return t.n * ceil_div(t.c, block) * t.h * t.w * block;
 }
 
+Status supports_pool(const spec::Config& config, const Layer& layer, const RegionTensor& input,
+                     const RegionTensor& output) {
+  if (!config.window_maximum) {
+    return refuse(layer, fmt::format("configuration {} has no maximum over windows", config.name),
+                  "it runs on the CPU; a configuration with extensions.window_maximum has it");
+  }
+  if (input.rank != 4 || output.rank != 4 || input.c != output.c)
+    return refuse(layer, "the pool's output has other channels than its input");
+  if (layer.dilation_y != 1 || layer.dilation_x != 1) {
+    return refuse(layer,
+                  fmt::format("the dilation of the window is {}, {}, must be 1: its columns are neighbours in acc",
+                              layer.dilation_y, layer.dilation_x));
+  }
+  constexpr int64_t kMaxWindow = 7, kMaxStride = 64;
+  for (const int64_t x : {layer.kernel_h, layer.kernel_w}) {
+    if (x < 1 || x > kMaxWindow)
+      return refuse(layer,
+                    fmt::format("the window is {} x {}, RQ holds 1 .. {}", layer.kernel_h, layer.kernel_w, kMaxWindow));
+  }
+  for (const int64_t x : {layer.stride_y, layer.stride_x}) {
+    if (x < 1 || x > kMaxStride)
+      return refuse(layer, fmt::format("a stride of the window is {}, must be 1 .. {}", x, kMaxStride));
+  }
+  const auto inside = [](int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t count) {
+    const auto has_positions = [&](int64_t nth) {
+      return pooled_positions(size, kernel, stride, pad, {nth, nth + 1}).size() > 0;
+    };
+    return pad >= 0 && has_positions(0) && has_positions(count - 1);
+  };
+  if (!inside(input.h, layer.kernel_h, layer.stride_y, layer.pad_top, output.h) ||
+      !inside(input.w, layer.kernel_w, layer.stride_x, layer.pad_left, output.w)) {
+    return refuse(layer, "a window of the pool is outside of its map", "correct the shape or the pads");
+  }
+  const int64_t least = pool_accumulators(layer);
+  if (least > config.depth(spec::Memory::kAcc)) {
+    return refuse(layer, fmt::format("a window of {} x {} needs {} accumulators, and acc has {}", layer.kernel_h,
+                                     layer.kernel_w, least, config.depth(spec::Memory::kAcc)));
+  }
+  return {};
+}
+
 }  // namespace
+
+int64_t pool_accumulators(const Layer& pool) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(pool.kernel_h)) *
+                              std::bit_ceil(static_cast<uint64_t>(pool.kernel_w)));
+}
 
 runtime::Shape boundary_shape(const RegionTensor& t, Layout layout, const spec::Config& config) {
   if (layout == Layout::kRows) return {t.n, t.h, t.w, t.c};
@@ -87,6 +136,7 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
       if (input.c != output.c || output.h != 1 || output.w != 1)
         return refuse(layer, "the pool's output is not (n, c, 1, 1)");
       return {};
+    case LayerKind::kMaxPool2d: return supports_pool(config, layer, input, output);
     case LayerKind::kConv2d: break;
   }
   if (layer.groups < 1 || input.c % layer.groups != 0 || output.c % layer.groups != 0)
@@ -161,8 +211,9 @@ Status validate(const spec::Config& config, const Region& region) {
     const RegionTensor& in = region.tensors[layer.input];
     const RegionTensor& out = region.tensors[layer.output];
     TENON_TRY(supports(config, layer, in, out));
-    if (static_cast<int64_t>(layer.channels.size()) != out.c) {
-      return error(fmt::format("{} channel parameters for {} channels", layer.channels.size(), out.c), layer.name);
+    if (const int64_t channels = layer.kind == LayerKind::kMaxPool2d ? 0 : out.c;
+        static_cast<int64_t>(layer.channels.size()) != channels) {
+      return error(fmt::format("{} channel parameters for {} channels", layer.channels.size(), channels), layer.name);
     }
     const int64_t weights =
         layer.kind == LayerKind::kConv2d ? out.c * (in.c / layer.groups) * layer.kernel_h * layer.kernel_w : 0;
@@ -172,6 +223,7 @@ Status validate(const spec::Config& config, const Region& region) {
     if (layer.parameters.residual != (layer.residual != -1)) {
       return error("the residual tensor and the requantization's residual flag disagree", layer.name);
     }
+    if (layer.kind == LayerKind::kMaxPool2d && layer.residual != -1) return error("a pool has no residual", layer.name);
     if (layer.residual != -1) {
       const RegionTensor& r = region.tensors[layer.residual];
       if (r.n != out.n || r.c != out.c || r.h != out.h || r.w != out.w) {

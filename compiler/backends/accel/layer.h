@@ -7,6 +7,8 @@
 //                    layer is a 1x1 convolution of a map of one row, whose positions are the rows of the matrix.
 //   add              acc = input[o][y][x]; the other operand, if there is one, is the residual
 //   global_sum_pool  acc = sum of input[o] over the map
+//   max_pool2d       output = the maximum of input[o] over the positions of the window that are inside the map; the
+//                    kernel, strides and pads are those of the window, and there is no requantization
 //   output = requantize(acc, channels[o], parameters, residual[o][y][x])   (hw/spec/requantize.h; acc wraps)
 //
 // Layout in DRAM, between layers and at the boundary: blocked, [n][ceil(c / B)][h][w][B] int8 with B =
@@ -29,7 +31,7 @@ namespace tenon::compiler::accel {
 
 inline constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-enum class LayerKind : uint8_t { kConv2d, kAdd, kGlobalSumPool };
+enum class LayerKind : uint8_t { kConv2d, kAdd, kGlobalSumPool, kMaxPool2d };
 
 struct RegionTensor {
   std::string name;
@@ -47,9 +49,9 @@ struct Layer {
   int64_t kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1, groups = 1;
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
   int8_t pad_value = 0;         // the input's zero point
-  std::vector<int8_t> weights;  // [o][c / groups][kernel_h][kernel_w]; empty for add and global_sum_pool
+  std::vector<int8_t> weights;  // [o][c / groups][kernel_h][kernel_w]; of conv2d alone
 
-  std::vector<spec::ChannelParameters> channels;  // one an output channel
+  std::vector<spec::ChannelParameters> channels;  // one an output channel; empty for max_pool2d
   spec::LayerParameters parameters;
 };
 
@@ -79,6 +81,10 @@ inline constexpr int64_t kMostDenseGroups = 8;
 // its groups alone. Depthwise convolutions have groups of one channel.
 bool has_block_groups(const spec::Config& config, const Layer& layer, const RegionTensor& input,
                       const RegionTensor& output);
+
+// The accumulators that one window of a pool needs: rows at distances of powers of two, and a power of two of them
+// (pooled.h).
+int64_t pool_accumulators(const Layer& pool);
 
 // Whether the load of this convolution can unfold the kernel's columns into lanes, and gains by it.
 bool gains_by_unfolding(const Layer& layer, const RegionTensor& input, const spec::Config& config);

@@ -38,16 +38,8 @@ void LayerEmitter::run() {
 }
 
 void LayerEmitter::emit_tile(const OutputTile& tile) {
-  const int64_t acc = p_.acc_.take(tile.blocks.size() * tile.rows.size() * tile.cols.size());
-  bool first = true;
-  for_ranges(c_.steps, t_.steps, [&](Range steps) {
-    for_ranges(c_.kernel_h, t_.kernel_h, [&](Range kernel_h) {
-      for_ranges(c_.kernel_w, t_.kernel_w, [&](Range kernel_w) {
-        emit_chunk(tile, {steps, kernel_h, kernel_w}, acc, first);
-        first = false;
-      });
-    });
-  });
+  const int64_t size = tile.rows.size() * tile.cols.size(), acc = p_.acc_.take(tile.blocks.size() * size);
+  emit_products(tile, {.base = acc, .row = tile.cols.size(), .block = size});
   const int64_t par = load_parameters(tile.blocks);
   for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
     for_ranges(tile.rows.size(), t_.subtile_rows, [&](Range rows) {
@@ -57,7 +49,19 @@ void LayerEmitter::emit_tile(const OutputTile& tile) {
   }
 }
 
-void LayerEmitter::emit_chunk(const OutputTile& tile, const Chunk& chunk, int64_t acc, bool first) {
+void LayerEmitter::emit_products(const OutputTile& tile, const AccTile& acc) {
+  bool first = true;
+  for_ranges(c_.steps, t_.steps, [&](Range steps) {
+    for_ranges(c_.kernel_h, t_.kernel_h, [&](Range kernel_h) {
+      for_ranges(c_.kernel_w, t_.kernel_w, [&](Range kernel_w) {
+        emit_chunk(tile, {steps, kernel_h, kernel_w}, acc, first);
+        first = false;
+      });
+    });
+  });
+}
+
+void LayerEmitter::emit_chunk(const OutputTile& tile, const Chunk& chunk, const AccTile& acc, bool first) {
   const Window w = window(c_, tile.rows.size(), tile.cols.size(), chunk.kernel_h.size(), chunk.kernel_w.size());
   const Range blocks = input_blocks(tile, chunk);
   const int64_t inp = load_input(tile, chunk, w, blocks);
@@ -73,10 +77,10 @@ void LayerEmitter::emit_chunk(const OutputTile& tile, const Chunk& chunk, int64_
     g.r2 = chunk.kernel_w.size();
     g.y = tile.rows.size();
     g.x = tile.cols.size();
-    g.dst_base = acc + nth * g.y * g.x;
+    g.dst_base = acc.base + nth * acc.block;
     g.src_base = inp + (first_input_block(block, chunk) - blocks.begin) * w.rows * w.cols;
     g.wgt_base = wgt + weight_index(tile.blocks, block, chunk);
-    g.dst_y = loop_factor(g.y, g.x);
+    g.dst_y = loop_factor(g.y, acc.row);
     g.dst_x = loop_factor(g.x, 1);
     g.src_r0 = loop_factor(g.r0, w.rows * w.cols);
     g.src_r1 = loop_factor(g.r1, c_.dilation_y * w.cols);
@@ -105,10 +109,10 @@ void LayerEmitter::emit_window(const OutputTile& tile, const Chunk& chunk, const
     g.r2 = window.cols;
     g.y = rows.size();
     g.x = ceil_div(tile.cols.size() - phase, phases);
-    g.dst_base = bases.dst + rows.begin * tile.cols.size() + phase;
+    g.dst_base = bases.dst + rows.begin * bases.dst_row + phase;
     g.src_base = bases.src + rows.begin * next_row + window.row * row + window.col * col + phase * next_col;
     g.wgt_base = bases.wgt;
-    g.dst_y = loop_factor(g.y, tile.cols.size());
+    g.dst_y = loop_factor(g.y, bases.dst_row);
     g.dst_x = loop_factor(g.x, phases);
     g.src_r1 = loop_factor(g.r1, row);
     g.src_r2 = loop_factor(g.r2, col);
@@ -121,8 +125,8 @@ void LayerEmitter::emit_window(const OutputTile& tile, const Chunk& chunk, const
   }
 }
 
-void LayerEmitter::emit_own(const OutputTile& tile, const Chunk& chunk, const Window& w, int64_t acc, int64_t inp,
-                            int64_t wgt, bool first) {
+void LayerEmitter::emit_own(const OutputTile& tile, const Chunk& chunk, const Window& w, const AccTile& acc,
+                            int64_t inp, int64_t wgt, bool first) {
   const std::vector<OwnWindow> windows = own_windows(c_, chunk.kernel_h.size(), chunk.kernel_w.size());
   const auto count = static_cast<int64_t>(windows.size());
   for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
@@ -130,7 +134,8 @@ void LayerEmitter::emit_own(const OutputTile& tile, const Chunk& chunk, const Wi
     for_ranges(tile.rows.size(), step, [&](Range rows) {
       for (size_t i = 0; i < windows.size(); ++i) {
         emit_window(tile, chunk, w, windows[i], rows,
-                    {.dst = acc + (block - tile.blocks.begin) * tile.rows.size() * tile.cols.size(),
+                    {.dst = acc.base + (block - tile.blocks.begin) * acc.block,
+                     .dst_row = acc.row,
                      .src = inp + (block - tile.blocks.begin) * w.rows * w.cols,
                      .wgt = wgt + (block - tile.blocks.begin) * count + static_cast<int64_t>(i)},
                     first && i == 0, block);

@@ -23,6 +23,11 @@ void for_ranges(int64_t extent, int64_t step, const F& f) {
 // The factor of a loop's counter in an address; 0 for a loop with one trip, where it may not fit its field.
 inline int64_t loop_factor(int64_t trips, int64_t factor) { return trips > 1 ? factor : 0; }
 
+// Where the accumulators of a tile are: the first one, and the distances of rows and of blocks.
+struct AccTile {
+  int64_t base = 0, row = 1, block = 1;
+};
+
 class LayerEmitter {
  public:
   LayerEmitter(TileProgram& program, uint32_t index, const Operands& operands, const Tiling& tiling);
@@ -38,10 +43,13 @@ class LayerEmitter {
   int64_t load_weights(Range blocks, const Chunk& chunk);
   int64_t load_parameters(Range blocks);
 
-  // The products of a chunk by own lanes: a command for each window of its kernel and rows of outputs. `acc`, `inp` and
-  // `wgt` are the first elements of the tile's blocks.
-  void emit_own(const OutputTile& tile, const Chunk& chunk, const Window& w, int64_t acc, int64_t inp, int64_t wgt,
-                bool first);
+  // The loads and products of a tile, and nothing that follows them.
+  void emit_products(const OutputTile& tile, const AccTile& acc);
+
+  // The products of a chunk by own lanes: a command for each window of its kernel and rows of outputs. `inp` and `wgt`
+  // are the first elements of the tile's blocks.
+  void emit_own(const OutputTile& tile, const Chunk& chunk, const Window& w, const AccTile& acc, int64_t inp,
+                int64_t wgt, bool first);
 
   // Requantizes and stores a part of a tile's block; `acc` is the first accumulator of the tile.
   void emit_subtile(const OutputTile& tile, int64_t block, Range rows, Range cols, int64_t acc, int64_t par);
@@ -57,13 +65,13 @@ class LayerEmitter {
   std::string text(const OutputTile& tile, const Chunk& chunk) const;
 
  private:
-  // The elements at which a block's operands of a chunk begin.
+  // The elements at which a block's operands of a chunk begin, and the distance of its rows of accumulators.
   struct Bases {
-    int64_t dst, src, wgt;
+    int64_t dst, dst_row, src, wgt;
   };
 
   void emit_tile(const OutputTile& tile);
-  void emit_chunk(const OutputTile& tile, const Chunk& chunk, int64_t acc, bool first);
+  void emit_chunk(const OutputTile& tile, const Chunk& chunk, const AccTile& acc, bool first);
   // The products of a window of the kernel for these rows of a tile, by own lanes.
   void emit_window(const OutputTile& tile, const Chunk& chunk, const Window& w, const OwnWindow& window, Range rows,
                    const Bases& bases, bool first, int64_t block);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/backends/accel/estimate.h"
+#include "compiler/backends/accel/pooled.h"
 #include "compiler/backends/accel/prefetch.h"
 
 namespace tenon::compiler::accel {
@@ -34,6 +35,30 @@ double simulate(const spec::Config& config, const spec::MemoryTiming& memory,
   return simulate(config, prefetched(config, sketch.ops(), Prefetch::kConstants, 2000), memory);
 }
 
+// The candidates of a layer alone.
+std::vector<Tiling> tilings_of(const spec::Config& config, const Operands& o, const spec::MemoryTiming& memory) {
+  if (o.layer.kind == LayerKind::kMaxPool2d) return pooled_tilings(config, {&o, 1}, kCandidates, memory);
+  return candidate_tilings(config, contraction(config, o.layer, o.input, o.output, o.rows_input), kCandidates, memory);
+}
+
+// The candidates of layers that are fused, each as a step.
+std::vector<Step> fused_candidates(const spec::Config& config, std::span<const Operands> block, Step step,
+                                   const spec::MemoryTiming& memory) {
+  std::vector<Step> steps;
+  if (block.back().layer.kind == LayerKind::kMaxPool2d) {
+    for (const Tiling& tiling : pooled_tilings(config, block, kFusedCandidates, memory)) {
+      step.tiling = tiling;
+      steps.push_back(step);
+    }
+    return steps;
+  }
+  for (const FusedTiling& tiling : fused_tilings(config, block, kFusedCandidates)) {
+    step.fused = tiling;
+    steps.push_back(step);
+  }
+  return steps;
+}
+
 // A candidate, and the cheapest path to it.
 struct Node {
   Tiling tiling;
@@ -49,10 +74,9 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
   std::vector<std::vector<Node>> nodes;
   for (size_t i = 0; i < layers.size(); ++i) {
     const Operands& layer = layers[i];
-    const Contraction c = contraction(config, layer.layer, layer.input, layer.output, layer.rows_input);
     std::vector<Node>& candidates = nodes.emplace_back();
     double total = 0;
-    for (const Tiling& tiling : candidate_tilings(config, c, kCandidates, memory)) {
+    for (const Tiling& tiling : tilings_of(config, layer, memory)) {
       total += tiling.instructions;
       if (candidates.empty() || total <= kCandidateBudget) candidates.push_back({.tiling = tiling});
     }
@@ -92,6 +116,14 @@ std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector
   return chosen;
 }
 
+void emit(TileProgram& program, std::span<const Operands> layers, const Step& step) {
+  const auto index = static_cast<uint32_t>(step.first);
+  const std::span<const Operands> block = layers.subspan(step.first, step.count);
+  if (step.count == 1) program.emit(index, block[0], step.tiling);
+  else if (block.back().layer.kind == LayerKind::kMaxPool2d) program.emit_pooled(index, block, step.tiling);
+  else program.emit_fused(index, block, step.fused);
+}
+
 std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Operands>& layers,
                                const std::vector<bool>& internal, Fusing fusing, const spec::MemoryTiming& memory) {
   const std::vector<Tiling> tilings = choose_tilings(config, layers, memory);
@@ -107,7 +139,7 @@ std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Ope
         if (!internal[k]) return false;
       return true;
     };
-    if (lengths.two && inside(2)) fused[i].push_back({.first = i, .count = 2});
+    if ((lengths.two || can_fuse_pool(config, following)) && inside(2)) fused[i].push_back({.first = i, .count = 2});
     if (lengths.three && inside(3)) fused[i].push_back({.first = i, .count = 3});
     any |= !fused[i].empty();
   }
@@ -119,9 +151,7 @@ std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Ope
 
   const auto cycles = [&](const Step& step) {
     TileProgram sketch(config, true);
-    const auto index = static_cast<uint32_t>(step.first);
-    if (step.count == 1) sketch.emit(index, layers[step.first], step.tiling);
-    else sketch.emit_fused(index, std::span(layers).subspan(step.first, step.count), step.fused);
+    emit(sketch, layers, step);
     const Estimate found = estimate(config, prefetched(config, sketch.ops(), Prefetch::kAll, 2000), memory);
     return found.cycles + kFusedTrafficWeight * found.beats;
   };
@@ -144,13 +174,13 @@ std::vector<Step> choose_steps(const spec::Config& config, const std::vector<Ope
     consider(single(i), chooses && fusing == Fusing::kWherePossible ? kLast
                         : simulates                                 ? cycles(single(i))
                                                                     : tilings[i].cycles);
-    for (Step step : fused[i]) {
+    for (const Step& step : fused[i]) {
       double budget = kCandidateBudget;
       const auto block = std::span(layers).subspan(i, step.count);
-      for (const FusedTiling& tiling : fused_tilings(config, block, kFusedCandidates)) {
-        if ((budget -= tiling.instructions) < 0) break;
-        step.fused = tiling;
-        consider(step, cycles(step));
+      for (const Step& candidate : fused_candidates(config, block, step, memory)) {
+        const bool pooled = block.back().layer.kind == LayerKind::kMaxPool2d;
+        if ((budget -= pooled ? candidate.tiling.instructions : candidate.fused.instructions) < 0) break;
+        consider(candidate, cycles(candidate));
       }
     }
   }

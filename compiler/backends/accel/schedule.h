@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,15 @@ namespace tenon::compiler::accel {
 std::vector<Tiling> choose_tilings(const spec::Config& config, const std::vector<Operands>& layers,
                                    const spec::MemoryTiming& memory = {});
 
-// A part of a schedule: one layer, or several that are fused (fused.h).
+// A part of a schedule: one layer, or several that are fused (fused.h, pooled.h).
 struct Step {
   size_t first = 0, count = 1;  // layers
-  Tiling tiling = {};           // of one
-  FusedTiling fused = {};       // of several
+  Tiling tiling = {};           // of one, or of a layer and its pool
+  FusedTiling fused = {};       // of others
 };
+
+// Emits the layers of a step, of all layers of the region.
+void emit(TileProgram& program, std::span<const Operands> layers, const Step& step);
 
 // Which layers are fused of those that can be: none, those for which cycles and a small price for traffic are less, or,
 // for tests, all.

@@ -35,6 +35,7 @@ std::vector<TargetPattern> patterns(const spec::Config& config) {
   rows.push_back({"accel.add", requantize_add(op(ops::kCast, {any()})), accepts});
   rows.push_back({"accel.requantize", requantize(op(ops::kCast, {any()})), accepts});
   rows.push_back({"accel.global_sum_pool", requantize(op(ops::kGlobalSumPool, {any()})), accepts});
+  rows.push_back({"accel.max_pool2d", op(ops::kMaxPool2d, {any()}), accepts});
   for (TargetPattern& row : rows) row.rows = true;  // images of maps, rows of matrices (layer.h)
   return rows;
 }

@@ -28,9 +28,12 @@ class TileProgram {
   // A sketch has the instructions, but neither constants nor texts, which the cycle model does not need.
   explicit TileProgram(const spec::Config& config, bool sketch = false);
 
+  // A layer that is not fused with others.
   void emit(uint32_t layer_index, const Operands& operands, const Tiling& tiling);
   // Layers that follow each other, of which `layer_index` is the first, as one: see fused.h.
   void emit_fused(uint32_t layer_index, std::span<const Operands> layers, const FusedTiling& tiling);
+  // A pool, or the layer that computes its map and the pool: see pooled.h.
+  void emit_pooled(uint32_t layer_index, std::span<const Operands> layers, const Tiling& tiling);
 
   std::vector<TileOp>& ops() { return ops_; }
   ConstantPool& constants() { return constants_; }
@@ -38,6 +41,7 @@ class TileProgram {
  private:
   friend class LayerEmitter;
   friend class FusedEmitter;
+  friend class PooledEmitter;
 
   const spec::Config config_;
   const bool sketch_;

@@ -11,19 +11,7 @@ namespace {
 
 using spec::Memory;
 
-// Cycles that an instruction and a row of a transfer cost beyond their work; estimates that only rank tilings.
-constexpr double kInstructionCycles = 8, kRowCycles = 2, kTrafficWeight = 0.02;
-
-// The candidate sizes of a dimension: equal parts, as a smaller last part wastes cycles; down to 1.
-std::vector<int64_t> sizes(int64_t extent) {
-  std::vector<int64_t> list;
-  for (int64_t parts = 1; parts < 2 * extent; parts = parts < 8 ? parts + 1 : parts + parts / 2) {
-    const int64_t size = std::min(ceil_div(extent, parts), kMaxExtent);
-    if (list.empty() || list.back() != size) list.push_back(size);
-  }
-  if (list.empty() || list.back() != 1) list.push_back(1);
-  return list;
-}
+constexpr double kTrafficWeight = 0.02;  // of a cycle of the bus, where cycles are equal
 
 class Search {
  public:
@@ -54,24 +42,24 @@ class Search {
 
   void search() {
     // The whole kernel in one chunk, if that fits at all; else some of its rows, else some columns of one row.
-    for (const int64_t kh : sizes(c_.kernel_h)) {
+    for (const int64_t kh : candidate_sizes(c_.kernel_h)) {
       if (try_kernel(kh, std::min(c_.kernel_w, kMaxExtent)); !tilings_.empty()) return;
     }
-    for (const int64_t kw : sizes(c_.kernel_w)) {
+    for (const int64_t kw : candidate_sizes(c_.kernel_w)) {
       if (try_kernel(1, kw); !tilings_.empty()) return;
     }
     assert(false && "tiles of one vector fit every configuration");
   }
 
   void try_kernel(int64_t kernel_h, int64_t kernel_w) {
-    for (const int64_t steps : sizes(c_.steps)) {
-      for (const int64_t blocks : sizes(c_.out_blocks)) {
+    for (const int64_t steps : candidate_sizes(c_.steps)) {
+      for (const int64_t blocks : candidate_sizes(c_.out_blocks)) {
         if (c_.diagonal && steps < c_.steps && blocks > 1)
           continue;  // a part of each block's inputs is not an interval
         if (blocks > depth(Memory::kPar)) continue;
         if (chunk_weights(c_, blocks, steps, kernel_h, kernel_w) > depth(Memory::kWgt)) continue;
-        for (const int64_t rows : sizes(c_.out_h)) {
-          for (const int64_t cols : sizes(c_.out_w)) {
+        for (const int64_t rows : candidate_sizes(c_.out_h)) {
+          for (const int64_t cols : candidate_sizes(c_.out_w)) {
             if (blocks * rows * cols > depth(Memory::kAcc)) continue;
             for (const bool outer : {true, false}) {
               consider({.out_blocks = blocks,
@@ -89,20 +77,10 @@ class Search {
   }
 
   void consider(Tiling t) {
+    if (t.cols * c_.lane_block > kMaxRowBytes || !chunk_fits(config_, c_, t)) return;
     const Window w = window(c_, t.rows, t.cols, t.kernel_h, t.kernel_w);
     const int64_t in_blocks = chunk_input_blocks(c_, t.out_blocks, t.steps);
     const int64_t in_vectors = in_blocks * w.rows * w.cols;
-    if (in_vectors > depth(Memory::kInp)) return;
-    if (w.rows > 65535 || w.cols > 65535 || in_blocks > 65535) return;
-    if ((w.cols - 1) * w.col_step * c_.pixel_bytes + c_.block_in > kMaxRowBytes) return;
-    if (t.cols * c_.lane_block > kMaxRowBytes) return;
-    const int64_t row_factor = t.kernel_h > 1 ? c_.stride_y : 1, col_factor = t.kernel_w > 1 ? c_.stride_x : 1;
-    const bool factors =
-        (t.steps == 1 || w.rows * w.cols <= kMaxFactor) && (t.kernel_h == 1 || c_.dilation_y * w.cols <= kMaxFactor) &&
-        (t.kernel_w == 1 || c_.dilation_x <= kMaxFactor) && (t.rows == 1 || row_factor * w.cols <= kMaxFactor) &&
-        (t.cols == 1 || col_factor <= kMaxFactor) && (t.steps == 1 || t.kernel_h * t.kernel_w <= kMaxFactor);
-    if (!factors) return;
-
     set_subtiles(config_, c_, t);
     t.cycles = cost(t, w, in_blocks, in_vectors);
     tilings_.push_back(t);
@@ -165,6 +143,29 @@ class Search {
 };
 
 }  // namespace
+
+std::vector<int64_t> candidate_sizes(int64_t extent) {
+  std::vector<int64_t> list;
+  for (int64_t parts = 1; parts < 2 * extent; parts = parts < 8 ? parts + 1 : parts + parts / 2) {
+    const int64_t size = std::min(ceil_div(extent, parts), kMaxExtent);
+    if (list.empty() || list.back() != size) list.push_back(size);
+  }
+  if (list.empty() || list.back() != 1) list.push_back(1);
+  return list;
+}
+
+bool chunk_fits(const spec::Config& config, const Contraction& c, const Tiling& t) {
+  const Window w = window(c, t.rows, t.cols, t.kernel_h, t.kernel_w);
+  const int64_t in_blocks = chunk_input_blocks(c, t.out_blocks, t.steps);
+  if (in_blocks * w.rows * w.cols > config.depth(Memory::kInp)) return false;
+  if (chunk_weights(c, t.out_blocks, t.steps, t.kernel_h, t.kernel_w) > config.depth(Memory::kWgt)) return false;
+  if (w.rows > 65535 || w.cols > 65535 || in_blocks > 65535) return false;
+  if ((w.cols - 1) * w.col_step * c.pixel_bytes + c.block_in > kMaxRowBytes) return false;
+  const int64_t row_factor = t.kernel_h > 1 ? c.stride_y : 1, col_factor = t.kernel_w > 1 ? c.stride_x : 1;
+  return (t.steps == 1 || w.rows * w.cols <= kMaxFactor) && (t.kernel_h == 1 || c.dilation_y * w.cols <= kMaxFactor) &&
+         (t.kernel_w == 1 || c.dilation_x <= kMaxFactor) && (t.rows == 1 || row_factor * w.cols <= kMaxFactor) &&
+         (t.cols == 1 || col_factor <= kMaxFactor) && (t.steps == 1 || t.kernel_h * t.kernel_w <= kMaxFactor);
+}
 
 void set_subtiles(const spec::Config& config, const Contraction& c, Tiling& tiling) {
   int64_t size = config.depth(Memory::kOut);

@@ -38,8 +38,8 @@ Expected<RegionTensor> region_tensor(Context& context, const Function& function,
 
 // The operators of a group.
 struct Parts {
-  const Apply* product = nullptr;  // conv2d, dense, cast or global_sum_pool
-  const Apply* requantize = nullptr;
+  const Apply* product = nullptr;     // conv2d, dense, cast, global_sum_pool, or alone max_pool2d
+  const Apply* requantize = nullptr;  // none of max_pool2d
   const Apply* flatten = nullptr;
   VarId result{};
   SpanId span{};
@@ -60,9 +60,10 @@ Parts find_parts(const Function& function, std::span<const size_t> bindings) {
     } else {
       parts.product = apply;
       parts.span = function.info(binding.var).span;
+      if (op.is(ops::kMaxPool2d)) parts.result = binding.var;
     }
   }
-  assert(parts.product && parts.requantize);
+  assert(parts.product && (parts.requantize || parts.product->op->is(ops::kMaxPool2d)));
   return parts;
 }
 
@@ -99,15 +100,19 @@ Status fill_requantization(const Module& module, const Apply& requantize, Layer&
   return {};
 }
 
-Status fill_convolution(const Module& module, const Apply& conv, Layer& layer) {
+void fill_windows(const Attrs& attrs, Layer& layer) {
   const auto pair = [&](std::string_view name, int64_t& y, int64_t& x) {
-    y = ints_attr(conv.attrs, name)[0];
-    x = ints_attr(conv.attrs, name)[1];
+    y = ints_attr(attrs, name)[0];
+    x = ints_attr(attrs, name)[1];
   };
   pair("strides", layer.stride_y, layer.stride_x);
   pair("dilation", layer.dilation_y, layer.dilation_x);
-  const auto& padding = ints_attr(conv.attrs, "padding");
+  const auto& padding = ints_attr(attrs, "padding");
   layer.pad_top = padding[0], layer.pad_left = padding[1], layer.pad_bottom = padding[2], layer.pad_right = padding[3];
+}
+
+Status fill_convolution(const Module& module, const Apply& conv, Layer& layer) {
+  fill_windows(conv.attrs, layer);
   layer.groups = int_attr(conv.attrs, "groups");
   layer.pad_value = static_cast<int8_t>(int_attr(conv.attrs, "pad_value"));
   const runtime::Tensor& weights = constant(module, conv.args[1]);
@@ -149,7 +154,9 @@ Expected<TranslatedLayer> translate_layer(Context& context, const Module& module
   t.input = *input;
   TENON_TRY_ASSIGN(output, region_tensor(context, function, parts.result));
   t.output = *output;
-  TENON_TRY(fill_requantization(module, *parts.requantize, t.layer));
+  if (parts.requantize) {
+    TENON_TRY(fill_requantization(module, *parts.requantize, t.layer));
+  }
   if (t.layer.parameters.residual) {
     t.residual_atom = parts.requantize->args[4];
     TENON_TRY(region_tensor(context, function, t.residual_atom));
@@ -162,6 +169,11 @@ Expected<TranslatedLayer> translate_layer(Context& context, const Module& module
     TENON_TRY(fill_dense(module, *parts.product, t.input, t.layer));
   } else if (op.is(ops::kGlobalSumPool)) {
     t.layer.kind = LayerKind::kGlobalSumPool;
+  } else if (op.is(ops::kMaxPool2d)) {
+    t.layer.kind = LayerKind::kMaxPool2d;
+    fill_windows(parts.product->attrs, t.layer);
+    t.layer.kernel_h = ints_attr(parts.product->attrs, "kernel")[0];
+    t.layer.kernel_w = ints_attr(parts.product->attrs, "kernel")[1];
   } else {
     assert(op.is(ops::kCast));
     t.layer.kind = LayerKind::kAdd;

@@ -23,7 +23,8 @@ expect 0 "profiles        native" "$tenon" hw show ./native.json
 expect 0 "loopback                  good" "$tenon" selftest behavioral:native.json
 "$tenon" hw show tiny --json | sed '/^ *"native"$/d; s/"base",/"base"/; s/"name": "tiny"/"name": "base"/
                                     s/"own_lanes": true/"own_lanes": false/
-                                    s/"results_to_inp": true/"results_to_inp": false/' >base.json
+                                    s/"results_to_inp": true/"results_to_inp": false/
+                                    s/"window_maximum": true/"window_maximum": false/' >base.json
 expect 0 "profiles        base" "$tenon" hw show ./base.json
 expect 0 "gemm base                 good" "$tenon" selftest behavioral:base.json
 

@@ -85,7 +85,11 @@ Packed pack(const AluCommand& c) {
 Packed pack(const RqCommand& c) {
   const spec::LayerParameters& l = c.layer;
   Packed p;
-  p.add(c.to_inp, 1)
+  p.add(c.win_carry, 1)
+      .add(c.win_pitch, 12)
+      .add(c.win_cols, 3)
+      .add(c.win_rows, 3)
+      .add(c.to_inp, 1)
       .add(l.r_shift, 5)
       .add(l.r_multiplier, 16)
       .add(static_cast<uint8_t>(l.r_zero), 8)

@@ -122,23 +122,38 @@ bool Model::execute(const AluCommand& c) {
   return true;
 }
 
+int8_t Model::requantized(const RqCommand& c, uint64_t source, int lane, int8_t residual) const {
+  const uint8_t* bytes = &par[(c.par_base * config.block_out + lane) * 8];
+  spec::ChannelParameters channel;
+  std::memcpy(&channel.bias, bytes, 4);
+  std::memcpy(&channel.multiplier, bytes + 4, 2);
+  channel.shift = bytes[6] & 63;
+  return spec::requantize(acc[source * config.block_out + lane], channel, c.layer, residual);
+}
+
 bool Model::execute(const RqCommand& c) {
   for (uint64_t y = 0; y < c.rows; ++y)
     for (uint64_t x = 0; x < c.cols; ++x) {
       const uint64_t source = c.acc_base + y * c.acc_pitch + x * c.acc_step, target = c.out_base + y * c.out_pitch + x;
       const uint64_t residual = c.res_base + y * c.res_pitch + x;
-      if (!inside(source, Memory::kAcc) || !inside(target, c.to_inp ? Memory::kInp : Memory::kOut) ||
-          !inside(c.par_base, Memory::kPar) || (c.layer.residual && !inside(residual, Memory::kRes)))
+      if ((!c.has_window() && !inside(source, Memory::kAcc)) ||
+          !inside(target, c.to_inp ? Memory::kInp : Memory::kOut) || !inside(c.par_base, Memory::kPar) ||
+          (c.layer.residual && !inside(residual, Memory::kRes)))
         return false;
       Write write{c.index, static_cast<uint32_t>(target), {}};
       for (int o = 0; o < config.block_out; ++o) {
-        const uint8_t* bytes = &par[(c.par_base * config.block_out + o) * 8];
-        spec::ChannelParameters channel;
-        std::memcpy(&channel.bias, bytes, 4);
-        std::memcpy(&channel.multiplier, bytes + 4, 2);
-        channel.shift = bytes[6] & 63;
         const int8_t r = c.layer.residual ? res[residual * config.block_out + o] : int8_t{0};
-        const int8_t value = spec::requantize(acc[source * config.block_out + o], channel, c.layer, r);
+        int8_t value = c.has_window() ? int8_t{-128} : requantized(c, source, o, r);
+        // The columns of the window, and with carry the last one of the window before.
+        const auto columns = static_cast<int64_t>(std::max(c.win_cols, 1u));
+        for (int64_t j = c.win_carry && x > 0 ? -1 : 0; c.has_window() && j < columns; ++j) {
+          const uint64_t column =
+              j >= 0 ? source + static_cast<uint64_t>(j) : source - c.acc_step + static_cast<uint64_t>(columns - 1);
+          for (uint64_t i = 0; i < std::max(c.win_rows, 1u); ++i) {
+            const auto depth = static_cast<uint64_t>(config.depth(Memory::kAcc));
+            value = std::max(value, requantized(c, (column + i * c.win_pitch) % depth, o, 0));
+          }
+        }
         (c.to_inp ? inp : out)[target * config.block_out + o] = value;
         write.lanes.push_back(value);
       }

@@ -39,6 +39,9 @@ struct RqCommand {
   uint32_t rows = 1, cols = 1, acc_base = 0, acc_pitch = 0, acc_step = 0, out_base = 0, out_pitch = 0, par_base = 0;
   uint32_t res_base = 0, res_pitch = 0;
   bool to_inp = false;
+  uint32_t win_rows = 0, win_cols = 0, win_pitch = 0;
+  bool win_carry = false;
+  bool has_window() const { return win_rows != 0 || win_cols != 0 || win_pitch != 0 || win_carry; }
   spec::LayerParameters layer;
 };
 
@@ -66,6 +69,7 @@ class Model {
 
  private:
   bool inside(uint64_t index, spec::Memory memory) const;
+  int8_t requantized(const RqCommand& c, uint64_t source, int lane, int8_t residual) const;
   spec::Isa isa_;
 };
 

@@ -121,7 +121,16 @@ RqCommand Random::rq(const Windows& w, uint32_t index) {
   c.rows = extent(5), c.cols = extent(9);
   spec::LayerParameters& l = c.layer;
   const Window source = part(w.acc);
-  c.acc_base = source.begin + below(spread(source, {{c.rows, &c.acc_pitch}, {c.cols, &c.acc_step}}) + 1);
+  if (config_.window_maximum && chance(50)) {
+    c.rows = std::min(c.rows, 3u);
+    c.win_rows = 1 + below(3), c.win_cols = 1 + below(std::min(source.size, 3u)), c.win_carry = chance(50);
+    const Window columns{source.begin, source.size - (c.win_cols - 1)};
+    const uint32_t range = spread(columns, {{c.rows, &c.acc_pitch}, {c.cols, &c.acc_step}, {c.win_rows, &c.win_pitch}});
+    c.acc_base = source.begin + below(range + 1);
+    if (w.acc.size == config_.depth(Memory::kAcc)) c.acc_base += below(w.acc.size);  // across the end
+  } else {
+    c.acc_base = source.begin + below(spread(source, {{c.rows, &c.acc_pitch}, {c.cols, &c.acc_step}}) + 1);
+  }
   // out and res advance by one a column.
   const auto draw_base = [&](Window window, uint32_t& base, uint32_t& pitch) {
     if (window.size < c.cols) c.cols = window.size;
@@ -132,7 +141,7 @@ RqCommand Random::rq(const Windows& w, uint32_t index) {
   draw_base(c.to_inp ? w.inp : w.out, c.out_base, c.out_pitch);
   draw_base(w.res, c.res_base, c.res_pitch);
   c.par_base = w.par.begin + below(w.par.size);
-  l.residual = chance(50);
+  l.residual = !c.has_window() && chance(50);
   l.v_lo = static_cast<int16_t>(static_cast<int>(below(4096)) - 2048);
   l.v_hi = static_cast<int16_t>(static_cast<int>(below(4096)) - 2048);
   if (chance(70)) l.v_lo = -2048, l.v_hi = 2047;

@@ -310,6 +310,16 @@ TEST_F(ComputeTest, RatesAreOneStepACycle) {
     EXPECT_EQ(bench.rq_done.back().cycle - start, 64u * passes + 10 + 1);
   }
 
+  if (config().window_maximum) {  // an accumulator a cycle
+    rq.to_inp = false;
+    rq.rows = 2, rq.cols = 4, rq.acc_step = 2, rq.win_rows = 3, rq.win_cols = 2, rq.win_pitch = 16, rq.win_carry = true;
+    bench.rq.push_back(rq);
+    ASSERT_TRUE(model.execute(rq));
+    start = bench.cycle;
+    ASSERT_TRUE(bench.run());
+    EXPECT_EQ(bench.rq_done.back().cycle - start, 2u * 4 * 3 * 2 * passes + 10);
+  }
+
   load({{Memory::kUop, 0, {0, 0, 0, 0}, false}});
   ASSERT_TRUE(bench.run());
   AluCommand alu;

@@ -120,6 +120,7 @@ TEST(Config, ExtensionsHaveDefaultsAndCountInTheHash) {
   EXPECT_NE(difference(plain, *other).find("extensions.counters: true here, false there"), std::string::npos);
   EXPECT_EQ(capabilities(plain), 0x01406f1fU);
   EXPECT_EQ(capabilities(*other), 0x04286f1bU);
+  EXPECT_EQ(capabilities(*parse_extended("{\"window_maximum\": true}")), 0x81406f1fU);
 }
 
 TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
@@ -159,6 +160,7 @@ TEST(Config, ExtensionsThatDoNotFitTogetherAreRefused) {
   expect_message(parse_extended("{\"results_to_inp\": true}", base), "only the native profile has a requantizer");
   expect_message(parse_with("\"block_out\": 16", "\"block_out\": 8, \"extensions\": {\"results_to_inp\": true}"),
                  "results_to_inp is true, and block_in is 16, block_out 8");
+  expect_message(parse_extended("{\"window_maximum\": true}", base), "only the native profile has a requantizer");
   std::string small = default_text();
   small.replace(small.find("\"inp\": 32768"), 12, "\"inp\": 32");
   small.replace(small.find("\"native\"],"), 10, "\"native\"], \"extensions\": {\"own_lanes\": true},");

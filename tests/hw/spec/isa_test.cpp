@@ -57,8 +57,11 @@ Instruction random_instruction(const Isa& isa, size_t alternative, std::mt19937_
     if (!isa.config().own_lanes) g->own = 0;
     else g->r0 %= 2, g->r1 %= 3, g->r2 %= isa.config().block_in / 3 + 1;
   }
-  if (auto* q = std::get_if<native::Requantize>(&instruction); q != nullptr && !isa.config().results_to_inp)
-    q->to_inp = 0;
+  if (auto* q = std::get_if<native::Requantize>(&instruction)) {
+    if (!isa.config().results_to_inp) q->to_inp = 0;
+    if (!isa.config().window_maximum) q->win_rows = q->win_cols = q->win_pitch = q->win_carry = 0;
+    if (q->has_window()) q->residual = 0;
+  }
   return instruction;
 }
 
@@ -97,7 +100,11 @@ TEST(Isa, NativeLayoutIsFrozen) {
                  {"rq", "residual", 21, 21},
                  {"rq", "rows", 31, 22},
                  {"rq", "r_shift", 220, 216},
-                 {"rq", "to_inp", 221, 221}});
+                 {"rq", "to_inp", 221, 221},
+                 {"rq", "win_rows", 224, 222},
+                 {"rq", "win_cols", 227, 225},
+                 {"rq", "win_pitch", 239, 228},
+                 {"rq", "win_carry", 240, 240}});
 }
 
 TEST(Isa, FieldsOfAFormatDoNotOverlap) {
@@ -185,6 +192,44 @@ TEST(Isa, ResultsForInpAreRefusedWhereTheyCannotGo) {
     EXPECT_EQ(decoded.error().code, StopCode::kBadField);
     EXPECT_NE(decoded.error().message.find(message), std::string::npos) << decoded.error().message;
   }
+}
+
+TEST(Isa, WindowsAreRefusedWhereTheyCannotBe) {
+  Config config = *load_config("default");
+  Config without = config;
+  without.window_maximum = false;
+  const auto refused = [&](const Config& of, std::string_view fields, std::string_view message, std::string_view help) {
+    const auto line = fmt::format("rq rows=1 cols=1 {}", fields);
+    const auto assembled = Isa(of).assemble(line, "line 1");
+    ASSERT_FALSE(assembled) << line;
+    EXPECT_NE(assembled.error().str().find(message), std::string::npos) << assembled.error().str();
+    EXPECT_NE(assembled.error().help.find(help), std::string::npos) << assembled.error().help;
+  };
+  for (const auto* fields : {"win_rows=2", "win_cols=7", "win_pitch=1", "win_carry=1"}) {
+    const Instruction instruction = *Isa(config).assemble(fmt::format("rq rows=1 cols=1 {}", fields), "line 1");
+    std::vector<Slot> stream;
+    ASSERT_TRUE(Isa(config).encode(instruction, stream));
+    EXPECT_EQ(*Isa(config).decode(stream, 0, Profile::kNative), instruction);
+    refused(without, fields, "the requantizer of configuration default has no maximum over windows",
+            "a configuration with window_maximum");
+    const auto encoded = Isa(without).encode(instruction, stream);
+    ASSERT_FALSE(encoded);
+    EXPECT_NE(encoded.error().str().find("has no maximum over windows"), std::string::npos) << encoded.error().str();
+    const auto decoded = Isa(without).decode(stream, 0, Profile::kNative);
+    ASSERT_FALSE(decoded);
+    EXPECT_EQ(decoded.error().code, StopCode::kBadField);
+    EXPECT_NE(decoded.error().message.find("has no maximum over windows"), std::string::npos);
+    refused(config, fmt::format("residual=1 {}", fields), "a window has no residual", "the maximum of its results");
+    auto with_residual = std::get<native::Requantize>(instruction);
+    with_residual.residual = 1;
+    const auto residual = Isa(config).encode(with_residual, stream);
+    ASSERT_FALSE(residual);
+    EXPECT_NE(residual.error().str().find("a window has no residual"), std::string::npos) << residual.error().str();
+  }
+  refused(config, "win_rows=8", "win_rows", "");
+  refused(config, "win_cols=8", "win_cols", "");
+  refused(config, "win_pitch=4096", "win_pitch", "");
+  refused(config, "win_carry=2", "win_carry", "");
 }
 
 TEST(Isa, EncodeAndDecodeRoundTrip) {

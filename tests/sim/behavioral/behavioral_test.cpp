@@ -94,6 +94,24 @@ TEST(Race, results_in_inp_are_ordered_with_loads_and_products) {
   EXPECT_SAYS(m.why(), "on gemm reads inp[2], which instruction 8 (rq");
 }
 
+// A window at the end of acc goes on at its beginning, which another product writes.
+TEST(Race, windows_that_cross_the_end_of_acc_are_ordered_with_products) {
+  auto m = Machine::tiny();
+  const auto last = spec::load_config("tiny")->depth(spec::Memory::kAcc) - 1;
+  const auto program = [&](int64_t cols, std::string_view signal, std::string_view wait) {
+    return std::string(kLoads) + "move signal=rq function=2 rows=1 vectors=8\n" +
+           fmt::format("mac wait=ldi,ldw signal=rq first=1 r0=1 r1=1 r2=1 y=1 x=2 dst_x={}\n", last) +
+           fmt::format("rq wait=ldm,gemm {} rows=1 cols=1 acc_base={} win_cols={}\n", signal, last, cols) +
+           fmt::format("mac {} first=1 r0=1 r1=1 r2=1 y=1 x=1\n", wait);
+  };
+  EXPECT_EQ(m.run(program(2, "signal=gemm", "wait=rq")), StopCode::kNone) << m.why();
+  EXPECT_EQ(m.run(program(2, "", "")), StopCode::kRace);
+  EXPECT_SAYS(m.why(), "acc[0]");
+  EXPECT_EQ(m.run(program(1, "", "")), StopCode::kNone) << m.why();
+  EXPECT_EQ(m.run(program(3, "signal=gemm", "wait=rq")), StopCode::kUninitialised);  // acc[1]
+  EXPECT_SAYS(m.why(), "acc[1]");
+}
+
 TEST(Race, order_through_a_third_engine_counts) {
   auto m = Machine::tiny();
   EXPECT_EQ(m.run("move signal=st function=0 rows=1 vectors=1 x_step=4 row_bytes=4 source_rows=1\n"

@@ -25,6 +25,7 @@ int32_t accumulate(const Layer& layer, const RegionTensor& in, const Values& inp
         for (int64_t x = 0; x < in.w; ++x) sum += static_cast<uint32_t>(input[at(in, n, o, y, x)]);
       }
       return static_cast<int32_t>(sum);
+    case LayerKind::kMaxPool2d:
     case LayerKind::kConv2d: break;
   }
   const auto channels = static_cast<int64_t>(layer.channels.size());
@@ -45,6 +46,18 @@ int32_t accumulate(const Layer& layer, const RegionTensor& in, const Values& inp
   return static_cast<int32_t>(sum);
 }
 
+int8_t maximum(const Layer& layer, const RegionTensor& in, const Values& input, int64_t n, int64_t o, int64_t oy,
+               int64_t ox) {
+  int8_t result = -128;
+  for (int64_t ky = 0; ky < layer.kernel_h; ++ky) {
+    for (int64_t kx = 0; kx < layer.kernel_w; ++kx) {
+      const int64_t y = oy * layer.stride_y - layer.pad_top + ky, x = ox * layer.stride_x - layer.pad_left + kx;
+      if (y >= 0 && y < in.h && x >= 0 && x < in.w) result = std::max(result, input[at(in, n, o, y, x)]);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<Values> reference(const Region& region, const std::vector<Values>& inputs) {
@@ -60,6 +73,10 @@ std::vector<Values> reference(const Region& region, const std::vector<Values>& i
         for (int64_t y = 0; y < out.h; ++y) {
           for (int64_t x = 0; x < out.w; ++x) {
             const int64_t to = at(out, n, o, y, x);
+            if (layer.kind == LayerKind::kMaxPool2d) {
+              result[to] = maximum(layer, in, values[layer.input], n, o, y, x);
+              continue;
+            }
             const int8_t residual = layer.residual == -1 ? 0 : values[layer.residual][to];
             result[to] = spec::requantize(accumulate(layer, in, values[layer.input], n, o, y, x), layer.channels[o],
                                           layer.parameters, residual);

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 
 #include "compiler/backends/accel/compile.h"
 #include "compiler/backends/accel/contraction.h"
+#include "compiler/backends/accel/pooled.h"
+#include "compiler/backends/accel/schedule.h"
 #include "compiler/backends/accel/tile_program.h"
 #include "hw/spec/isa.h"
 #include "sim/timing/model.h"
@@ -241,6 +245,147 @@ TEST(AccelLayer, FusedLayersOfAllTilingsEqualTheReference) {
       }
     }
   }
+}
+
+// A convolution of `c`, and a pool of its results; the values of the first tensor.
+Problem pooled_problem(const Case& c, const Layer& windows, int64_t bottom, int64_t right) {
+  Problem problem = problem_of(c);
+  Layer pool = windows;
+  pool.name = "pool";
+  pool.op = "accel.max_pool2d";
+  pool.kind = LayerKind::kMaxPool2d;
+  pool.input = problem.region.layers.back().output;
+  RegionTensor out = problem.region.tensors[static_cast<size_t>(pool.input)];
+  out.h = (out.h + pool.pad_top + bottom - pool.kernel_h) / pool.stride_y + 1;
+  out.w = (out.w + pool.pad_left + right - pool.kernel_w) / pool.stride_x + 1;
+  problem.region.tensors.push_back(out);
+  pool.output = static_cast<int>(problem.region.tensors.size()) - 1;
+  problem.region.outputs = {pool.output};
+  problem.region.layers.push_back(pool);
+  return problem;
+}
+
+// Pools as networks have them: kernel, stride, pads at the top and left, at the bottom and right.
+struct Pool {
+  int64_t kernel, stride, before, after;
+  Layer layer() const {
+    Layer l;
+    l.kernel_h = l.kernel_w = kernel;
+    l.stride_y = l.stride_x = stride;
+    l.pad_top = l.pad_left = before;
+    return l;
+  }
+};
+constexpr Pool kPools[] = {{2, 2, 0, 0}, {3, 2, 1, 1}, {3, 2, 0, 1}, {3, 2, 1, 0},
+                           {3, 2, 0, 0}, {3, 1, 1, 1}, {2, 1, 1, 0}};
+
+TEST(AccelLayer, PoolsOfAllTilingsEqualTheReference) {
+  for (const Pool& p : kPools) {
+    const Case c{.c = 6,
+                 .h = 9,
+                 .w = 11,
+                 .o = 20,
+                 .kernel_h = 3,
+                 .kernel_w = 3,
+                 .top = 1,
+                 .left = 1,
+                 .bottom = 1,
+                 .right = 1,
+                 .data = 4};
+    Problem problem = pooled_problem(c, p.layer(), p.after, p.after);
+    const Region& region = problem.region;
+    std::vector<Operands> operands;
+    for (const Layer& layer : region.layers)
+      operands.push_back({layer, region.tensors[layer.input], region.tensors[layer.output], false, {}, {}, {}});
+    const auto expected = reference(region, problem.inputs)[region.outputs[0]];
+    for (const char* name : {"default", "tiny"}) {
+      const auto fused = pooled_tilings(config(name), operands, SIZE_MAX);
+      const auto alone = pooled_tilings(config(name), std::span(operands).subspan(1), SIZE_MAX);
+      ASSERT_GT(fused.size(), 10u);
+      ASSERT_GT(alone.size(), 10u);
+      const auto check = [&](std::span<const Step> steps, const Tiling& t) {
+        const auto program = compile(config(name), region, steps).value();
+        const auto found = run_on_simulator(config(name), region, problem.inputs, program);
+        ASSERT_TRUE(found) << found.error().str();
+        ASSERT_EQ((*found)[0], expected) << name << " pool " << p.kernel << "x" << p.kernel << "/" << p.stride << " of "
+                                         << steps.size() << " steps, tile " << t.out_blocks << "x" << t.rows << "x"
+                                         << t.cols;
+      };
+      for (size_t i = 0; i < fused.size(); i += 1 + fused.size() / 25) {
+        const Step step{.first = 0, .count = 2, .tiling = fused[i]};
+        check(std::span(&step, 1), fused[i]);
+      }
+      const Tiling first = candidate_tilings(
+          config(name), contraction(config(name), region.layers[0], region.tensors[0], region.tensors[1], false), 1)[0];
+      for (size_t i = 0; i < alone.size(); i += 1 + alone.size() / 25) {
+        const std::array steps{Step{.first = 0, .count = 1, .tiling = first},
+                               Step{.first = 1, .count = 1, .tiling = alone[i]}};
+        check(steps, alone[i]);
+      }
+    }
+  }
+}
+
+// A row of accumulators is computed once, and read once where windows share a column.
+TEST(AccelLayer, APoolReadsWhatItsWindowsDoNotShare) {
+  const Case c{.c = 16,
+               .h = 56,
+               .w = 56,
+               .o = 16,
+               .kernel_h = 3,
+               .kernel_w = 3,
+               .top = 1,
+               .left = 1,
+               .bottom = 1,
+               .right = 1,
+               .data = 4};
+  const Problem problem = pooled_problem(c, Pool{3, 2, 1, 1}.layer(), 1, 1);
+  const auto program = compile(config(), problem.region).value();
+  EXPECT_EQ(program.layers[0].write_bytes, 0);
+  EXPECT_EQ(program.workspace_bytes, 0u);
+  EXPECT_TRUE(program.probes.empty());
+  int64_t products = 0, reads = 0;
+  for (const auto& g : instructions_of<spec::native::Gemm>(program)) products += g.r0 * g.r1 * g.r2 * g.y * g.x;
+  for (const auto& q : instructions_of<spec::native::Requantize>(program)) reads += q.rows * q.cols * q.window_size();
+  EXPECT_EQ(products, 56 * 56 * 9);
+  EXPECT_EQ(reads, 28 * (2 + 27 * 3) * 2);  // of two columns; the first row of windows has two rows
+  EXPECT_EQ(run_on_simulator(config(), problem.region, problem.inputs).value()[0],
+            reference(problem.region, problem.inputs)[problem.region.outputs[0]]);
+  const auto separate = compile(config(), problem.region, {.fusing = Fusing::kNever}).value();
+  EXPECT_EQ(separate.probes.size(), 1u);
+  EXPECT_GT(separate.layers[0].write_bytes, 0);
+  EXPECT_LT(modeled(config(), program), modeled(config(), separate));
+}
+
+TEST(AccelLayer, PoolsThatCannotBeAreErrors) {
+  const Case c{.c = 8, .h = 12, .w = 12, .o = 8, .data = 4};
+  const auto refused = [&](const spec::Config& of, const std::function<void(Region&)>& change) {
+    Region region = pooled_problem(c, Pool{3, 2, 1, 1}.layer(), 1, 1).region;
+    change(region);
+    return refusal(region, of);
+  };
+  const auto with = [&](int64_t Layer::*field, int64_t value) {
+    return refused(config(), [field, value](Region& region) { region.layers[1].*field = value; });
+  };
+  spec::Config without = config(), small = config();
+  without.window_maximum = false;
+  EXPECT_HAS(refused(without, [](Region&) {}), "pool: error: configuration default has no maximum over windows");
+  small.bytes[static_cast<size_t>(spec::Memory::kAcc)] = 8 * 64;
+  EXPECT_HAS(refused(small, [](Region&) {}), "a window of 3 x 3 needs 16 accumulators, and acc has 8");
+  EXPECT_HAS(with(&Layer::kernel_h, 8), "the window is 8 x 3, RQ holds 1 .. 7");
+  EXPECT_HAS(with(&Layer::stride_x, 65), "a stride of the window is 65, must be 1 .. 64");
+  EXPECT_HAS(with(&Layer::dilation_x, 2), "the dilation of the window is 1, 2, must be 1");
+  EXPECT_HAS(with(&Layer::pad_top, 3), "a window of the pool is outside of its map");
+  EXPECT_HAS(refused(config(), [](Region& region) { region.layers[1].channels.resize(8); }),
+             "8 channel parameters for 0 channels");
+  EXPECT_HAS(refused(config(), [](Region& region) { region.tensors.back().c = 9; }),
+             "the pool's output has other channels than its input");
+  EXPECT_HAS(refused(config(),
+                     [](Region& region) {
+                       region.layers[1].residual = 0;
+                       region.layers[1].parameters.residual = true;
+                     }),
+             "a pool has no residual");
 }
 
 // The output of fused layers is written before their input is read to the end: the two have memory of their own.

@@ -88,6 +88,11 @@ Case random_case(Random& random, const spec::Config& config, int64_t macs) {
         c.o = c.groups * (kind == 0 ? part : kind == 1 ? block * pick(random, 1, 2) : pick(random, 1, block));
       }
       c.tail = pick(random, 0, static_cast<int64_t>(Tail::kEnd) - 1);
+      c.pool_h = pick(random, 1, 4), c.pool_w = pick(random, 1, 4);
+      Layer pool;
+      pool.kernel_h = c.pool_h, pool.kernel_w = c.pool_w;
+      const bool pools = config.window_maximum && pool_accumulators(pool) <= config.depth(spec::Memory::kAcc);
+      if (static_cast<Tail>(c.tail) == Tail::kMaxPool && !pools) c.tail = 0;
       if (static_cast<Tail>(c.tail) == Tail::kDepthwiseProject && c.groups == 1 && pick(random, 0, 3) != 0) {
         c.kernel_h = c.kernel_w = c.stride_y = c.stride_x = c.dilation_y = c.dilation_x = 1;
         c.top = c.left = c.bottom = c.right = 0;
@@ -115,6 +120,8 @@ spec::Config random_config(Random& random) {
       config.packed_products = pick(random, 0, 1) == 0;
       config.results_to_inp = pick(random, 0, 3) != 0;
     }
+    config.window_maximum = pick(random, 0, 3) != 0;
+    config.requantizer_passes = pick(random, 0, 3) == 0 ? static_cast<int>(std::min(2, config.block_out)) : 1;
     if (validate(config, "random")) return config;
   }
 }
@@ -246,6 +253,25 @@ Problem problem_of(const Case& c) {
       last = layer.output;
       region.layers.push_back(std::move(layer));
       project(c.o, out_h, out_w);
+      break;
+    }
+    case Tail::kMaxPool: {
+      Layer layer;
+      layer.name = "pool";
+      layer.op = "accel.max_pool2d";
+      layer.kind = LayerKind::kMaxPool2d;
+      layer.input = last;
+      layer.kernel_h = std::min(c.pool_h, c.out_h()), layer.kernel_w = std::min(c.pool_w, c.out_w());
+      layer.stride_y = pick(random, 1, 3), layer.stride_x = pick(random, 1, 3);
+      layer.pad_top = pick(random, 0, layer.kernel_h - 1), layer.pad_left = pick(random, 0, layer.kernel_w - 1);
+      const int64_t bottom = pick(random, 0, layer.kernel_h - 1), right = pick(random, 0, layer.kernel_w - 1);
+      const int64_t h = (c.out_h() + layer.pad_top + bottom - layer.kernel_h) / layer.stride_y + 1,
+                    w = (c.out_w() + layer.pad_left + right - layer.kernel_w) / layer.stride_x + 1;
+      layer.output = tensor(c.o, h, w);
+      if (pick(random, 0, 3) == 0) region.outputs.push_back(last);  // so that it is not fused
+      last = layer.output;
+      region.layers.push_back(std::move(layer));
+      if (pick(random, 0, 1) == 0) project(c.o, h, w);
       break;
     }
     case Tail::kEnd: assert(false);

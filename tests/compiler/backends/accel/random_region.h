@@ -13,14 +13,24 @@
 namespace tenon::compiler::accel {
 
 // The layers after the first one.
-enum class Tail : int64_t { kNone, kResidualConvolution, kAdd, kPoolAndDense, kProject, kDepthwiseProject, kEnd };
+enum class Tail : int64_t {
+  kNone,
+  kResidualConvolution,
+  kAdd,
+  kPoolAndDense,
+  kProject,
+  kDepthwiseProject,
+  kMaxPool,
+  kEnd
+};
 
 struct Case {
   // First layer: n, c, h, w -> o, in groups.
   int64_t n = 1, c = 1, h = 1, w = 1, o = 1, kernel_h = 1, kernel_w = 1, stride_y = 1, stride_x = 1, dilation_y = 1,
-          dilation_x = 1, top = 0, left = 0, bottom = 0, right = 0, groups = 1, tail = 0, data = 0;
+          dilation_x = 1, top = 0, left = 0, bottom = 0, right = 0, groups = 1, tail = 0, pool_h = 1, pool_w = 1,
+          data = 0;
 
-  static constexpr std::array<std::pair<std::string_view, int64_t Case::*>, 18> kFields{
+  static constexpr std::array<std::pair<std::string_view, int64_t Case::*>, 20> kFields{
       {{"n", &Case::n},
        {"c", &Case::c},
        {"h", &Case::h},
@@ -38,6 +48,8 @@ struct Case {
        {"right", &Case::right},
        {"groups", &Case::groups},
        {"tail", &Case::tail},
+       {"pool_h", &Case::pool_h},
+       {"pool_w", &Case::pool_w},
        {"data", &Case::data}}};
 
   int64_t out_h() const { return extent(h + top + bottom, kernel_h, dilation_y, stride_y); }

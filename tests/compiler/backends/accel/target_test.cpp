@@ -194,6 +194,23 @@ TEST_P(AccelTarget, FusedLayersHaveTheirBits) {
   expect_same_bits(inverted_residual(param({1, 16, 28, 28}, "x")), 1, 0);
 }
 
+// A pool of a convolution's results, which no other layer reads, and one of a map that others read too.
+TEST_P(AccelTarget, PoolsRunInTheRegionOfTheirNeighbours) {
+  if (!spec::load_config(GetParam())->window_maximum) GTEST_SKIP() << "pools run on the CPU";
+  const auto pool = [&](Atom x, int64_t kernel, int64_t stride, std::vector<int64_t> padding, std::string_view name) {
+    return apply("max_pool2d", {x},
+                 {{"kernel", std::vector<int64_t>(2, kernel)},
+                  {"strides", std::vector<int64_t>(2, stride)},
+                  {"padding", std::move(padding)}},
+                 name);
+  };
+  const Atom x = param({1, 3, 19, 17}, "x");
+  const Atom stem = pool(requantize(conv(x, 10, 3, 2, 1), "stem"), 3, 2, {1, 1, 1, 0}, "pooled");
+  const Atom branch = pool(stem, 3, 1, {1, 1, 1, 1}, "branch");
+  const Atom sum = requantize(conv(stem, 10, 3, 1, 1), "sum", branch);
+  expect_same_bits(pool(sum, 2, 2, {0, 0, 0, 0}, "halved"), 1, 3);  // the first convolution's results stay on the chip
+}
+
 TEST_P(AccelTarget, ADenseLayerOfAWholeMapIsAConvolution) {
   const Atom x = param({2, 5, 4, 6}, "x");
   const Atom a = requantize(conv(x, 9, 1, 1, 0), "a");
@@ -268,6 +285,23 @@ TEST_F(AccelReasons, AShapeThatIsNotStatic) {
   const Atom x = builder_.param(
       context_.tensor(Dims{context_.dim(n), context_.dim(4), context_.dim(5), context_.dim(5)}, DType::kI8), "x");
   EXPECT_EQ(reason(requantize(conv(x, 4, 1, 1, 0), "y")), "accel.conv2d: shape (N, 4, 5, 5) is not static");
+}
+
+TEST_F(AccelReasons, WindowsThatTheRequantizerLacks) {
+  const Atom x = param({1, 4, 16, 16}, "x");
+  const Atom y = apply("max_pool2d", {x}, {{"kernel", std::vector<int64_t>{8, 8}}});
+  const std::vector<Placement> placements = partition_main(y, *spec::load_config("default"));
+  ASSERT_EQ(placements.size(), 1u);
+  EXPECT_EQ(placements[0].target, "");
+  EXPECT_EQ(placements[0].reason, "accel.max_pool2d: the window is 8 x 8, RQ holds 1 .. 7");
+}
+
+TEST_F(AccelReasons, ConfigurationsWithoutWindows) {
+  const Atom x = param({1, 4, 16, 16}, "x");
+  const Atom y = apply("max_pool2d", {x}, {{"kernel", std::vector<int64_t>{2, 2}}});
+  const std::vector<Placement> placements = partition_main(y, *spec::load_config("native-8x8"));
+  ASSERT_EQ(placements.size(), 1u);
+  EXPECT_EQ(placements[0].reason, "accel.max_pool2d: configuration native-8x8 has no maximum over windows");
 }
 
 TEST_F(AccelReasons, WeightsThatAreComputed) {
