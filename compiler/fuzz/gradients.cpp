@@ -147,6 +147,17 @@ bool is_gradient_of_loss(Context& context, const Module& module) {
   return gradient->wrt == active_params(context, module, *loss);
 }
 
+bool stops_gradients(const Module& module) {
+  bool found = false;
+  for_each_function(module, [&](Symbol, const Function& function) {
+    for_each_binding(function.body, [&](const Binding& binding) {
+      const auto* apply = std::get_if<Apply>(&binding.value);
+      found |= apply && apply->op->is(ops::kStopGradient);
+    });
+  });
+  return found;
+}
+
 }  // namespace
 
 std::optional<Module> with_gradient(Context& context, const Module& from, bool second_order) {
@@ -191,6 +202,10 @@ std::optional<Module> with_gradient(Context& context, const Module& from, bool s
 
 Expected<std::optional<Module>> expand_gradients(Context& context, const Module& module, Counts& counts) {
   if (!is_gradient_of_loss(context, module)) return std::nullopt;
+  if (stops_gradients(module)) {  // the differences of values do not stop
+    ++counts.underivable["stop_gradient"];
+    return std::nullopt;
+  }
   auto expanded = differentiate(context, clone(module));
   if (expanded) return std::move(*expanded);
   constexpr std::array kReasons{

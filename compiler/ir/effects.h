@@ -24,6 +24,8 @@ class Effects {
   Effect of(const Function& function, const Value& value) const;
   Effect of(const Function& function, const Block& block) const;
   Effect of_function(Symbol name) const;
+  // Adds a function that was made since the construction, with its effect.
+  void add(Symbol name, Effect effect) { functions_[name] = effect; }
 
  private:
   const Module& module_;

@@ -34,7 +34,7 @@ class Partitioner {
       return error(fmt::format("the module has no function @{}", context_.name(entry_)), {}, {}, Fault::kInternal);
     }
     TENON_TRY(check_preassigned(context_, module_, targets_));
-    const Effects effects(context_, module_);
+    Effects effects(context_, module_);
     effects_ = &effects;
     std::vector<Placement> placements;
     for (const Symbol name : reachable_globals(module_, entry_)) {
@@ -152,7 +152,7 @@ class Partitioner {
     composite.outlined.function.composite = composite.row->composite;
     composite.outlined.function.target = composite.target->name;
     module_.globals.emplace(composite.name, std::move(composite.outlined.function));
-    composite_effects_[composite.name] = effect;
+    effects_->add(composite.name, effect);
     const auto& args = composite.outlined.args;
     const auto type = infer_value(context_, module_, function_, Call{composite.name, Atoms(args.begin(), args.end())});
     if (type && *type == function_.type(root)) return true;
@@ -237,14 +237,7 @@ class Partitioner {
 
   Expected<ConvexGroups> merge_regions(const Block& block) {
     const auto& bindings = block.bindings;
-    const Dependencies graph = dependencies(
-        [&](const Value& value) {
-          const auto* call = std::get_if<Call>(&value);
-          const auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-          const auto made = callee ? composite_effects_.find(*callee) : composite_effects_.end();
-          return made == composite_effects_.end() ? effects_->of(function_, value) : made->second;
-        },
-        block);
+    const Dependencies graph = dependencies([&](const Value& value) { return effects_->of(function_, value); }, block);
     ConvexGroups groups(graph.follows);
     std::set<std::vector<size_t>> refused;  // by their bindings
     // A merge that was refused because of a third group becomes legal after that group has joined, and a region that
@@ -302,6 +295,7 @@ class Partitioner {
     TENON_TRY_ASSIGN(outlined, outline_region(block, members));
     outlined->function.target = target.name;
     name_layers(outlined->function);
+    const Effect effect = effects_->of(outlined->function, outlined->function.body);
     Boundary boundary;
     if (target.boundary) {
       TENON_TRY_ASSIGN(required, target.boundary(context_, module_, outlined->function));
@@ -312,6 +306,7 @@ class Partitioner {
     TENON_TRY_ASSIGN(region, with_boundary(context_, module_, outlined->function, boundary));
     const Symbol symbol = fresh_global(context_, module_, target.name);
     module_.globals.emplace(symbol, std::move(*region));
+    effects_->add(symbol, effect);
 
     Builder builder(context_, module_, function_);
     builder.open();
@@ -349,8 +344,7 @@ class Partitioner {
   const PartitionOptions& options_;
   TargetAnswers answers_;
   PlacementCosts costs_;
-  const Effects* effects_ = nullptr;            // of the module before partitioning
-  std::map<Symbol, Effect> composite_effects_;  // of the composites that were made
+  Effects* effects_ = nullptr;  // of the module before partitioning, and of the composites and regions that were made
   Function function_;                           // that is partitioned
 };
 
