@@ -345,7 +345,7 @@ class Partitioner {
   TargetAnswers answers_;
   PlacementCosts costs_;
   Effects* effects_ = nullptr;  // of the module before partitioning, and of the composites and regions that were made
-  Function function_;                           // that is partitioned
+  Function function_;           // that is partitioned
 };
 
 }  // namespace

@@ -190,12 +190,16 @@ std::string Trainer::origin_of_infinite(std::span<const Tensor> inputs) const {
     for (const Tensor& result : step.results) {
       const auto at = first_infinite(result);
       if (!at) continue;
-      origin = fmt::format("element {} of the {} of '{}'", *at, to_string(result.shape()), step.instruction->layer);
+      const std::string& layer = step.instruction->layer;
+      origin = fmt::format("element {} of the {} of {}", *at, to_string(result.shape()),
+                           layer.empty() ? fmt::format("instruction {} of '{}'", step.index, step.function->name)
+                                         : fmt::format("'{}'", layer));
       return error("found");
     }
     return {};
   };
-  if (auto session = Session::create(*executable_, std::move(options)); session) static_cast<void>(session->run(inputs));
+  if (auto session = Session::create(*executable_, std::move(options)); session)
+    static_cast<void>(session->run(inputs));
   return origin;
 }
 
@@ -214,7 +218,7 @@ Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t
   TENON_TRY_ASSIGN(value, run(data, samples, rate, results));
   if (!std::isfinite(*value)) {
     const std::string origin = origin_of_infinite(inputs(data, samples, rate));
-    return error(fmt::format("the loss of step {} is {}{}{}", steps_ + 1, *value,
+    return error(fmt::format("the loss of step {} is {}{}{}", steps_ + 1, std::isnan(*value) ? "NaN" : "infinite",
                              origin.empty() ? "" : "; the first value that is not finite is ", origin),
                  {},
                  "a smaller learning rate, or a limit of the gradients' norm (--clip), may help; the weights are those "

@@ -52,8 +52,9 @@ make_environment() {  # make_environment yes|no PEER,...: with onnx, numpy and t
 }
 
 # The command line of scripts/bench_train and scripts/bench_batching, which have a usage().
-models='' rounds=5 tenon=build/release/bin/tenon json='' install=yes
+# shellcheck disable=SC2034 # they read what it sets
 read_arguments() {
+  models='' rounds=5 tenon=build/release/bin/tenon json='' install=yes
   while [ $# -gt 0 ]; do
     case $1 in
       --help | -h) usage; exit 0 ;;
