@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 
 #include "compiler/cli/progress.h"
 #include "compiler/cli/samples_output.h"
@@ -106,9 +107,17 @@ class SamplesCommand {
     return {};
   }
 
-  // Those of a session: a model that is compiled for several accelerators may have programs for some of them alone.
+  // Those of a session: without those that the model was compiled for, and that have no program of it.
   std::vector<driver::Accelerator*> accelerators_of_session(const runtime::Devices& devices) const {
-    return compilation_ ? runtime::used_accelerators(executable_, devices) : runtime::accelerators(devices);
+    std::vector<driver::Accelerator*> all = runtime::accelerators(devices);
+    if (!compilation_) return all;
+    std::set<uint64_t> unused;  // configurations
+    for (const auto& device : devices_) {
+      if (!runtime::is_used(executable_.programs, *device)) unused.insert(spec::hash(device->info().config));
+    }
+    std::erase_if(
+        all, [&](const driver::Accelerator* device) { return unused.contains(spec::hash(device->info().config)); });
+    return all;
   }
 
   Status load_model() {

@@ -67,6 +67,10 @@ expect 1 "no device of it was given" "$tenon_run" "$scratch/two.tnx" --input "$i
 # A model is compiled for its devices. By order, nothing is left for the second one.
 expect 0 "nothing runs on the accelerator tiny" "$tenon" run "${model[@]}" --data "$digits:x" --limit 1 \
   --device behavioral:default --device behavioral:tiny
+expect 0 "1 samples equal to behavioral:default, behavioral:tiny" "$tenon" run "${model[@]}" --data "$digits:x" --limit 1 \
+  --device behavioral:default --device behavioral:tiny --verify behavioral:tiny --verify behavioral:default
+expect 1 "was compiled for configuration 'default'" "$tenon" run "${model[@]}" --data "$digits:x" --limit 1 --quiet \
+  --verify behavioral:tiny
 expect 2 "the configuration tiny is given twice" "$tenon" run "${model[@]}" --data "$digits:x" --limit 1 --quiet \
   --device behavioral:tiny --device behavioral:tiny
 expect 0 "equal bit for bit" "$tenon" run "${model[@]}" --data "$digits:x" --limit 2 --quiet "${both[@]}" \
