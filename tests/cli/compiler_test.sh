@@ -131,6 +131,7 @@ expect 0 "cuda   cuda.conv2d" "$tenon" compile "${digits[@]}" --explain --target
 three=(tests/models/tiny_digits.onnx --shapes N=1 --config tiny --calibrate tests/models/resnet8_digits_test.npz:calib --divide 255
   --explain -o "$scratch/t.tnx")
 expect 0 "accel  accel.conv2d" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
+expect 0 "accel  accel.max_pool2d" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
 expect 0 "cuda   cuda.dequantize" "$tenon" compile "${three[@]}" --targets accel,cuda:emulated,cpu
 expect 0 "cuda   cuda.conv2d" "$tenon" compile "${three[@]}" --targets cuda:emulated,accel
 # The memory that programs are scheduled for.
