@@ -100,11 +100,12 @@ class Verifier {
       const Unit& unit = executable_.units[i];
       const auto fail_in = [&](std::string_view what) { return fail(fmt::format("unit {}: {}", i, what)); };
       if (const auto wrong = wrong_sequences(unit)) return fail_in(*wrong);
-      for (const uint32_t index : {unit.function, unit.batched.value_or(unit.function)}) {
+      for (const bool of_batch : {false, true}) {
+        const uint32_t index = of_batch ? unit.batched.value_or(unit.function) : unit.function;
         if (index >= executable_.functions.size())
           return fail_in(fmt::format("it is function {} of {}", index, executable_.functions.size()));
         const Function& function = executable_.functions[index];
-        const size_t words = unit.own.size() + (index != unit.function && !unit.sequences.empty() ? 1 : 0);
+        const size_t words = unit.own.size() + (of_batch && !unit.sequences.empty() ? 1 : 0);
         if (function.params.size() != words || function.filled() != function.params.size())
           return fail_in(fmt::format("'{}' takes {} words, the unit {}", function.name, function.filled(), words));
       }

@@ -395,20 +395,21 @@ TEST(Kernels, RandomRecurrentLayersAreComputed) {
   library.run();
 }
 
-// The kernel of a ragged layer of two directions, which takes x and the lengths.
-Expected<KernelFunction> ragged_layer(Context& context, std::string_view op, int64_t steps, int64_t sequences,
-                                      int64_t inputs, int64_t hidden) {
+// A ragged layer of two directions, which takes x, weights, states and the lengths.
+Expected<Module> ragged_layer(Context& context, std::string_view op, int64_t steps, int64_t sequences, int64_t inputs,
+                              int64_t hidden) {
   const int64_t rows = (op == "rnn" ? 1 : op == "gru" ? 3 : 4) * hidden;
   const std::string state = fmt::format("%h: Tensor[(2, {}, {}), f32]", sequences, hidden);
-  const auto module = parse(
-      context,
-      fmt::format("#[version = \"1\"]\ndef @main(%x: Tensor[({0}, {1}, {2}), f32], %w: Tensor[(2, {3}, {2}), f32], %r: "
-                  "Tensor[(2, {3}, {4}), f32], %b: Tensor[(2, {5}), f32], {6}, %lengths: Tensor[({1},), i64]) {{ "
-                  "{7}_ragged(%x, %w, %r, %b, %h{8}, %lengths, direction=\"bidirectional\") }}\n",
-                  steps, sequences, inputs, rows, hidden, 2 * rows, state, op, op == "lstm" ? ", %h" : ""),
-      {}, "m.tn");
-  TENON_TRY(module);
-  return make_kernel(context, *module, "kernel", *module->function(context.symbol("main")), kMachine);
+  return parse(context,
+               fmt::format("#[version = \"1\"]\ndef @main(%x: Tensor[({0}, {1}, {2}), f32], %w: Tensor[(2, {3}, {2}), "
+                           "f32], %r: Tensor[(2, {3}, {4}), f32], %b: Tensor[(2, {5}), f32], {6}, %lengths: "
+                           "Tensor[({1},), i64]) {{ {7}_ragged(%x, %w, %r, %b, %h{8}, %lengths, "
+                           "direction=\"bidirectional\") }}\n",
+                           steps, sequences, inputs, rows, hidden, 2 * rows, state, op, op == "lstm" ? ", %h" : ""),
+               {}, "m.tn");
+}
+Expected<KernelFunction> kernel_of(Context& context, const Module& module) {
+  return make_kernel(context, module, "kernel", *module.function(context.symbol("main")), kMachine);
 }
 
 // The terms of all sums, before the layer is scheduled and afterwards, are those of the steps that the sequences have.
@@ -420,7 +421,9 @@ TEST(Kernels, RaggedLayersComputeNoStepAfterASequencesEnd) {
   Context context;
   for (const auto& [op, gates] : {std::pair("rnn", 1), std::pair("gru", 3), std::pair("lstm", 4)}) {
     SCOPED_TRACE(op);
-    const auto kernel = ragged_layer(context, op, kSteps, kSequences, kInputs, kHidden);
+    const auto module = ragged_layer(context, op, kSteps, kSequences, kInputs, kHidden);
+    ASSERT_TRUE(module) << module.error().str();
+    const auto kernel = kernel_of(context, *module);
     ASSERT_TRUE(kernel) << kernel.error().str();
     EXPECT_EQ(kernel->refused, "");
     std::vector<Tensor> params;
@@ -447,7 +450,9 @@ TEST(Kernels, RaggedLayersComputeNoStepAfterASequencesEnd) {
 
 TEST(Kernels, LengthsOfSequencesAreChecked) {
   Context context;
-  const auto kernel = ragged_layer(context, "gru", 4, 3, 2, 8);
+  const auto module = ragged_layer(context, "gru", 4, 3, 2, 8);
+  ASSERT_TRUE(module) << module.error().str();
+  const auto kernel = kernel_of(context, *module);
   ASSERT_TRUE(kernel) << kernel.error().str();
   const loop::Function scheduled = schedule(context, kernel->function).function;
   const loop::Function* const functions[] = {&scheduled};
@@ -465,10 +470,13 @@ TEST(Kernels, LengthsOfSequencesAreChecked) {
       params.emplace_back(buffer.dtype, std::move(shape));
       if (context.name(buffer.name) == "lengths") std::ranges::copy(lengths, params.back().data<int64_t>().begin());
     }
+    const auto interpreted = interpret(context, *module, context.symbol("main"), params);
     const auto results = library->call(0, params, pool);
-    return results ? "" : results.error().str();
+    return (results ? "" : results.error().str()) + (interpreted ? "" : interpreted.error().str());
   };
   EXPECT_EQ(message({4, 0, 2}), "");
+  EXPECT_NE(message({4, 5, 2}).find("lengths[1] is 5, must be 0 to 4"), std::string::npos) << message({4, 5, 2});
+  EXPECT_NE(message({-1, 5, 2}).find("lengths[0] is -1, must be 0 to 4"), std::string::npos) << message({-1, 5, 2});
   EXPECT_NE(message({4, 5, 2}).find("row 1 would have 5 elements, 4 at most, lengths[1] is 5"), std::string::npos)
       << message({4, 5, 2});
   EXPECT_NE(message({4, 0, -2}).find("lengths[2] is -2: a size is 0 or more"), std::string::npos)
