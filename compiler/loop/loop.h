@@ -321,7 +321,7 @@ struct Table {
   Symbol name{};
   Symbol var{};  // the row, in the width
   Dim count, width;
-  Dim limit = {};  // a wider row is an error; invalid: there is none, but counts have one
+  Dim limit = {};  // a wider row is an error; without a node: there is none, but counts have one
 };
 // By their ids.
 inline constexpr std::string_view kTableKindNames[] = {"offsets", "rows", "descending", "positions", "counts"};
