@@ -154,7 +154,8 @@ class Facts {
     if (atom.name == Symbol{} || atom.args.size() != 1) return;
     const auto below = [&](Dim a, Dim b) { assume(pool_.subtract(pool_.subtract(b, a), pool_.dim(1))); };
     const auto offset = [&](Dim row) { return pool_.apply(rows.offsets, {row}); };
-    if (atom.name == rows.order || atom.name == rows.rows) below(self, rows.count);
+    if (atom.name == rows.order || atom.name == rows.positions || atom.name == rows.rows) below(self, rows.count);
+    if (atom.name == rows.counts) assume(pool_.subtract(rows.count, self));
     if (rows.offsets == Symbol{}) return;
     const Dim all = offset(rows.count);
     if (atom.name == rows.rows) {

@@ -14,10 +14,10 @@ namespace tenon::compiler {
 enum class Answer : uint8_t { kNo, kUnknown, kYes };
 
 // Functions that describe rows of elements, one row after another: `offsets` of a row is its first element, and of
-// `count` the number of all elements; `rows` of an element is the row that contains it, and `order` permutes the rows.
-// Unnamed ones do not exist.
+// `count` the number of all elements; `rows` of an element is the row that contains it, `order` permutes the rows, and
+// `positions` does so inversely; `counts` is a number of rows. Unnamed ones do not exist.
 struct RowFunctions {
-  Symbol offsets{}, rows{}, order{};
+  Symbol offsets{}, rows{}, order{}, positions{}, counts{};
   Symbol var{};  // the row, in the width
   Dim count, width;
 };

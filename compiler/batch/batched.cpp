@@ -25,7 +25,7 @@ class Batching {
   Batching(Context& context, Module& module, const Function& function)
       : context_(context), from_(function), builder_(context, module, result_), values_(function.vars.size()) {}
 
-  Expected<Batched> run(const std::vector<bool>& own) {
+  Expected<Batched> run(const std::vector<bool>& own, bool of_sequences) {
     if (!from_.types.empty()) return error("a function with type variables has no batched form");
     result_.dims = from_.dims;
     result_.bounds = from_.bounds;
@@ -37,6 +37,7 @@ class Batching {
       const Type type = own[i] ? with_axis(info.type) : info.type;
       value_of(from_.params[i]) = {builder_.param(type, context_.name(info.name)), own[i]};
     }
+    if (of_sequences) lengths_ = builder_.param(context_.tensor(Dims{batch_}, runtime::DType::kI64), "lengths");
     for (const Binding& binding : from_.body.bindings) {
       builder_.at(from_.info(binding.var).span);
       TENON_TRY(bind(binding));
@@ -131,7 +132,7 @@ class Batching {
       return BatchValue{*result, false};
     }
     if (!apply.op->batching) return fail(fmt::format("{} has no batching rule", apply.op->name));
-    BatchBuilder rule(builder_, moved, type, args, own, batch_);
+    BatchBuilder rule(builder_, moved, type, args, own, batch_, lengths_);
     TENON_TRY(apply.op->batching(rule));
     return BatchValue{rule.result().atom(), true};
   }
@@ -162,12 +163,38 @@ class Batching {
   std::vector<BatchValue> values_;  // by variable
   std::vector<bool> own_results_;
   Dim batch_;
+  std::optional<Atom> lengths_;  // of the instances' sequences
 };
 
 }  // namespace
 
-Expected<Batched> batched(Context& context, Module& module, const Function& function, const std::vector<bool>& own) {
-  return Batching(context, module, function).run(own);
+Expected<Batched> batched(Context& context, Module& module, const Function& function, const std::vector<bool>& own,
+                          bool of_sequences) {
+  return Batching(context, module, function).run(own, of_sequences);
+}
+
+bool is_of_sequences(const Function& function) {
+  const Apply* layer = nullptr;
+  for (const Binding& binding : function.body.bindings) {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    if (apply && layer) return false;
+    if (apply) layer = apply;
+    else if (!std::holds_alternative<Project>(binding.value) && !std::holds_alternative<Tuple>(binding.value))
+      return false;
+  }
+  if (!layer || !find_batching(layer->op->id).sequences) return false;
+  const auto* x = std::get_if<VarId>(&layer->args[0]);
+  if (!x || std::ranges::find(function.params, *x) == function.params.end()) return false;
+  // The length is a size of the sequence alone.
+  const auto length = function.type(*x).tensor()->dims[0].variable();
+  return length && std::ranges::none_of(function.params, [&](VarId param) {
+           const TensorType* type = function.type(param).tensor();
+           if (!type) return true;
+           bool found = false;
+           for (size_t axis = param == *x ? 1 : 0; axis < type->dims.size(); ++axis)
+             for_each_variable(type->dims[axis], [&](Symbol name) { found |= name == *length || axis == 0; });
+           return found;
+         });
 }
 
 }  // namespace tenon::compiler::batch

@@ -19,6 +19,13 @@ struct Batched {
 // row i of the own parameters, to the bit. The function must be of operators, tuples and sizes, without type variables,
 // and at least one parameter is own. An error says which operator has no batching rule, or what its rule lacks, and
 // where it is. Constants are added to the module.
-Expected<Batched> batched(Context& context, Module& module, const Function& function, const std::vector<bool>& own);
+//
+// `of_sequences`: of instances whose sequences have different lengths. Such a function is one application whose rule
+// supports that (Batching::sequences), of a parameter whose first dim is a variable; the batched one has the lengths as
+// its last parameter, Tensor[(b,), i64], and the axis of the longest one in place of this dim.
+Expected<Batched> batched(Context& context, Module& module, const Function& function, const std::vector<bool>& own,
+                          bool of_sequences = false);
+// Whether there is such a function.
+bool is_of_sequences(const Function& function);
 
 }  // namespace tenon::compiler::batch

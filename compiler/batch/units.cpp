@@ -194,6 +194,23 @@ class UnitMaker {
     return found;
   }
 
+  // By binding: one more than the index of the layer over a sequence of unknown length that it is, or a field of; 0: of
+  // none. Such a layer is a unit of its own, whose calls are joined whatever their lengths are.
+  std::vector<uint32_t> find_layers(const Block& block, const Dependencies& graph) const {
+    std::vector<uint32_t> layers(block.bindings.size(), 0);
+    for (uint32_t i = 0; i < block.bindings.size(); ++i) {
+      const Binding& binding = block.bindings[i];
+      if (const auto* apply = std::get_if<Apply>(&binding.value)) {
+        const auto* x = find_batching(apply->op->id).sequences ? std::get_if<VarId>(&apply->args[0]) : nullptr;
+        if (x && is_own(*x) && is_work(function_, binding) && function_.type(*x).tensor()->dims[0].variable())
+          layers[i] = i + 1;
+      } else if (std::holds_alternative<Project>(binding.value) && !graph.reads[i].empty()) {
+        layers[i] = layers[graph.reads[i].front()];
+      }
+    }
+    return layers;
+  }
+
   // Merges the operators that wait for the same bindings; returns which bindings are members of units.
   std::vector<bool> merge(const Block& block, const Dependencies& graph, const std::vector<Dims>& rows,
                           ConvexGroups& groups) {
@@ -202,11 +219,13 @@ class UnitMaker {
       Waits waits;
       bool late;  // an operator that needs no result of any unit but this one is hoisted out of those that do
       Dims rows;
+      uint32_t layer;
       auto operator<=>(const Key&) const = default;
     };
     const auto count = static_cast<uint32_t>(block.bindings.size());
     std::vector<Waits> waits(count);
     std::vector<bool> member(count), pending(count), late(count);
+    const std::vector<uint32_t> layers = find_layers(block, graph);
     std::map<Key, uint32_t> first;  // the last group of these operators
     for (uint32_t i = 0; i < count; ++i) {
       context_.visit();
@@ -224,20 +243,21 @@ class UnitMaker {
       member[i] = field || is_work(function_, binding);
       if (member[i]) {
         late[i] = is_late_member(block, graph.reads[i], binding, member, late);
-        const auto [group, is_new] = first.try_emplace({waits[i], late[i], rows[i]}, i);
+        const auto [group, is_new] = first.try_emplace({waits[i], late[i], rows[i], layers[i]}, i);
         if (!is_new && !groups.merge(group->second, i)) group->second = i;
       } else if (stops(binding.value, pending[i])) {
         waits[i].insert(std::ranges::upper_bound(waits[i], i), i);
       }
     }
-    coarsen(block, graph, rows, member, late, groups);
+    coarsen(block, graph, rows, layers, member, late, groups);
     return member;
   }
 
   // Merges each late group into the one that alone reads its values, after a call that it need not wait for: one node
   // more would be none the earlier. Groups that are not late stay hoisted.
   void coarsen(const Block& block, const Dependencies& graph, const std::vector<Dims>& rows,
-               const std::vector<bool>& member, const std::vector<bool>& late, ConvexGroups& groups) const {
+               const std::vector<uint32_t>& layers, const std::vector<bool>& member, const std::vector<bool>& late,
+               ConvexGroups& groups) const {
     const auto count = static_cast<uint32_t>(block.bindings.size());
     std::map<uint32_t, std::set<uint32_t>> readers;  // by group: the groups that read it
     std::set<uint32_t> final;                        // groups with the block's result
@@ -253,7 +273,8 @@ class UnitMaker {
       for (const uint32_t reader : readers[i]) roots.insert(groups.find(reader));
       if (roots.size() != 1) continue;
       const uint32_t reader = *readers[i].begin();
-      if (member[reader] && late[reader] && rows[reader] == rows[i]) groups.merge(i, reader);
+      if (member[reader] && late[reader] && rows[reader] == rows[i] && layers[reader] == layers[i])
+        groups.merge(i, reader);
     }
   }
   // Whether a member of a unit needs the result of another unit: of one before, or of a late one in this block.
@@ -301,7 +322,9 @@ class UnitMaker {
       return false;
     }
     if (!joins) make_batched(unit);
-    unit.note = note(block, members, rows_of_all, joins);
+    const auto length = sequence_length(module_, *module_.function(name));
+    unit.note = length ? fmt::format("calls are joined as sequences, of any length {}", context_.str(*length))
+                       : note(block, members, rows_of_all, joins);
     units_.push_back(std::move(unit));
     if (results.size() == 1) {
       out.push_back({results[0], std::move(call)});
@@ -358,7 +381,8 @@ class UnitMaker {
 
   void make_batched(Unit& unit) {
     const Function function = *module_.function(unit.name);
-    auto made = batched(context_, module_, function, unit.own);
+    const bool of_sequences = is_of_sequences(function);
+    auto made = batched(context_, module_, function, unit.own, of_sequences);
     if (!made) {
       unit.why = std::move(made.error());
       return;

@@ -26,15 +26,17 @@ Status check_results(std::span<const std::vector<runtime::Value>> expected,
                      std::span<const std::vector<runtime::Value>> found, const std::string& how,
                      const std::string& model);
 
-// A compiled model with a session of one thread that keeps no profile.
+// A compiled model with a session that keeps no profile, of one thread unless its options say otherwise.
 struct InstanceBench {
   std::optional<runtime::Executable> executable;
+  std::vector<compiler::loop::Function> functions;  // of native kernels, with ModelOptions::keep_functions
   std::optional<runtime::Session> session;
+  unsigned threads = 1;
 
   Status compile(LoadedModel& loaded, const ModelOptions& model, runtime::SessionOptions options = {});
   // Runs the instances in groups of `size`; their results.
   Expected<Instances> results(std::span<const std::vector<runtime::Value>> all, size_t size);
-  // The least CPU time of an instance of all rounds.
+  // The least time of an instance of all rounds: CPU time, of several threads wall time.
   Expected<double> seconds(std::span<const std::vector<runtime::Value>> all, size_t size, int64_t rounds);
 };
 

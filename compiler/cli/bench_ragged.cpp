@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "compiler/cli/bench_instances.h"
+#include "compiler/loop/work.h"
 #include "runtime/npy.h"
 #include "runtime/temporary.h"
 #include "support/file.h"
@@ -29,7 +31,7 @@ constexpr int64_t kLongest = 1 << 16;  // scores of a longer sentence are of no 
 
 struct BenchRagged {
   std::string lengths;
-  int64_t batch = 32, width = 512, heads = 8, inner = 2048, rounds = 5;
+  int64_t batch = 32, width = 512, heads = 8, inner = 2048, rounds = 5, threads = 1;
   bool json = false;
 
   Status run() {
@@ -50,10 +52,12 @@ struct BenchRagged {
     model.quiet = true;
     model.for_this_machine = true;
     TENON_TRY_ASSIGN(loaded, load(model));
+    const runtime::SessionOptions options{.threads = static_cast<unsigned>(threads)};
     InstanceBench alone, together;
-    TENON_TRY(alone.compile(*loaded, model));
+    TENON_TRY(alone.compile(*loaded, model, options));
     model.batch.emplace();
-    TENON_TRY(together.compile(*loaded, model));
+    model.keep_functions = true;
+    TENON_TRY(together.compile(*loaded, model, options));
     Random random(1);
     std::vector<std::vector<Value>> sentences;
     for (const int64_t size : *sizes) sentences.push_back({random_tensor(random, {1, size, width}, 1.7)});
@@ -67,7 +71,8 @@ struct BenchRagged {
     TENON_TRY_ASSIGN(whole, alone.seconds(padded, 1, rounds));
     together.session->clear_profile();
     TENON_TRY(together.results(sentences, sentences.size()));
-    report(*sizes, *single * static_cast<double>(count), *all * static_cast<double>(count), *whole,
+    TENON_TRY_ASSIGN(executed, count_products(*loaded->model.context, together, sentences));
+    report(*sizes, *single * static_cast<double>(count), *all * static_cast<double>(count), *whole, *executed,
            together.session->batches());
     return {};
   }
@@ -140,35 +145,81 @@ struct BenchRagged {
     return write_file(folder + "/layer.tn", text);
   }
 
-  // Operations of the products of a sentence.
-  double work(int64_t size) const {
+  // Multiply-adds of dense layers and of attention.
+  struct Products {
+    double dense = 0, attention = 0;
+
+    double flops() const { return 2 * (dense + attention); }
+  };
+  // Those of a sentence.
+  Products work(int64_t size) const {
     const auto l = static_cast<double>(size), d = static_cast<double>(width), f = static_cast<double>(inner);
-    return 2 * l * (4 * d * d + 2 * d * f) + 4 * l * l * d;
+    return {.dense = l * (4 * d * d + 2 * d * f), .attention = 2 * l * l * d};
+  }
+  // Those that kernels execute of all sentences together, as their loops visit them: tails of tiles and masked lanes
+  // count. Dense layers are the kernels that read a matrix of constant sizes.
+  static Expected<Products> count_products(compiler::Context& context, const InstanceBench& bench,
+                                           const std::vector<std::vector<Value>>& sentences) {
+    std::map<std::pair<std::string, std::map<compiler::Symbol, int64_t>>, int64_t> calls;
+    runtime::SessionOptions options{.profile = false, .threads = 1, .compiled = false};
+    options.observe_native = [&](const runtime::NativeKernel& kernel, std::span<const int64_t> dims) {
+      std::map<compiler::Symbol, int64_t> values;
+      for (size_t i = 0; i < dims.size(); ++i) values.emplace(context.symbol(kernel.signature.dims[i].name), dims[i]);
+      ++calls[{kernel.name, std::move(values)}];
+    };
+    TENON_TRY_ASSIGN(session, runtime::Session::create(*bench.executable, std::move(options)));
+    for (const auto& result : session->run_many(sentences)) TENON_TRY(result);
+    Products executed;
+    for (const auto& [call, count] : calls) {
+      const auto function = std::ranges::find_if(bench.functions, [&](const compiler::loop::Function& candidate) {
+        return context.name(candidate.name) == call.first;
+      });
+      if (function == bench.functions.end())
+        return error(fmt::format("the kernel '{}' has no loop function", call.first), {}, {}, Fault::kInternal);
+      TENON_TRY_ASSIGN(work, compiler::loop::work_of(context, *function, call.second));
+      const bool is_dense = std::ranges::any_of(function->params, [&](compiler::loop::BufferId param) {
+        const std::vector<compiler::loop::BufferAxis>& axes = function->buffer(param).axes;
+        const auto is_constant = [](const compiler::loop::BufferAxis& axis) {
+          return axis.extent.constant() != std::nullopt;
+        };
+        return axes.size() > 1 && std::ranges::all_of(axes, is_constant);
+      });
+      (is_dense ? executed.dense : executed.attention) += static_cast<double>(work->products * count);
+    }
+    return executed;
   }
 
-  void report(const std::vector<int64_t>& sizes, double single, double all, double padded,
+  void report(const std::vector<int64_t>& sizes, double single, double all, double padded, const Products& executed,
               const runtime::BatchCounts& counts) const {
     const int64_t longest = std::ranges::max(sizes), tokens = std::reduce(sizes.begin(), sizes.end());
-    double ideal = 0;
-    for (const int64_t size : sizes) ideal += work(size);
-    const double waste = ideal == 0 ? 1 : work(longest) * static_cast<double>(sizes.size()) / ideal;
+    Products least;
+    for (const int64_t size : sizes) least.dense += work(size).dense, least.attention += work(size).attention;
+    const double ideal = least.flops();
+    const double waste = ideal == 0 ? 1 : work(longest).flops() * static_cast<double>(sizes.size()) / ideal;
+    const double dense = least.dense == 0 ? 1 : executed.dense / least.dense,
+                 attention = least.attention == 0 ? 1 : executed.attention / least.attention;
     if (json) {
       Json out;
-      out.begin_object().field("sentences", sizes.size()).field("tokens", tokens).field("longest", longest);
+      out.begin_object().field("threads", threads).field("sentences", sizes.size());
+      out.field("tokens", tokens).field("longest", longest);
       out.field("ideal_flops", ideal).field("padded_over_ideal", waste);
       out.field("one_by_one_ms", single * 1e3).field("padded_ms", padded * 1e3).field("together_ms", all * 1e3);
+      out.field("dense_executed_over_ideal", dense).field("attention_executed_over_ideal", attention);
       out.field("calls", counts.calls).field("bytes_gathered", counts.bytes_gathered);
       print_stdout("{}", out.field("bytes_in_place", counts.bytes_in_place).end().str());
       return;
     }
     print_stdout("{} sentences of {} tokens, the longest of {}; {:.2f} GFLOP, padded {:.2f} times as many\n",
                  sizes.size(), tokens, longest, ideal / 1e9, waste);
-    print_stdout("one thread, CPU time, the least of {}; results together equal those one by one, bit for bit\n",
-                 rounds);
+    print_stdout("{}, the least of {}; results together equal those one by one, bit for bit\n",
+                 threads == 1 ? "one thread, CPU time" : fmt::format("{} threads, wall time", threads), rounds);
     for (const auto& [name, seconds] :
          {std::pair("one by one", single), std::pair("padded", padded), std::pair("together", all)})
       print_stdout("{:<12}{:>10.2f} ms{:>10.1f} GFLOP/s of the sentences\n", name, seconds * 1e3,
                    ideal / 1e9 / seconds);
+    print_stdout(
+        "together: multiply-adds executed over those of the sentences: dense layers {:.3f}, attention {:.3f}\n", dense,
+        attention);
     print_stdout("together: {} calls, {} bytes of operands gathered, {} in place\n", counts.calls,
                  counts.bytes_gathered, counts.bytes_in_place);
   }
@@ -185,6 +236,7 @@ Action bench_ragged(Options& options) {
   options.option(command->heads, "--heads", "N", "heads of the attention", {1, 1 << 10});
   options.option(command->inner, "--inner", "N", "elements of a token between the two dense layers", {1, 1 << 16});
   options.option(command->rounds, "--rounds", "N", "measurements of each, the least of which counts", {.least = 1});
+  options.option(command->threads, "--threads", "N", "threads of each", {1, 1 << 10});
   options.flag(command->json, "--json", "print JSON");
   options.footer("tenon bench ragged --lengths mnli.txt --batch 32");
   return [command] { return command->run(); };

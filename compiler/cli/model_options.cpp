@@ -487,6 +487,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   std::optional<StageLine> line(std::in_place, options.quiet);
   std::optional<Progress> bar;
   compile_options.kernels_only = options.kernels_only;
+  compile_options.keep_functions = options.keep_functions;
   compile_options.budget = options.budget;
   compile_options.progress = [&](std::string_view stage) {
     bar.reset();

@@ -70,6 +70,7 @@ struct ModelOptions : QuantizationOptions {
 
   bool kernels_only = false;     // nothing is lowered: no executable is made
   bool executable_only = false;  // constants of the model and of the stages are freed once they are lowered
+  bool keep_functions = false;   // CompileOptions::keep_functions
   bool quiet = false;            // no line about the stage of compilation
   enum class Records : uint8_t { kMayBe, kTuned };  // kTuned: of the command that measures; the caller checks them
   void declare(Options& options, Records kind = Records::kMayBe);

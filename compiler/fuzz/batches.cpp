@@ -11,6 +11,7 @@
 #include "compiler/fuzz/generator.h"
 #include "compiler/fuzz/inputs.h"
 #include "compiler/fuzz/machine.h"
+#include "compiler/ir/batching.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
@@ -56,9 +57,27 @@ std::string shapes_of(const RunValue& value) {
 
 using Calls = std::vector<std::vector<RunValue>>;  // the arguments of each
 
-// How a batch of the unit's calls, of equal shapes, differs from them.
+// The value with zeros as further steps of its sequences, up to this many; its type is in terms of the length.
+RunValue with_steps(const RunValue& value, Type type, Dim length, int64_t steps) {
+  if (const TupleType* tuple = type.tuple()) {
+    std::vector<RunValue> fields;
+    for (size_t i = 0; i < tuple->fields.size(); ++i)
+      fields.push_back(with_steps(value.fields()[i], tuple->fields[i], length, steps));
+    return RunValue::tuple(std::move(fields));
+  }
+  if (type.tensor()->rank() == 0 || type.tensor()->dims[0] != length) return value;
+  runtime::Shape shape = value.tensor().shape();
+  shape[0] = steps;
+  runtime::Tensor all(value.tensor().dtype(), std::move(shape));
+  std::ranges::copy(value.tensor().bytes(), all.bytes().begin());
+  return all;
+}
+
+// How a batch of the unit's calls, of equal shapes but for the lengths of sequences, differs from them.
 std::optional<std::string> batch_differs(Context& context, const Module& module, const batch::Unit& unit,
                                          std::span<const std::vector<RunValue>> calls) {
+  const Function& function = *module.function(unit.name);
+  const auto length = sequence_length(module, function);
   std::vector<RunValue> results, args;
   for (const std::vector<RunValue>& call : calls) {
     auto result = interpret(context, module, unit.name, call);
@@ -68,7 +87,26 @@ std::optional<std::string> batch_differs(Context& context, const Module& module,
   for (size_t k = 0; k < unit.own.size(); ++k) {
     std::vector<RunValue> values;
     for (const std::vector<RunValue>& call : calls) values.push_back(call[k]);
-    args.push_back(unit.own[k] ? stacked(values) : values[0]);
+    args.push_back(unit.own[k] && !length ? stacked(values) : values[0]);
+  }
+  if (length) {
+    runtime::Tensor lengths(runtime::DType::kI64, {std::ssize(calls)});
+    int64_t longest = 0;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      for (size_t k = 0; k < unit.own.size(); ++k) {
+        const TensorType* type = function.type(function.params[k]).tensor();
+        if (type->rank() > 0 && type->dims[0] == *length) lengths.data<int64_t>()[i] = calls[i][k].tensor().shape()[0];
+      }
+      longest = std::max(longest, lengths.data<int64_t>()[i]);
+    }
+    for (size_t k = 0; k < unit.own.size(); ++k) {
+      std::vector<RunValue> values;
+      for (const std::vector<RunValue>& call : calls)
+        values.push_back(with_steps(call[k], function.type(function.params[k]), *length, longest));
+      if (unit.own[k]) args[k] = stacked(values);
+    }
+    for (RunValue& result : results) result = with_steps(result, function.result, *length, longest);
+    args.emplace_back(std::move(lengths));
   }
   const auto name = context.name(*unit.batched);
   const auto all = interpret(context, module, *unit.batched, args);
@@ -102,12 +140,13 @@ std::optional<std::string> rows_differ(Context& context, const Module& module, S
                      str(context, expected));
 }
 
-// The shapes of the arguments that are own, after the axes of rows.
-std::string key_of(const std::vector<RunValue>& args, const std::vector<bool>& own, size_t axes) {
+// The shapes of the arguments that are own, after the axes of rows; `first`: of each the axes of a sequence's steps.
+std::string key_of(const std::vector<RunValue>& args, const std::vector<bool>& own, std::vector<size_t> first) {
   std::string key;
   for (size_t k = 0; k < args.size(); ++k) {
     // What is said to be shared is the same in all calls, which may have other shapes.
     if (!own[k]) continue;
+    const size_t axes = first[k];
     if (axes == 0) key += shapes_of(args[k]);
     else
       key += runtime::to_string(runtime::Shape(args[k].tensor().shape().begin() + static_cast<ptrdiff_t>(axes),
@@ -231,9 +270,16 @@ std::optional<std::string> batches_differ(Context& context, const Module& module
       ++counts.unbatched[what.substr(0, what.find(' '))];
       continue;
     }
+    const Function& function = *units.module.function(unit.name);
+    const auto length = sequence_length(units.module, function);
+    std::vector<size_t> joined(unit.own.size(), axes);
+    for (size_t k = 0; length && k < joined.size(); ++k) {
+      const TensorType* type = function.type(function.params[k]).tensor();
+      joined[k] = type && type->rank() > 0 && type->dims[0] == *length ? 1 : 0;
+    }
     std::map<std::string, Calls> by_shapes;
     for (const std::vector<RunValue>& args : calls[units.module.function(unit.name)]) {
-      by_shapes[key_of(args, unit.own, axes)].push_back(args);
+      by_shapes[key_of(args, unit.own, joined)].push_back(args);
     }
     for (auto& [key, instances] : by_shapes) {
       if (instances.size() > kMaxInstances) instances.resize(kMaxInstances);

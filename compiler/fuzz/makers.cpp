@@ -85,14 +85,19 @@ std::optional<Proposal> shift(Body& body, const Operator& op) {
   return complete(op, {first, body.constant(std::move(bits))});
 }
 
+// The lengths of sequences of at most so many steps.
+Atom lengths_of(Body& body, int64_t sequences, int64_t steps) {
+  runtime::Tensor lengths(DType::kI64, {sequences});
+  for (int64_t& length : lengths.data<int64_t>()) length = body.random().between(0, steps);
+  return body.constant(std::move(lengths));
+}
+
 std::optional<Proposal> reverse_sequence(Body& body, const Operator& op) {
   const Local* x = static_tensor(body, false);
   if (!x || x->type.tensor()->rank() < 2) return std::nullopt;
   const runtime::Shape shape = *x->type.tensor()->shape();
   const Atom first = x->atom;
-  runtime::Tensor lengths(DType::kI64, {shape[1]});
-  for (int64_t& length : lengths.data<int64_t>()) length = body.random().between(0, shape[0]);
-  return complete(op, {first, body.constant(std::move(lengths))});
+  return complete(op, {first, lengths_of(body, shape[1], shape[0])});
 }
 
 // x * x + 1, for functions that are defined above 0.
@@ -263,7 +268,7 @@ std::optional<Proposal> recurrent(Body& body, const Operator& op) {
       body.constant(dtype, {directions, 2 * gates * hidden + (gates == 4 && random.chance(30) ? 3 * hidden : 0)}));
   args.push_back(body.constant(dtype, {directions, shape[1], hidden}));
   if (gates == 4) args.push_back(body.constant(dtype, {directions, shape[1], hidden}));
-  if (op.inputs.back().name == "lengths") args.push_back(body.constant(DType::kI64, {shape[1]}));
+  if (op.inputs.back().name == "lengths") args.push_back(lengths_of(body, shape[1], shape[0]));
   return complete(op, std::move(args), {{"direction", direction}});
 }
 

@@ -9,6 +9,16 @@
 
 namespace tenon::compiler {
 
+std::optional<Dim> sequence_length(const Module& module, const Function& unit) {
+  const Function* batched = unit.batched ? module.function(*unit.batched) : nullptr;
+  if (!batched || batched->params.size() != unit.params.size() + 1) return std::nullopt;
+  for (const VarId param : unit.params) {
+    const TensorType* type = unit.type(param).tensor();
+    if (type && type->rank() > 0 && type->dims[0].variable()) return type->dims[0];
+  }
+  return std::nullopt;
+}
+
 Dims BatchBuilder::result_dims() const {
   Dims dims = result_type_.tensor()->dims;
   dims.insert(dims.begin(), batch_);

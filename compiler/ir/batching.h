@@ -20,10 +20,13 @@ class BatchBuilder : public Formula {
  public:
   // Appends to the builder. `apply` is the application in one instance, whose result has the type `result`; `args` are
   // its arguments in the batch, of which those with `own` have the leading axis, of `batch` instances. One of them at
-  // least is own. The values of computed attributes are shared, and valid in the builder's function.
-  BatchBuilder(Builder& builder, const Apply& apply, Type result, const Atoms& args, std::vector<bool> own, Dim batch)
+  // least is own. The values of computed attributes are shared, and valid in the builder's function. `lengths`: of the
+  // instances' sequences, [batch], where they differ (Batching::sequences).
+  BatchBuilder(Builder& builder, const Apply& apply, Type result, const Atoms& args, std::vector<bool> own, Dim batch,
+               std::optional<Atom> lengths = {})
       : Formula(builder), apply_(apply), result_type_(result), own_(std::move(own)), batch_(batch) {
     for (const Atom& arg : args) args_.emplace_back(*this, arg);
+    if (lengths) lengths_.emplace(*this, *lengths);
   }
 
   const Attrs& attrs() const { return apply_.attrs; }
@@ -33,6 +36,7 @@ class BatchBuilder : public Formula {
   const Term& arg(size_t i) const { return args_[i]; }
   bool own(size_t i) const { return own_[i]; }
   Dim batch() const { return batch_; }
+  const std::optional<Term>& lengths() const { return lengths_; }
   // The rank of argument i in one instance.
   int64_t rank(size_t i) const { return args_[i].rank() - (own_[i] ? 1 : 0); }
   // The dims of the result, a tensor, in the batch.
@@ -71,6 +75,7 @@ class BatchBuilder : public Formula {
   std::vector<Term> args_;
   std::vector<bool> own_;
   Dim batch_;
+  std::optional<Term> lengths_;
   std::optional<Term> result_;
 };
 
@@ -90,14 +95,22 @@ struct RowsInput {
 };
 
 // What a table says of an operator. `rows`: whether each row of the result depends on this row of the own arguments,
-// and on the shared arguments, alone; nullptr: never.
+// and on the shared arguments, alone; nullptr: never. `sequences`: the first axis of argument 0 and of field 0 of the
+// result are the steps of a sequence, and the rule supports instances whose sequences have other lengths: their axis is
+// that of the longest one then, whose end the elements of the others need not fill.
 struct Batching {
   BatchingRule rule = nullptr;
   RowsRule rows = nullptr;
+  bool sequences = false;
 
   constexpr Batching() = default;
   template <class Rule>
   constexpr Batching(Rule one, RowsRule other = nullptr) : rule(one), rows(other) {}  // NOLINT
+  static constexpr Batching of_sequences(BatchingRule rule) {
+    Batching batching(rule);
+    batching.sequences = true;
+    return batching;
+  }
   Status operator()(BatchBuilder& b) const { return rule(b); }
 };
 struct BatchingRow {
@@ -114,5 +127,10 @@ Batching find_batching(OperatorId op);
 // depends on them. `own`: of each argument; `types`: of the arguments; `most`: axes. 0: there are none.
 int64_t independent_rows(const Apply& apply, std::span<const Type> types, const std::vector<bool>& own, Type result,
                          int64_t most = INT64_MAX);
+
+// Of a unit whose calls differ in the length of a sequence: this size, a variable, which is the first one of each
+// parameter and result that has it. Its batched function has one parameter more than the unit, the lengths, and this
+// axis has the size of the longest one there. Nothing of any other unit.
+std::optional<Dim> sequence_length(const Module& module, const Function& unit);
 
 }  // namespace tenon::compiler

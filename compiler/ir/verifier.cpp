@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/adjoint.h"
+#include "compiler/ir/batching.h"
 #include "compiler/ir/infer.h"
 #include "compiler/ir/solver.h"
 #include "compiler/loop/verify.h"
@@ -305,13 +306,25 @@ std::optional<Finding> check(Context& context, const Module& module, const Funct
   return Checker(context, module, function).run();
 }
 
+namespace {
+
+bool is_lengths(Type type) {
+  return type.tensor() && type.tensor()->rank() == 1 && type.tensor()->dtype == runtime::DType::kI64;
+}
+
+}  // namespace
+
 std::optional<Finding> check_annotations(Context& context, const Module& module, const Function& function) {
   if (function.batched) {
     const Function* batched = module.function(*function.batched);
-    if (!batched || batched->params.size() != function.params.size()) {
+    const size_t count = function.params.size();
+    const bool of_sequences = batched && batched->params.size() == count + 1 && sequence_length(module, function) &&
+                              is_lengths(batched->type(batched->params.back()));
+    if (!batched || (batched->params.size() != count && !of_sequences)) {
       return Finding{{},
-                     fmt::format("its batched function @{} must be a function of the module with {} parameters",
-                                 context.name(*function.batched), function.params.size()),
+                     fmt::format("its batched function @{} must be a function of the module with {} parameters, or one "
+                                 "more with the lengths of sequences",
+                                 context.name(*function.batched), count),
                      ""};
     }
   }

@@ -151,6 +151,23 @@ LazyTensor Emitter::stored(std::string_view name, const LazyTensor& value) {
   return from_buffer(buffer, value.dims, value.dtype);
 }
 
+std::optional<Symbol> Emitter::as_sizes(const LazyTensor& value) {
+  std::optional<BufferId> buffer = value.buffer;
+  if (value.constant) buffer = parameter(value.constant);
+  if (!buffer && std::ranges::all_of(value.dims, [](Dim size) { return size.constant() == 1; })) {
+    // The element of a constant is a literal.
+    const Expr element = value.at(Dims(value.rank(), dim(0)));
+    const auto* literal = std::get_if<loop::Literal>(&element->form);
+    if (!literal) return std::nullopt;
+    Tensor tensor(value.dtype, runtime::Shape(value.rank(), 1));
+    loop::write(tensor, 0, {.integer = literal->integer});
+    buffer = parameter(std::make_shared<const Tensor>(std::move(tensor)));
+  }
+  const std::vector<BufferId>& params = builder_.function().params;
+  if (!buffer || std::ranges::find(params, *buffer) == params.end()) return std::nullopt;
+  return builder_.function().buffer(*buffer).name;
+}
+
 LazyTensor Emitter::overwritten(std::string_view name, Dims dims, const Expr& value) {
   const DType dtype = value->dtype;
   return stored(name, {.dims = std::move(dims), .dtype = dtype, .at = [value](const Dims&) { return value; }});
@@ -508,10 +525,15 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& wanted, 
 
 namespace {
 
-// Removes the parameters with constant operands that the function does not read.
+// Removes the parameters with constant operands that neither the function nor its tables read.
 void remove_unread(KernelFunction& kernel) {
   std::set<BufferId> read;
   for (const loop::Stmt& stmt : kernel.function.body) read.merge(loop::buffers_read(stmt));
+  for (const BufferId param : kernel.function.params) {
+    const Symbol name = kernel.function.buffer(param).name;
+    const auto applies = [&](const loop::Table& table) { return loop::mentions_function(table.width, name); };
+    if (std::ranges::any_of(kernel.function.tables, applies)) read.insert(param);
+  }
   for (size_t i = kernel.operands.size(); i-- > 0;) {
     if (read.contains(kernel.function.params[i]) || !std::holds_alternative<Tensor>(kernel.operands[i])) continue;
     kernel.function.params.erase(kernel.function.params.begin() + static_cast<ptrdiff_t>(i));

@@ -106,6 +106,9 @@ class Emitter {
   // The tensor, computed once into a buffer; returned as it is where it is stored already.
   LazyTensor stored(std::string_view name, const LazyTensor& value);
   LazyTensor from_buffer(BufferId buffer, Dims dims, DType dtype);
+  // The name by which sizes and tables apply the elements of an integer tensor, as lengths(b): that of its parameter.
+  // Nothing where the kernel computes the tensor.
+  std::optional<Symbol> as_sizes(const LazyTensor& value);
   // Whether elements that are adjacent along the axis are adjacent in memory.
   bool is_contiguous(const LazyTensor& value, size_t axis);
   // A buffer filled with one value; overwrite() then assigns a region of it: for each point of `region`, at() returns

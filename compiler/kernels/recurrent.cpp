@@ -1,5 +1,9 @@
 // Recurrent layers. The input terms of all steps are one matrix product; a scan follows, each step of which multiplies
 // the previous state by the recurrent weights and computes the gates elementwise.
+//
+// Sequences of different lengths are joined: the input terms are one product of the steps of all of them, and a step of
+// the scan computes those sequences that have not ended. They are the first ones in the order of falling lengths, so
+// that their states are rows of one product.
 #include <algorithm>
 #include <optional>
 
@@ -55,11 +59,47 @@ Expr activation(const GateFunction& function, const Expr& x) {
   return x;
 }
 
-// One direction of a layer: its states in the order of the steps, after the initial state: [T + 1, N, H].
+// Sequences of different lengths, by tables of the loop function.
+struct Sequences {
+  Symbol lengths;
+  Symbol offsets, sequences;  // where the steps of all follow each other: the first of each, and whose they are
+  // Of several sequences: the longest first, where each of them is in this order, and at each step the number of those
+  // that include it.
+  struct Order {
+    Symbol sequences, positions, active;
+  };
+  std::optional<Order> order;
+};
+
+// Nothing on a GPU, whose kernels have no tables: there all sequences run to the last step.
+Expected<std::optional<Sequences>> joined_sequences(const OperatorCall& op, const LazyTensor& lengths) {
+  if (op.emit.machine().threads > 0) return std::nullopt;
+  const auto name = op.emit.as_sizes(lengths);
+  if (!name) return error("the lengths must be an argument of the kernel, or a constant");
+  loop::Builder& builder = op.emit.builder();
+  const Dim steps = op.arg(0).dims[0], batch = op.arg(0).dims[1];
+  const loop::Range rows{"sequence", batch};
+  const auto table = [&](loop::Table::Kind kind, std::string_view base) {
+    return builder.table(kind, rows, op.context().apply(*name, {builder.index(rows.name)}), op.emit.unique(base),
+                         steps);
+  };
+  Sequences sequences{.lengths = *name,
+                      .offsets = table(loop::Table::Kind::kOffsets, "offsets"),
+                      .sequences = table(loop::Table::Kind::kRows, "sequence"),
+                      .order = std::nullopt};
+  if (batch.constant() != 1)
+    sequences.order = {.sequences = table(loop::Table::Kind::kDescending, "longest"),
+                       .positions = table(loop::Table::Kind::kPositions, "position"),
+                       .active = table(loop::Table::Kind::kCounts, "active")};
+  return sequences;
+}
+
+// One direction of a layer: its states in the order of the steps, after the initial state: [T + 1, N, H]. Joined
+// sequences are in their order, and each begins at the first step, in a backward direction with its last one.
 class Direction {
  public:
   Direction(const OperatorCall& op, Cell cell, int64_t direction, bool backward, std::vector<GateFunction> functions,
-            std::optional<LazyTensor> lengths)
+            std::optional<LazyTensor> lengths, std::optional<Sequences> joined)
       : op_(op),
         context_(op.context()),
         cell_(cell),
@@ -70,6 +110,7 @@ class Direction {
         hidden_(*op.arg(2).dims[2].constant()),
         functions_(std::move(functions)),
         lengths_(std::move(lengths)),
+        joined_(joined),
         peepholes_(cell == Cell::kLstm && op.arg(3).dims[1].constant() == 11 * hidden_) {
     inputs_ = product_of_inputs();
     op_.emit.flush();
@@ -86,11 +127,11 @@ class Direction {
 
   // The state after the step that reads row t of x, and the final states.
   Expr state(Dim t, Dim n, Dim i) const {
-    const Expr h = h_.at({backward_ ? context_.subtract(steps_, t) : context_.add(t, context_.dim(1)), n, i});
+    const Expr h = h_.at({backward_ ? context_.subtract(end(n), t) : next(t), position(n), i});
     return lengths_ ? select(is_active(t, n), h, like(h, 0)) : h;
   }
-  Expr last(Dim n, Dim i) const { return h_.at({steps_, n, i}); }
-  Expr last_cell(Dim n, Dim i) const { return c_.at({steps_, n, i}); }
+  Expr last(Dim n, Dim i) const { return h_.at({end(n), position(n), i}); }
+  Expr last_cell(Dim n, Dim i) const { return c_.at({end(n), position(n), i}); }
 
  private:
   // A matrix of recurrent weights: rows from `from` on.
@@ -142,13 +183,14 @@ class Direction {
         const LazyTensor sum = product(t, hidden_weights, before(t));
         mix([&](const Dims& at) {
           const Dim hidden_row = row(2, at[1]);
-          return inputs_.at({row_of_x(t), at[0], hidden_row}) + biases(hidden_row) +
-                 reset(at) * (sum.at(at) + bias(hidden_row, true));
+          return input(t, at[0], hidden_row) + biases(hidden_row) + reset(at) * (sum.at(at) + bias(hidden_row, true));
         });
       } else {
         const BufferId reset_state =
             builder().temporary(op_.emit.unique("reset_state"), {{"", batch_}, {"", op_.dim(hidden_)}}, op_.dtype());
-        builder().compute(reset_state, [&](const Dims& at) { return reset(at) * before(t)(at); });
+        builder().stage("reset_state", {{"", rows_at(t)}, {"", op_.dim(hidden_)}}, {}, [&](const Dims& at) {
+          return Assignment{reset_state, at, reset(at) * before(t)(at), nullptr};
+        });
         const LazyTensor sum =
             product(t, hidden_weights, [&](const Dims& at) { return builder().load(reset_state, at); });
         mix([&](const Dims& at) { return sum.at(at); });
@@ -159,7 +201,21 @@ class Direction {
   loop::Builder& builder() const { return op_.emit.builder(); }
   bool reset_after() const { return cell_ == Cell::kGru && op_.integer("reset_after") == 1; }
   Dim next(Dim t) const { return context_.add(t, context_.dim(1)); }
-  Dim row_of_x(Dim t) const { return backward_ ? context_.subtract(context_.subtract(steps_, context_.dim(1)), t) : t; }
+  // The rows of the states are sequences: how many a step has, the sequence of a row, and the row of a sequence.
+  const Sequences::Order* order() const { return joined_ && joined_->order ? &*joined_->order : nullptr; }
+  Dim rows_at(Dim t) const { return order() ? context_.apply(order()->active, {t}) : batch_; }
+  Dim sequence(Dim i) const { return order() ? context_.apply(order()->sequences, {i}) : i; }
+  Dim position(Dim n) const { return order() ? context_.apply(order()->positions, {n}) : n; }
+  // The number of steps of the sequence n.
+  Dim end(Dim n) const { return joined_ ? context_.apply(joined_->lengths, {n}) : steps_; }
+  Dim row_of_x(Dim t, Dim n) const {
+    return backward_ ? context_.subtract(context_.subtract(end(n), context_.dim(1)), t) : t;
+  }
+  // The input term of a row of a step.
+  Expr input(Dim t, Dim i, Dim row) const {
+    const Dim n = sequence(i), x = row_of_x(t, n);
+    return inputs_.at(joined_ ? Dims{context_.add(context_.apply(joined_->offsets, {n}), x), row} : Dims{x, n, row});
+  }
   Dim row(int64_t gate, Dim unit) const { return context_.add(context_.dim(gate * hidden_), unit); }
   Expr gate(const LazyTensor& gates, int64_t i, const Dims& at) const { return gates.at({at[0], row(i, at[1])}); }
   // The activation function of the gate, applied to the clipped argument.
@@ -192,10 +248,25 @@ class Direction {
     return select(less(loop::index_value(row), loop::index_value(context_.dim(2 * hidden_))), sum, bias(row, false));
   }
 
-  // x w of all steps: [T, N, rows].
+  // x w of all steps: [T, N, rows], of joined sequences [sum of the lengths, rows].
   LazyTensor product_of_inputs() const {
     const Dim rows = op_.dim(gates_of(cell_) * hidden_);
     const LazyTensor w = op_.emit.stored("w", rows_of(op_, op_.arg(1), direction_, 0, *rows.constant()));
+    if (joined_) {
+      const LazyTensor x = joined_inputs();
+      return multiply(op_, "inputs",
+                      {.batch = {},
+                       .rows = x.dims[0],
+                       .columns = rows,
+                       .terms = {x.dims[1]},
+                       .term =
+                           [w, x](const Dims&, Dim step, const Dims& k, Dim row) {
+                             return x.at({step, k[0]}) * w.at({row, k[0]});
+                           },
+                       .panels = w,
+                       .dims = {x.dims[0], rows},
+                       .result_index = [](const Dims& at) { return at; }});
+    }
     return multiply(op_, "inputs",
                     {.batch = {batch_},
                      .rows = steps_,
@@ -213,13 +284,27 @@ class Direction {
                          }});
   }
 
+  // The rows of x of all sequences, one after another: [sum of the lengths, I].
+  LazyTensor joined_inputs() const {
+    const LazyTensor& x = op_.arg(0);
+    const Dims dims{context_.apply(joined_->offsets, {batch_}), x.dims[2]};
+    const BufferId to = builder().temporary(op_.emit.unique("steps"), {{"", dims[0]}, {"", dims[1]}}, op_.dtype());
+    builder().compute(to, [&](const Dims& at) {
+      const Dim n = context_.apply(joined_->sequences, {at[0]});
+      return x.at({context_.subtract(at[0], context_.apply(joined_->offsets, {n})), n, at[1]});
+    });
+    return op_.emit.from_buffer(to, dims, op_.dtype());
+  }
+
   LazyTensor states(std::string_view name, const LazyTensor& first) const {
     const Dims dims{next(steps_), batch_, op_.dim(hidden_)};
     const BufferId buffer =
         builder().temporary(op_.emit.unique(name), {{"", dims[0]}, {"", dims[1]}, {"", dims[2]}}, op_.dtype());
     builder().stage("first", {{"", batch_}, {"", op_.dim(hidden_)}}, {}, [&](const Dims& at) {
-      return Assignment{
-          buffer, {context_.dim(0), at[0], at[1]}, first.at({context_.dim(direction_), at[0], at[1]}), nullptr};
+      return Assignment{buffer,
+                        {context_.dim(0), at[0], at[1]},
+                        first.at({context_.dim(direction_), sequence(at[0]), at[1]}),
+                        nullptr};
     });
     return op_.emit.from_buffer(buffer, dims, op_.dtype());
   }
@@ -234,7 +319,9 @@ class Direction {
   void steps(FunctionRef<void(Dim t)> body) const {
     std::vector<BufferId> states{*h_.buffer};
     if (cell_ == Cell::kLstm) states.push_back(*c_.buffer);
-    builder().scan({"t", steps_}, states, body);
+    // One sequence ends with its last step.
+    const bool is_one = joined_ && !order();
+    builder().scan({"t", is_one ? context_.apply(joined_->offsets, {batch_}) : steps_}, states, body);
   }
 
   // [N, rows] of one step: the recurrent weights times the state, plus the input terms.
@@ -242,7 +329,7 @@ class Direction {
     const Dims dims{batch_, op_.dim(weights.rows)};
     const BufferId to = builder().temporary(op_.emit.unique(weights.name), {{"", dims[0]}, {"", dims[1]}}, op_.dtype());
     const Product product{.batch = {},
-                          .rows = batch_,
+                          .rows = rows_at(t),
                           .columns = dims[1],
                           .terms = {op_.dim(hidden_)},
                           .term =
@@ -254,7 +341,7 @@ class Direction {
     const TileResult result{to, [&](const Dims& at, const Expr& sum) {
                               if (excludes_inputs) return sum;
                               const Dim row = context_.add(context_.dim(weights.from), at[1]);
-                              return inputs_.at({row_of_x(t), at[0], row}) + biases(row) + sum;
+                              return input(t, at[0], row) + biases(row) + sum;
                             }};
     for (Stmt& nest :
          product_loops(op_.emit, op_.emit.unique("step"), product, op_.dtype(), op_.emit.operator_index(), {result}))
@@ -263,9 +350,10 @@ class Direction {
   }
 
   void assign(std::string_view name, Dim t, const LazyTensor& to, const ElementFunction& value) const {
-    builder().stage(name, {{"", batch_}, {"", op_.dim(hidden_)}}, {}, [&](const Dims& at) {
+    builder().stage(name, {{"", rows_at(t)}, {"", op_.dim(hidden_)}}, {}, [&](const Dims& at) {
       Expr next_state = value(at);
-      if (lengths_) next_state = select(is_active(row_of_x(t), at[0]), next_state, to.at({t, at[0], at[1]}));
+      if (lengths_ && !joined_)
+        next_state = select(is_active(row_of_x(t, at[0]), at[0]), next_state, to.at({t, at[0], at[1]}));
       return Assignment{*to.buffer, {next(t), at[0], at[1]}, std::move(next_state), nullptr};
     });
   }
@@ -279,6 +367,7 @@ class Direction {
   int64_t hidden_;
   std::vector<GateFunction> functions_;  // f, g, h
   std::optional<LazyTensor> lengths_;    // of the sequences, where they differ
+  std::optional<Sequences> joined_;      // likewise
   bool peepholes_;
   LazyTensor inputs_, h_, c_;
 };
@@ -293,9 +382,15 @@ LoweredResults recurrent(const OperatorCall& op) {
   TENON_TRY_ASSIGN(functions, runtime::reference::gate_functions(op.attrs, gates_of(cell), bidirectional ? 2 : 1));
   const auto middle = functions->begin() + runtime::reference::functions_of(gates_of(cell));
   std::optional<LazyTensor> lengths;
-  if (ragged) lengths = op.arg(cell == Cell::kLstm ? 6 : 5);
-  directions.emplace_back(op, cell, 0, direction == "reverse", std::vector(functions->begin(), middle), lengths);
-  if (bidirectional) directions.emplace_back(op, cell, 1, true, std::vector(middle, functions->end()), lengths);
+  std::optional<Sequences> joined;
+  if (ragged) {
+    lengths = op.arg(cell == Cell::kLstm ? 6 : 5);
+    TENON_TRY_ASSIGN(sequences, joined_sequences(op, *lengths));
+    joined = *sequences;
+  }
+  directions.emplace_back(op, cell, 0, direction == "reverse", std::vector(functions->begin(), middle), lengths,
+                          joined);
+  if (bidirectional) directions.emplace_back(op, cell, 1, true, std::vector(middle, functions->end()), lengths, joined);
   // The element of the direction d.
   const auto select_direction = [&directions](Dim d, FunctionRef<Expr(const Direction&)> element) {
     const Expr first = element(directions[0]);

@@ -8,6 +8,7 @@
 #include <ranges>
 
 #include "compiler/loop/expr.h"
+#include "compiler/loop/tables.h"
 #include "compiler/loop/tree.h"
 #include "compiler/loop/verify.h"
 #include "support/try.h"
@@ -204,6 +205,10 @@ void Builder::scan(const Range& steps, const std::vector<BufferId>& states, Func
   levels_.pop_back();
   For loop{.var = var, .extent = steps.extent, .kind = LoopKind::kSerial, .body = close(std::move(level))};
   levels_.back().body.push_back({std::move(loop)});
+}
+
+Symbol Builder::table(Table::Kind kind, const Range& rows, Dim width, std::string_view base, Dim limit) {
+  return table_of(context_, function_, kind, context_.symbol(rows.name), rows.extent, width, base, limit);
 }
 
 void Builder::call(std::string_view symbol, std::vector<BufferId> inputs, std::vector<BufferId> outputs) {

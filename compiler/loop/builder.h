@@ -79,6 +79,9 @@ class Builder {
   // one of the states may read the results of earlier steps: state[t + 1, ...] = f(state[t, ...]).
   void scan(const Range& steps, const std::vector<BufferId>& states, FunctionRef<void(Dim t)> body);
 
+  // The table of these rows, whose sizes `width` has by the index of their range (Table in loop.h); named by `base`.
+  Symbol table(Table::Kind kind, const Range& rows, Dim width, std::string_view base, Dim limit = {});
+
   // Calls an external function on whole buffers.
   void call(std::string_view symbol, std::vector<BufferId> inputs, std::vector<BufferId> outputs);
 

@@ -21,7 +21,8 @@ class Comparison {
  private:
   bool same_tables() const {
     return std::ranges::equal(a_.tables, b_.tables, [](const Table& x, const Table& y) {
-      return x.kind == y.kind && x.name == y.name && x.var == y.var && x.count == y.count && x.width == y.width;
+      return x.kind == y.kind && x.name == y.name && x.var == y.var && x.count == y.count && x.width == y.width &&
+             x.limit == y.limit;
     });
   }
   // Buffers are compared by name, which is unique in a function.

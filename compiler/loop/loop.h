@@ -314,14 +314,17 @@ struct Table {
     kOffsets,     // of b in 0 .. count: the first element of row b, or the number of all elements
     kRows,        // of an element: the row that contains it
     kDescending,  // of i in 0 .. count - 1: the row that has the i-th largest width; of equal ones, the first
+    kPositions,   // of a row: its index i in that order
+    kCounts,      // of t in 0 .. limit - 1: the number of rows that are wider than t, the first ones by kDescending
   };
   Kind kind = Kind::kOffsets;
   Symbol name{};
   Symbol var{};  // the row, in the width
   Dim count, width;
+  Dim limit = {};  // a wider row is an error; without a node: there is none, but counts have one
 };
 // By their ids.
-inline constexpr std::string_view kTableKindNames[] = {"offsets", "rows", "descending"};
+inline constexpr std::string_view kTableKindNames[] = {"offsets", "rows", "descending", "positions", "counts"};
 inline std::string_view name(Table::Kind kind) { return kTableKindNames[static_cast<size_t>(kind)]; }
 
 // A condition on the sizes of a function's parameters. The caller checks it; the text form does not have it.

@@ -73,7 +73,7 @@ class Reader : public ExprReader {
       return cursor_.error_at(offset, "a relative error must be above 0 and below 1");
     return {};
   }
-  // offsets begin(b in (n), size (lengths(b)));
+  // offsets begin(b in (n), size (lengths(b))); or counts active(b in (n), size (lengths(b)), limit (t));
   Status table(Table::Kind kind) {
     Table table{.kind = kind, .name = {}, .var = {}, .count = {}, .width = {}};
     TENON_TRY_ASSIGN(name, cursor_.take(Tok::kName, "the table's name"));
@@ -89,6 +89,12 @@ class Reader : public ExprReader {
     TENON_TRY_ASSIGN(width, sizes());
     scope_.dims.pop_back();
     table.width = *width;
+    if (const bool has_limit = cursor_.accept(","); has_limit || kind == Table::Kind::kCounts) {
+      if (!has_limit) TENON_TRY(cursor_.expect(","));
+      TENON_TRY(keyword("limit"));
+      TENON_TRY_ASSIGN(limit, sizes());
+      table.limit = *limit;
+    }
     TENON_TRY(cursor_.expect(")"));
     TENON_TRY(cursor_.expect(";"));
     scope_.functions.push_back(table.name);

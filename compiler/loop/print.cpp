@@ -27,8 +27,9 @@ class Printer {
     for (const Function& intrinsic : function_.intrinsics)
       out_ += Printer(context_, intrinsic).function("intrinsic", depth + 1);
     for (const Table& table : function_.tables)
-      line(depth + 1, fmt::format("{} {}({} in {}, size {});", loop::name(table.kind), name(table.name),
-                                  name(table.var), sizes(table.count), sizes(table.width)));
+      line(depth + 1, fmt::format("{} {}({} in {}, size {}{});", loop::name(table.kind), name(table.name),
+                                  name(table.var), sizes(table.count), sizes(table.width),
+                                  table.limit.node ? fmt::format(", limit {}", sizes(table.limit)) : ""));
     body(function_.body, depth + 1);
     line(depth, "}");
     return out_;

@@ -34,6 +34,7 @@ class SafetyProver {
     for (BufferId result : function_.results) sizes_of(result);
     for (const Table& table : function_.tables) {
       dim(table.count);
+      if (table.limit.node) dim(table.limit);
       const size_t outer_facts = facts_.size();
       values_[table.var] = context_.dim(fresh());
       assume_inside(values_.at(table.var), current(table.count));
@@ -156,9 +157,11 @@ class SafetyProver {
   }
   void inside(const Table& table, Dim shown) {
     const Dim index = current(shown), count = current(table.count);
-    const Dim size = table.kind == Table::Kind::kDescending ? count
-                     : table.kind == Table::Kind::kOffsets  ? context_.add(count, context_.dim(1))
-                                                            : total(table);
+    const bool is_order = table.kind == Table::Kind::kDescending || table.kind == Table::Kind::kPositions;
+    const Dim size = is_order                              ? count
+                     : table.kind == Table::Kind::kCounts  ? current(table.limit)
+                     : table.kind == Table::Kind::kOffsets ? context_.add(count, context_.dim(1))
+                                                           : total(table);
     if (holds(index) && holds(minus_one(context_.subtract(size, index)))) return;
     in_size_ = true;
     unproven(fmt::format("it is not proved that {}({}) is inside of the table", context_.name(table.name),

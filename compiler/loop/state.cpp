@@ -104,23 +104,43 @@ Expected<int64_t> State::applied(Symbol function, const Indices& args) {
 Expected<const std::vector<int64_t>*> State::contents(const Table& table) {
   if (const auto found = tables_.find(table.name); found != tables_.end()) return &found->second;
   TENON_TRY_ASSIGN(count, value(table.count));
+  std::optional<int64_t> limit;
+  if (table.limit.node) {
+    TENON_TRY_ASSIGN(most, value(table.limit));
+    if (*most < 0 || *most > kMaxElements)
+      return fail(fmt::format("the limit of the table '{}' is {}", context_.name(table.name), *most));
+    limit = *most;
+  }
   std::vector<int64_t> begins{0}, order;
   for (int64_t row = 0; row < *count; ++row) {
     const Binding binding(variables_, table.var, row);
     TENON_TRY_ASSIGN(width, value(table.width));
     if (*width < 0)
       return fail(fmt::format("row {} of the table '{}' has {} elements", row, context_.name(table.name), *width));
+    if (limit && *width > *limit)
+      return fail(fmt::format("row {} of the table '{}' has {} elements, {} at most", row, context_.name(table.name),
+                              *width, *limit));
     begins.push_back(begins.back() + *width);
     order.push_back(row);
     if (begins.back() > kMaxElements)
       return fail(fmt::format("the table '{}' has more than {} elements", context_.name(table.name), kMaxElements));
   }
-  if (table.kind == Table::Kind::kDescending) {
+  if (table.kind == Table::Kind::kCounts) {
+    std::vector<int64_t> counts(static_cast<size_t>(limit.value_or(0)), 0);
+    for (size_t row = 0; row + 1 < begins.size(); ++row) {
+      const int64_t width = begins[row + 1] - begins[row];
+      for (int64_t t = 0; t < width; ++t) ++counts[static_cast<size_t>(t)];
+    }
+    begins = std::move(counts);
+  }
+  if (table.kind == Table::Kind::kDescending || table.kind == Table::Kind::kPositions) {
     const auto width = [&](int64_t row) {
       return begins[static_cast<size_t>(row) + 1] - begins[static_cast<size_t>(row)];
     };
     std::ranges::stable_sort(order, std::greater(), width);
-    begins = std::move(order);
+    begins = order;
+    for (size_t i = 0; i < order.size() && table.kind == Table::Kind::kPositions; ++i)
+      begins[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   }
   return &(tables_[table.name] = std::move(begins));
 }

@@ -88,7 +88,7 @@ class State {
   Expected<int64_t> value(const DimAtom& atom);
   Expected<int64_t> applied(Symbol function, const Indices& args);
   Expected<int64_t> applied(const Table& table, int64_t index);
-  // The offsets of the table's rows, and their end; of kDescending, the rows.
+  // The offsets of the table's rows, and their end; of the other kinds, their values.
   Expected<const std::vector<int64_t>*> contents(const Table& table);
   // Computes the extents and strides of the axes that are not ragged.
   Status lay_out(BufferId id);

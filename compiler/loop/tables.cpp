@@ -24,16 +24,18 @@ std::vector<RowFunctions> row_functions(TypeContext& context, const Function& fu
       case Table::Kind::kOffsets: same->offsets = table.name; break;
       case Table::Kind::kRows: same->rows = table.name; break;
       case Table::Kind::kDescending: same->order = table.name; break;
+      case Table::Kind::kPositions: same->positions = table.name; break;
+      case Table::Kind::kCounts: same->counts = table.name; break;
     }
   }
   return found;
 }
 
 Symbol table_of(TypeContext& context, Function& function, Table::Kind kind, Symbol var, Dim count, Dim width,
-                std::string_view base) {
-  Table table{.kind = kind, .name = {}, .var = var, .count = count, .width = width};
+                std::string_view base, Dim limit) {
+  Table table{.kind = kind, .name = {}, .var = var, .count = count, .width = width, .limit = limit};
   for (const Table& other : function.tables)
-    if (other.kind == kind && describe_equal_rows(context, table, other)) return other.name;
+    if (other.kind == kind && other.limit == limit && describe_equal_rows(context, table, other)) return other.name;
   // The row needs a name that no loop around a use has.
   table.var = fresh(context, function, "row");
   table.width = context.substitute(width, {{var, context.dim(table.var)}});

@@ -14,8 +14,9 @@ bool describe_equal_rows(TypeContext& context, const Table& a, const Table& b);
 // The tables as functions, for proofs. Those of equal rows are described together.
 std::vector<RowFunctions> row_functions(TypeContext& context, const Function& function);
 // The name of the table of the kind for these rows, which is added, named by `base`, where the function has none.
+// `limit`: of its rows' widths.
 Symbol table_of(TypeContext& context, Function& function, Table::Kind kind, Symbol var, Dim count, Dim width,
-                std::string_view base);
+                std::string_view base, Dim limit = {});
 
 // The elements of a buffer as a polynomial, where sums of ragged sizes are elements of tables.
 struct PackedOffset {

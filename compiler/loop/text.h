@@ -15,7 +15,8 @@
 //
 // Dims may have bounds, [n in 1..512], which the body may rely on. Axes are spatial, or `reduce`, `scan` or `given`.
 // Sizes and indices are dims. A ragged axis names the preceding index: Tensor[(b: n, lengths(b), 64), f32]. A table of
-// such sizes is declared at the start of the function, by its kind: `offsets begin(b in (n), size (lengths(b)));`.
+// such sizes is declared at the start of the function, by its kind: `offsets begin(b in (n), size (lengths(b)));`;
+// a table may limit the sizes, and counts do: `counts active(b in (n), size (lengths(b)), limit (t));`.
 // Other statements: `if (c) { } else { }`, `let t in (n) = i64(%x[i]) { }`, `alloc %t: Tensor[(8,), f32] { }`, `call
 // fill(%a)
 // -> (%b);` (the name may contain dots). `in stack`, `in registers` or `in shared` after a buffer's type stores it

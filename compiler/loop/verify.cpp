@@ -42,6 +42,9 @@ class Verifier {
       scope_.push_back(table.var);
       TENON_TRY(dim(table.width));
       scope_.pop_back();
+      if (table.kind == Table::Kind::kCounts && !table.limit.node)
+        return fail(fmt::format("the table '{}' has no limit", name(table.name)));
+      if (table.limit.node) TENON_TRY(dim(table.limit));
     }
     for (const Table& table : function_.tables) tables_.insert(table.name);
     return statements(function_.body);

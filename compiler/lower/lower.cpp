@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/backends/llvm/compile_functions.h"
+#include "compiler/ir/batching.h"
 #include "compiler/ir/sizes.h"
 #include "compiler/loop/bindings.h"
 #include "compiler/lower/function.h"
@@ -85,6 +86,13 @@ std::vector<bool> own(const std::vector<Type>& single, const std::vector<Type>& 
   return result;
 }
 
+// Which of the tensors have this size as their first one.
+std::vector<bool> having_length(const std::vector<Type>& types, Dim length) {
+  std::vector<bool> result;
+  for (const Type type : types) result.push_back(type.tensor()->rank() > 0 && type.tensor()->dims[0] == length);
+  return result;
+}
+
 }  // namespace
 
 Status ProgramLowering::add_units() {
@@ -114,10 +122,15 @@ Status ProgramLowering::add_units() {
       const Function& batched = *module.function(*unit.batched);
       const uint32_t index = callee(*unit.batched);
       TENON_TRY(lower_functions());
-      if (takes(index) == params.size()) {
+      const auto length = sequence_length(module, unit);
+      if (takes(index) == params.size() + (length ? 1 : 0)) {
         made.batched = index;
         made.own = own(params, types_of(batched, batched.params));
         made.own_results = own(results, tensors_of_result(batched));
+      }
+      if (made.batched && length) {
+        made.sequences = having_length(params, *length);
+        made.sequence_results = having_length(results, *length);
       }
     }
     out.units.push_back(std::move(made));
@@ -131,6 +144,7 @@ Status ProgramLowering::compile_kernels() {
   if (*code) out.natives.push_back(std::move(**code));
   if (options.gpu_functions)
     std::ranges::copy_if(natives.functions(), std::back_inserter(*options.gpu_functions), loop::is_bound);
+  if (options.cpu_functions) *options.cpu_functions = natives.functions();
   TENON_TRY_ASSIGN(gpu_code, gpu_kernels.compile_for_gpu());
   if (!*gpu_code) return {};
   std::vector<runtime::NativeKernel> regions;

@@ -51,6 +51,8 @@ struct LowerOptions {
   // Receives the functions that are bound to a GPU: those of its code, whose launches have their names, or of native
   // kernels of their names, where it is emulated.
   std::vector<loop::Function>* gpu_functions = nullptr;
+  // Receives the functions of native kernels, which have their names.
+  std::vector<loop::Function>* cpu_functions = nullptr;
   // Functions whose calls a run of many instances may put off (runtime::Unit), and of which each is a function of its
   // own in the executable. One that has a value that is no tensor is called at once.
   std::vector<Symbol> units = {};

@@ -375,6 +375,7 @@ Expected<Compilation> compile_for(std::span<const Target> targets, const Model& 
   lowering.units = std::move(units);
   lowering.placements = &on_cpu;
   lowering.gpu_functions = &result.gpu_functions;
+  if (options.keep_functions) lowering.cpu_functions = &result.cpu_functions;
   begin(targets.empty() ? "generating code" : "scheduling and generating code");
   const bool is_planned = result.memory && options.budget.value_or(0) > 0;
   if (is_planned) {

@@ -80,7 +80,8 @@ struct CompileOptions {
   // taken, or none: a machine that has the budget (SessionOptions::budget) does what is missing.
   bool budget_required = true;
   PassOptions passes = {};
-  bool kernels_only = false;  // ends before code is generated: the compilation has no executable
+  bool keep_functions = false;  // the compilation has the loop functions of native kernels
+  bool kernels_only = false;    // ends before code is generated: the compilation has no executable
   std::function<void(std::string_view stage)> progress = {};  // called as each stage begins
 };
 
@@ -118,6 +119,7 @@ struct Compilation {
   std::vector<CpuPlacement> interpreted;  // the operators whose kernel is the interpreter's
   runtime::Executable executable;
   std::vector<loop::Function> gpu_functions;  // LowerOptions::gpu_functions
+  std::vector<loop::Function> cpu_functions;  // LowerOptions::cpu_functions, with CompileOptions::keep_functions
 };
 
 // The model outlives the compilation.

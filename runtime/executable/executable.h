@@ -118,6 +118,11 @@ struct Unit {
   // rows, which are independent of each other; a call of several has the rows of all of them along the last one of
   // these axes, one call after the other, and size 1 along the others. 0: it does not.
   uint32_t joined_axes = 0;
+  // Of parameters and results whose first axis are the steps of a sequence, which other calls have more or fewer of:
+  // `batched` has the axis of the longest one, and the lengths as one parameter more, an i64 of each call. Empty: of a
+  // batch's calls all shapes are equal.
+  std::vector<bool> sequences = {};
+  std::vector<bool> sequence_results = {};
   bool operator==(const Unit&) const = default;
 };
 

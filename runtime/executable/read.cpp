@@ -112,8 +112,11 @@ class Reader {
   Unit unit(const file::Unit& u) {
     Unit made{.function = u.function(), .batched = {}, .own = {}, .own_results = {}, .joined_axes = u.joined_axes()};
     if (u.batched() != UINT32_MAX) made.batched = u.batched();
-    for (const auto& [from, to] : {std::pair(u.own(), &made.own), {u.own_results(), &made.own_results}}) {
-      if (charge(from->size())) to->assign(from->begin(), from->end());
+    for (const auto& [from, to] : {std::pair(u.own(), &made.own),
+                                   {u.own_results(), &made.own_results},
+                                   {u.sequences(), &made.sequences},
+                                   {u.sequence_results(), &made.sequence_results}}) {
+      if (from && charge(from->size())) to->assign(from->begin(), from->end());
     }
     return made;
   }
@@ -287,10 +290,10 @@ class Reader {
       }
       if (k.tables()) {
         kernel.signature.tables = list<SignatureTable>(k.tables(), [&](const file::NativeTable& table) {
-          if (table.kind() > static_cast<uint8_t>(SignatureTable::Kind::kDescending))
+          if (table.kind() > static_cast<uint8_t>(SignatureTable::Kind::kCounts))
             fail(fmt::format("a table has the unknown kind {}", table.kind()));
           return SignatureTable{static_cast<SignatureTable::Kind>(table.kind()), size(table.count()),
-                                size(table.width())};
+                                size(table.width()), table.limit() ? size(table.limit()) : Size()};
         });
       }
       return kernel;

@@ -78,19 +78,36 @@ class Verifier {
     return {};
   }
 
+  // What is wrong with the sequences of a unit's calls, if anything.
+  static std::optional<std::string_view> wrong_sequences(const Unit& unit) {
+    if (unit.sequences.empty() && unit.sequence_results.empty()) return std::nullopt;
+    if (!unit.batched) return "its calls are joined as sequences, and it has no function for several calls";
+    const auto within = [](const std::vector<bool>& flags, const std::vector<bool>& own) {
+      bool all = flags.size() == own.size();
+      for (size_t i = 0; all && i < own.size(); ++i) all = own[i] || !flags[i];
+      return all;
+    };
+    if (!within(unit.sequences, unit.own) || !within(unit.sequence_results, unit.own_results))
+      return "its calls share a sequence, or the sequences are not those of its parameters and results";
+    if (std::ranges::find(unit.sequences, true) == unit.sequences.end())
+      return "its calls are joined as sequences, and none of its parameters is one";
+    return std::nullopt;
+  }
+
   Status check_units() const {
     std::set<uint32_t> functions;
     for (size_t i = 0; i < executable_.units.size(); ++i) {
       const Unit& unit = executable_.units[i];
       const auto fail_in = [&](std::string_view what) { return fail(fmt::format("unit {}: {}", i, what)); };
-      for (const uint32_t index : {unit.function, unit.batched.value_or(unit.function)}) {
+      if (const auto wrong = wrong_sequences(unit)) return fail_in(*wrong);
+      for (const bool of_batch : {false, true}) {
+        const uint32_t index = of_batch ? unit.batched.value_or(unit.function) : unit.function;
         if (index >= executable_.functions.size())
           return fail_in(fmt::format("it is function {} of {}", index, executable_.functions.size()));
         const Function& function = executable_.functions[index];
-        if (function.params.size() != unit.own.size() || function.filled() != function.params.size()) {
-          return fail_in(
-              fmt::format("'{}' takes {} words, the unit {}", function.name, function.filled(), unit.own.size()));
-        }
+        const size_t words = unit.own.size() + (of_batch && !unit.sequences.empty() ? 1 : 0);
+        if (function.params.size() != words || function.filled() != function.params.size())
+          return fail_in(fmt::format("'{}' takes {} words, the unit {}", function.name, function.filled(), words));
       }
       if (unit.own_results.empty()) return fail_in("it has no result");
       if (unit.batched && unit.joined_axes > 0)

@@ -141,8 +141,9 @@ class Writer {
         return file::CreateNativeCheck(builder_, size(check.size), text(check.message));
       });
       auto tables = k.signature.tables.empty() ? 0 : list(k.signature.tables, [&](const SignatureTable& table) {
-        return file::CreateNativeTable(builder_, static_cast<uint8_t>(table.kind), size(table.count),
-                                       size(table.width));
+        const auto limit = table.limit.empty() ? 0 : size(table.limit);
+        return file::CreateNativeTable(builder_, static_cast<uint8_t>(table.kind), size(table.count), size(table.width),
+                                       limit);
       });
       return file::CreateNativeKernel(builder_, text(k.name), dims, params, results, temporaries, launches, in_place,
                                       checks, tables);
@@ -173,8 +174,12 @@ class Writer {
     fb::Offset<fb::Vector<fb::Offset<file::Unit>>> units;
     if (!e.units.empty()) {
       units = list(e.units, [&](const Unit& u) {
+        const auto flags = [&](const std::vector<bool>& of) {
+          return of.empty() ? fb::Offset<fb::Vector<uint8_t>>() : builder_.CreateVector(of);
+        };
+        const auto sequences = flags(u.sequences), sequence_results = flags(u.sequence_results);
         return file::CreateUnit(builder_, u.function, u.batched.value_or(UINT32_MAX), builder_.CreateVector(u.own),
-                                builder_.CreateVector(u.own_results), u.joined_axes);
+                                builder_.CreateVector(u.own_results), u.joined_axes, sequences, sequence_results);
       });
     }
     fb::Offset<fb::Vector<fb::Offset<file::StateTensor>>> states;

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <memory_resource>
+#include <ranges>
 #include <utility>
 
 #include "support/try.h"
@@ -274,7 +275,10 @@ class Verifier {
     }
     for (const SignatureTable& table : signature_.tables) {
       if (table.kind == SignatureTable::Kind::kUnused) continue;
-      if (!sound(table.count, signature_.dims.size(), 0, false) || !sound(table.width, signature_.dims.size(), 1, true))
+      const bool has_limit = table.kind == SignatureTable::Kind::kCounts || !table.limit.empty();
+      if (!sound(table.count, signature_.dims.size(), 0, false) ||
+          !sound(table.width, signature_.dims.size(), 1, true) ||
+          (has_limit && !sound(table.limit, signature_.dims.size(), 0, false)))
         return fail("a table has a malformed size");
     }
     for (const auto& [result, param] : signature_.in_place) {
@@ -425,13 +429,25 @@ Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span
 
 namespace {
 
-// Contents of a table of this kind for rows of these sizes.
-std::vector<int64_t> contents_of(SignatureTable::Kind kind, std::vector<int64_t> widths) {
+// Contents of a table of this kind for rows of these sizes, of counts for as many t as `limit`.
+std::vector<int64_t> contents_of(SignatureTable::Kind kind, std::vector<int64_t> widths, int64_t limit) {
   using Kind = SignatureTable::Kind;
   std::vector<int64_t> contents;
-  if (kind == Kind::kDescending) {
+  if (kind == Kind::kDescending || kind == Kind::kPositions) {
     for (size_t row = 0; row < widths.size(); ++row) contents.push_back(static_cast<int64_t>(row));
     std::ranges::stable_sort(contents, std::greater(), [&](int64_t row) { return widths[static_cast<size_t>(row)]; });
+    if (kind == Kind::kPositions) {
+      std::vector<int64_t> positions(contents.size());
+      for (size_t i = 0; i < contents.size(); ++i)
+        positions[static_cast<size_t>(contents[i])] = static_cast<int64_t>(i);
+      contents = std::move(positions);
+    }
+  } else if (kind == Kind::kCounts) {
+    contents.assign(static_cast<size_t>(limit) + 1, 0);  // rows of each width
+    for (const int64_t width : widths) ++contents[static_cast<size_t>(width)];
+    int64_t wider = 0;
+    for (int64_t& count : contents | std::views::reverse) wider += std::exchange(count, wider);
+    contents.pop_back();
   } else if (kind == Kind::kOffsets) {
     contents.push_back(0);
     for (const int64_t width : widths) contents.push_back(contents.back() + width);
@@ -459,7 +475,12 @@ Expected<std::vector<std::shared_ptr<const std::vector<int64_t>>>> make_tables(c
     Indices index(short_memory.resource());
     TENON_TRY_ASSIGN(count, sizes.value(table.count, index));
     if (*count < 0 || *count > kMaxRows) return error(fmt::format("a batch would have {} instances", *count));
-    CallMemory::MadeTable key{.table = {table.kind, {{Op::kConstant, *count}}, {}}, .lengths = {}, .contents = {}};
+    Expected<int64_t> limit = kMaxRows;
+    if (!table.limit.empty()) limit = sizes.value(table.limit, index);
+    TENON_TRY(limit);
+    if (*limit < 0 || *limit > kMaxRows) return error(fmt::format("rows of up to {} elements are too long", *limit));
+    CallMemory::MadeTable key{
+        .table = {table.kind, {{Op::kConstant, *count}}, {}, {{Op::kConstant, *limit}}}, .lengths = {}, .contents = {}};
     for (const auto& [op, operand] : table.width) {
       if (op == Op::kElement) {
         const auto bytes = params[static_cast<size_t>(operand)].bytes();
@@ -488,10 +509,13 @@ Expected<std::vector<std::shared_ptr<const std::vector<int64_t>>>> make_tables(c
             fmt::format("row {} would have {} elements, all up to it {}{}: a size is 0 or more, and all are 2^31 "
                         "at most",
                         row, *width, total, sizes.sources(table.width, index)));
+      if (*width > *limit)
+        return error(fmt::format("row {} would have {} elements, {} at most{}", row, *width, *limit,
+                                 sizes.sources(table.width, index)));
       widths.push_back(*width);
     }
     ++memory.num_tables_made;
-    key.contents = std::make_shared<const std::vector<int64_t>>(contents_of(table.kind, std::move(widths)));
+    key.contents = std::make_shared<const std::vector<int64_t>>(contents_of(table.kind, std::move(widths), *limit));
     tables.push_back(key.contents);
     if (memory.tables.size() == kMaxKept) memory.tables.erase(memory.tables.begin());
     memory.tables.push_back(std::move(key));

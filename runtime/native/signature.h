@@ -76,10 +76,13 @@ struct SignatureTable {
     kOffsets,     // of b in 0 .. count: the first element of row b, or the number of all elements
     kRows,        // of each element: the row that contains it
     kDescending,  // the rows by falling width; of equal ones, the first comes first
+    kPositions,   // of each row: its index among those
+    kCounts,      // of t in 0 .. limit - 1: the number of rows that are wider than t
   };
   Kind kind = Kind::kUnused;
-  Size count;  // of the dims
-  Size width;  // of the dims and of elements of parameters; its index of axis 0 is the row
+  Size count;       // of the dims
+  Size width;       // of the dims and of elements of parameters; its index of axis 0 is the row
+  Size limit = {};  // of the dims: a wider row is an error; empty: there is none, but counts have one
   bool operator==(const SignatureTable&) const = default;
 };
 
@@ -133,7 +136,7 @@ class CallMemory {
   std::atomic<bool> called_function = false;
 };
 // The contents of the kernel's tables, in the signature's order; nullptr of those that are not used. Errors: a row of
-// negative size, more than 2^31 elements.
+// negative size, or beyond the limit; more than 2^31 elements.
 Expected<std::vector<std::shared_ptr<const std::vector<int64_t>>>> make_tables(const Signature& signature,
                                                                                std::span<const Tensor> params,
                                                                                CallMemory& memory);

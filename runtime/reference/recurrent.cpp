@@ -112,6 +112,16 @@ double newer(const Attrs& attrs, const std::string& name, double otherwise) {
   return value ? *value : otherwise;
 }
 
+// Each length is 0 to the number of steps.
+void expect_lengths(Call& call, const Tensor& lengths, int64_t steps) {
+  if (!call.ok()) return;
+  for (int64_t n = 0; const int64_t length : lengths.data<int64_t>()) {
+    if (length < 0 || length > steps)
+      return call.expect(false, fmt::format("lengths[{}] is {}, must be 0 to {}", n, length, steps));
+    ++n;
+  }
+}
+
 template <Name op, Cell cell, bool ragged>
 Result recurrent(const Attrs& attrs, std::span<const Tensor> inputs) {
   Call call(op.view(), attrs, inputs);
@@ -135,7 +145,10 @@ Result recurrent(const Attrs& attrs, std::span<const Tensor> inputs) {
   call.expect(call.input(2).shape() == Shape({s.directions, rows, n}), "r has a wrong shape");
   const bool peepholes = kCell && call.input(3).shape() == Shape({s.directions, 2 * rows + 3 * n});
   call.expect(peepholes || call.input(3).shape() == Shape({s.directions, 2 * rows}), "b has a wrong shape");
-  if (ragged) call.expect(call.input(kInputs).shape() == Shape({s.batch}), "the lengths have a wrong shape");
+  if (ragged) {
+    call.expect(call.input(kInputs).shape() == Shape({s.batch}), "the lengths have a wrong shape");
+    expect_lengths(call, call.input(kInputs), s.steps);
+  }
   const auto functions = gate_functions(attrs, kGates, s.directions);
   if (!functions) call.expect(false, functions.error().what);
   const double clip = newer(attrs, "clip", 0.0);

@@ -45,6 +45,10 @@ Status KernelCalls::execute(const CallSite& site, const CallNative& call, const 
 Status KernelCalls::invoke(const CallSite& site, const CallNative& call, const NativeLibrary& library) {
   return operands_.timed(site, library.code().kernels[call.kernel].name, "cpu", [&]() -> Status {
     operands_.memory.slots = call.slots;
+    if (run_.session.options.observe_native) {
+      TENON_TRY(bind_dims(library.code().kernels[call.kernel].signature, operands_.args, operands_.memory));
+      run_.session.options.observe_native(library.code().kernels[call.kernel], operands_.memory.dims);
+    }
     return run_.or_stopped(
         library.call(call.kernel, operands_.args, operands_.made, operands_.memory, *run_.session.pool, &run_.stop));
   });
@@ -166,6 +170,8 @@ Expected<bool> KernelCalls::replay(const CallSite& site, const CallNative& call,
   Buffers buffers;
   if (call.args.size() + call.results.size() > Buffers::kMost) return false;
   if (!collect_params(call, recorded, buffers) || !collect_results(call, recorded, buffers)) return false;
+  if (run_.session.options.observe_native)
+    run_.session.options.observe_native(library.code().kernels[call.kernel], recorded.dims);
   const bool records = run_.records_calls();
   const int64_t begin = records ? run_.session.now() : 0;
   TENON_TRY(run_.or_stopped(

@@ -201,7 +201,8 @@ bool PendingCalls::same_shapes(const Node& a, const Node& b) {
     if (!unit(a).own[i]) continue;
     const Rows x = rows(one[i]), y = rows(other[i]);
     if (x.shape.data() == y.shape.data() && x.dtype == y.dtype) continue;  // rows of one batch
-    const size_t joined = unit(a).joined_axes;
+    const bool is_sequence = !unit(a).sequences.empty() && unit(a).sequences[i];
+    const size_t joined = is_sequence ? 1 : unit(a).joined_axes;
     if (x.dtype != y.dtype || std::min(x.shape.size(), y.shape.size()) < joined) return false;
     if (!std::ranges::equal(x.shape.subspan(joined), y.shape.subspan(joined))) return false;
   }
@@ -246,6 +247,17 @@ int64_t PendingCalls::row_count(const Node& node) {
   return first.shape.size() < joined ? 0 : element_count(first.shape.first(joined));
 }
 
+int64_t PendingCalls::length_of(const Node& node) {
+  int64_t length = -1;
+  for (size_t i = 0; i < unit(node).own.size(); ++i) {
+    if (!unit(node).sequences[i]) continue;
+    const Rows operand = rows(operands_of(node)[i]);
+    if (operand.shape.empty() || (length >= 0 && length != operand.shape[0])) return -1;
+    length = operand.shape[0];
+  }
+  return length;
+}
+
 Status PendingCalls::run_group(std::span<const uint32_t> nodes) {
   if (unit(nodes_[nodes[0]]).joined_axes > 0) {
     // As many calls as have this many rows.
@@ -267,7 +279,9 @@ Status PendingCalls::run_part(std::span<const uint32_t> nodes) {
   const Unit& unit = this->unit(nodes_[nodes[0]]);
   // What is large is not copied: a call of its own, or each of its rows.
   const Node& first = nodes_[nodes[0]];
-  const int64_t parts = unit.joined_axes > 0 ? std::max<int64_t>(1, row_count(first)) : 1;
+  int64_t parts = 1;
+  if (unit.joined_axes > 0) parts = std::max<int64_t>(1, row_count(first));
+  if (!unit.sequences.empty()) parts = std::max<int64_t>(1, length_of(first));
   const bool joins =
       (unit.joined_axes > 0 || unit.batched) && own_bytes(first) <= kMostOwnBytes * static_cast<size_t>(parts);
   if (nodes.size() > 1 && joins) {
@@ -373,6 +387,55 @@ Expected<Word> PendingCalls::gather(std::span<const uint32_t> nodes, size_t oper
   return word;
 }
 
+// The operand of all nodes with one more, leading axis, and the steps of the longest sequence; those after the end of
+// another one are zeros.
+Expected<Word> PendingCalls::gather_sequences(std::span<const uint32_t> nodes, size_t operand) {
+  const Rows first = rows(operands_of(nodes_[nodes[0]])[operand]);
+  int64_t longest = 0;
+  for (const uint32_t i : nodes) {
+    if (length_of(nodes_[i]) < 0) return error("the operands of a call over a sequence differ in its length");
+    longest = std::max(longest, length_of(nodes_[i]));
+  }
+  Shape shape = run_.heap.shape();
+  shape.assign(first.shape.begin(), first.shape.end());
+  shape[0] = longest;
+  const auto size = checked_bytes(first.dtype, shape);
+  if (!size) return run_.no_memory();
+  const auto row_bytes = static_cast<size_t>(*size);
+  shape.insert(shape.begin(), std::ssize(nodes));
+  Storage storage = run_.session.buffers.take(nodes.size() * row_bytes);
+  if (!storage.memory) return run_.no_memory();
+  std::byte* to = storage.memory.get();
+  for (const uint32_t i : nodes) {
+    const Rows row = rows(operands_of(nodes_[i])[operand]);
+    if (row.bytes > row_bytes) return error("the operands of calls over sequences differ in a step");
+    __builtin_memcpy(to, row.data, row.bytes);
+    __builtin_memset(to + row.bytes, 0, row_bytes - row.bytes);
+    to += row_bytes;
+  }
+  counts_.bytes_gathered += nodes.size() * row_bytes;
+  const Word word = run_.heap.tensor(Tensor::in(std::move(storage), first.dtype, std::move(shape)), true);
+  if (word.tag == Tag::kEmpty) return run_.no_memory();
+  return word;
+}
+
+// The lengths of the nodes' sequences, i64.
+Expected<Word> PendingCalls::gather_lengths(std::span<const uint32_t> nodes) {
+  Storage storage = run_.session.buffers.take(nodes.size() * sizeof(int64_t));
+  if (!storage.memory) return run_.no_memory();
+  std::byte* to = storage.memory.get();
+  for (const uint32_t i : nodes) {
+    const int64_t length = length_of(nodes_[i]);
+    __builtin_memcpy(to, &length, sizeof(length));
+    to += sizeof(length);
+  }
+  Shape shape = run_.heap.shape();
+  shape.assign(1, std::ssize(nodes));
+  const Word word = run_.heap.tensor(Tensor::in(std::move(storage), DType::kI64, std::move(shape)), true);
+  if (word.tag == Tag::kEmpty) return run_.no_memory();
+  return word;
+}
+
 // Gives each node its rows of a result that the rows of all nodes have.
 Status PendingCalls::take_rows(std::span<const uint32_t> nodes, const Word& result) {
   const Unit& unit = this->unit(nodes_[nodes[0]]);
@@ -428,10 +491,13 @@ Status PendingCalls::run_batch(std::span<const uint32_t> nodes) {
   const Node& first = nodes_[nodes[0]];
   const Unit& unit = this->unit(first);
   args_.clear();
-  for (size_t i = 0; i < unit.own.size(); ++i) {
-    const Word& operand = operands_of(first)[i];
+  const size_t count = unit.own.size();
+  for (size_t i = 0; i < count + (unit.sequences.empty() ? 0 : 1); ++i) {
+    const Word operand = i < count ? operands_of(first)[i] : Word();
     Expected<Word> arg = operand;
-    if (unit.own[i]) arg = gather(nodes, i);
+    if (i == count) arg = gather_lengths(nodes);
+    else if (!unit.sequences.empty() && unit.sequences[i]) arg = gather_sequences(nodes, i);
+    else if (unit.own[i]) arg = gather(nodes, i);
     else if (operand.tag == Tag::kPending) arg = settled(operand, run_.heap, run_.session.buffers);
     else Heap::retain(operand);
     if (arg && arg->tag == Tag::kEmpty) arg = run_.no_memory();
@@ -442,29 +508,58 @@ Status PendingCalls::run_batch(std::span<const uint32_t> nodes) {
     args_.push_back(*arg);
   }
   TENON_TRY_ASSIGN(result, execute_(run_.session.code[unit.batched.value_or(unit.function)], args_));
-  if (unit.joined_axes > 0) return take_rows(nodes, *result);
-  auto words = fields(*result, unit);
+  return unit.joined_axes > 0 ? take_rows(nodes, *result) : take_batch(nodes, *result);
+}
+
+// Gives each node its row of the result of a batched function, or, of a sequence, as many steps of it as the node has.
+Status PendingCalls::take_batch(std::span<const uint32_t> nodes, const Word& result) {
+  const Unit& unit = this->unit(nodes_[nodes[0]]);
+  const auto count = static_cast<int64_t>(nodes.size());
+  auto words = fields(result, unit);
+  const auto tensor_of = [&](size_t k) -> const Tensor* {
+    const Word& word = (*words)[k];
+    return word.tag == Tag::kTensor ? &static_cast<const TensorObject*>(word.object)->tensor : nullptr;
+  };
+  const auto is_sequence = [&](size_t k) { return !unit.sequence_results.empty() && unit.sequence_results[k]; };
   for (size_t k = 0; words && k < unit.own_results.size(); ++k) {
     if (!unit.own_results[k]) continue;
-    const Word& word = (*words)[k];
-    const auto rows = static_cast<int64_t>(nodes.size());
-    const bool fits =
-        word.tag == Tag::kTensor && static_cast<const TensorObject*>(word.object)->tensor.shape()[0] == rows;
-    if (!fits) words = error(fmt::format("result {} of a batch of {} calls has another leading size", k, rows));
+    const Tensor* const all = tensor_of(k);
+    if (!all || all->shape().empty() || all->shape()[0] != count || (is_sequence(k) && all->shape().size() < 2))
+      words = error(fmt::format("result {} of a batch of {} calls has another leading size", k, count));
   }
-  if (words) {
-    for (size_t row = 0; row < nodes.size(); ++row) {
-      size_t k = 0;
-      for (Object* object : results_of(nodes_[nodes[row]])) {
+  made_.clear();
+  for (size_t row = 0; words && row < nodes.size(); ++row) {
+    for (size_t k = 0; words && k < unit.own_results.size(); ++k) {
+      Object* const object = results_of(nodes_[nodes[row]])[k];
+      if (is_sequence(k)) {
+        const Word part = steps_of(*tensor_of(k), row, length_of(nodes_[nodes[row]]));
+        if (part.tag == Tag::kEmpty) words = run_.no_memory();
+        else made_.emplace_back(object, part, Pending::kWhole);
+      } else {
         Heap::retain((*words)[k]);
-        Pending::set(*object, (*words)[k], unit.own_results[k] ? static_cast<int64_t>(row) : Pending::kWhole);
-        ++k;
+        made_.emplace_back(object, (*words)[k], unit.own_results[k] ? static_cast<int64_t>(row) : Pending::kWhole);
       }
     }
   }
-  run_.heap.release(*result);
+  for (const auto& [object, word, row] : made_) {
+    if (words) Pending::set(*object, word, row);
+    else run_.heap.release(word);
+  }
+  run_.heap.release(result);
   if (!words) return std::unexpected(std::move(words.error()));
   return {};
+}
+
+// The first steps of a row of a batch's sequences; empty without memory, and where there are fewer.
+Word PendingCalls::steps_of(const Tensor& all, size_t row, int64_t length) {
+  const std::span<const int64_t> sizes(all.shape());
+  if (length > sizes[1]) return {};
+  const size_t row_bytes = all.bytes().size() / static_cast<size_t>(sizes[0]),
+               bytes = sizes[1] == 0 ? 0 : row_bytes / static_cast<size_t>(sizes[1]) * static_cast<size_t>(length);
+  Shape shape = run_.heap.shape();
+  shape.assign(sizes.begin() + 1, sizes.end());
+  shape[0] = length;
+  return part_of(all, row * row_bytes, bytes, std::move(shape));
 }
 
 }  // namespace tenon::runtime

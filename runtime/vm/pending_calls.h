@@ -3,7 +3,8 @@
 // Semantics: an instance's call of a unit (Executable::units) becomes a node, and its results pending words. `flush`
 // executes all nodes: a policy (runtime/batch/order.h) says in which order, and the nodes of a step with the same
 // shapes are one call of the unit's batched function, on operands whose rows are gathered; nodes of a unit whose rows
-// are independent (Unit::joined_axes) are one call of it, whatever their numbers of rows are. The results are those of
+// are independent (Unit::joined_axes) are one call of it, whatever their numbers of rows are, and nodes of a unit over
+// sequences (Unit::sequences) one call, whatever their lengths are. The results are those of
 // the calls one by one, to the bit, as the batched function's definition says. A batch that fails is repeated call by
 // call, so that an instance fails for its own reasons alone. (Lazy execution with depths that follow from operands:
 // Fegade et al., "ACRoBat: optimizing auto-batching of dynamic deep learning at compile time", section 3.)
@@ -13,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -94,14 +96,19 @@ class PendingCalls {
 
   Status run_step(std::span<const uint32_t> nodes);
   int64_t row_count(const Node& node);  // of a unit with joined axes
+  int64_t length_of(const Node& node);  // of a unit over sequences; -1: its operands differ in it
   Status run_group(std::span<const uint32_t> nodes);
   Status run_part(std::span<const uint32_t> nodes);
   Status run_one(uint32_t node);
   // Whether the batch was executed; an error is that of the batch alone.
   Status run_batch(std::span<const uint32_t> nodes);
   Expected<Word> gather(std::span<const uint32_t> nodes, size_t operand);
+  Expected<Word> gather_sequences(std::span<const uint32_t> nodes, size_t operand);
+  Expected<Word> gather_lengths(std::span<const uint32_t> nodes);
+  Status take_batch(std::span<const uint32_t> nodes, const Word& result);
   Status take_rows(std::span<const uint32_t> nodes, const Word& result);
   Word part_of(const Tensor& all, size_t offset, size_t bytes, Shape shape);
+  Word steps_of(const Tensor& all, size_t row, int64_t length);
   // The words of a unit's result, which the caller does not own.
   Expected<std::span<const Word>> fields(const Word& result, const Unit& unit) const;
   void finish(std::span<const uint32_t> nodes);
@@ -118,6 +125,7 @@ class PendingCalls {
   std::vector<Word> operands_;
   std::vector<Object*> results_;
   CallGraph graph_;
+  std::vector<std::tuple<Object*, Word, int64_t>> made_;  // of a batch: each result's value and row
   std::vector<uint32_t> group_, other_, reads_;
   std::vector<Word> args_;
   std::vector<std::optional<std::pair<uint32_t, Diagnostic>>> failed_;  // by instance: its first node that failed

@@ -72,6 +72,9 @@ struct SessionOptions {
   std::chrono::nanoseconds max_time{};              // of a run; 0: no limit. A kernel ends at its next parallel task
   const std::atomic<bool>* cancel = nullptr;        // true: runs end with an error; outlives the session
   Hook hook = {};
+  // Called before each call of a native kernel, with its dims (Signature::dims), by the thread of the run. A function
+  // that is compiled ahead of time calls its kernels itself, and is not observed.
+  std::function<void(const NativeKernel& kernel, std::span<const int64_t> dims)> observe_native = {};
   BatchPolicy batch_policy = BatchPolicy::kHeight;  // of run_many() and submit()
   size_t max_batch = 64;                            // requests that run together
   // Of the oldest request, where none runs, until there are max_batch of them; longer waits make larger batches.

@@ -101,7 +101,10 @@ printf '3\n0\n17\n1\n' >"$scratch/lengths.txt"
 ragged=("$tenon" bench ragged --lengths "$scratch/lengths.txt" --width 32 --heads 4 --inner 64 --rounds 1)
 expect 0 "4 sentences of 21 tokens, the longest of 17" "${ragged[@]}"
 expect 0 '"padded_over_ideal": 3.' "${ragged[@]}" --json
+expect 0 "multiply-adds executed over those of the sentences: dense layers 1.000, attention " "${ragged[@]}"
+expect 0 '"dense_executed_over_ideal": 1.0,' "${ragged[@]}" --json
 expect 0 "2 sentences of 3 tokens" "${ragged[@]}" --batch 2
+expect 0 "2 threads, wall time, the least of 1" "${ragged[@]}" --threads 2
 expect 2 "--width 32 is not a multiple of --heads 5" "$tenon" bench ragged --lengths "$scratch/lengths.txt" --width 32 --heads 5
 printf '3\n-1\n' >"$scratch/negative.txt"
 expect 2 "negative.txt:2 is '-1', must be an integer from 0 to 65536" "$tenon" bench ragged --lengths "$scratch/negative.txt"

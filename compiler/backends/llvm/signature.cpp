@@ -38,17 +38,27 @@ class SignatureBuilder {
       signature_.checks.push_back({size(requirement.size, nullptr), requirement.message});
     }
     for (const loop::Table& table : function_.tables) {
-      using Kind = runtime::SignatureTable::Kind;
-      const Kind kind = table.kind == loop::Table::Kind::kOffsets ? Kind::kOffsets
-                        : table.kind == loop::Table::Kind::kRows  ? Kind::kRows
-                                                                  : Kind::kDescending;
+      const bool has_limit = table.limit.node != nullptr;
+      if (has_limit) TENON_TRY(determined(table.limit));
       const loop::Buffer rows{.name = table.name, .dtype = runtime::DType::kI64, .axes = {{table.var, table.count}}};
-      signature_.tables.push_back({kind, size(table.count, nullptr), size(table.width, &rows)});
+      signature_.tables.push_back({kind(table.kind), size(table.count, nullptr), size(table.width, &rows),
+                                   has_limit ? size(table.limit, nullptr) : Size()});
     }
     return std::move(signature_);
   }
 
  private:
+  static runtime::SignatureTable::Kind kind(loop::Table::Kind of_table) {
+    using Kind = runtime::SignatureTable::Kind;
+    switch (of_table) {
+      case loop::Table::Kind::kOffsets: return Kind::kOffsets;
+      case loop::Table::Kind::kRows: return Kind::kRows;
+      case loop::Table::Kind::kDescending: return Kind::kDescending;
+      case loop::Table::Kind::kPositions: return Kind::kPositions;
+      case loop::Table::Kind::kCounts: return Kind::kCounts;
+    }
+    return Kind::kUnused;
+  }
   // Solves for each dim variable from a parameter's axis in which all other variables are solved already.
   Status solve() {
     std::set<Symbol> open(function_.dims.begin(), function_.dims.end());

@@ -76,11 +76,10 @@ Operator layer(Operator op) {
       "states [T, D, N, H] and the last{3} [D, N, H].{4}{5}",
       gates == 1 ? "" : std::to_string(gates), 2 * gates, kCell ? " and c" : "", kCell ? " h and c" : "",
       kCell ? " b may be followed by the peephole weights of input, output and forget gate: [D, 11H]." : "",
-      ragged
-          ? " Sequence n ends before step lengths[n]: later steps are not part of it, their states are 0, and the last "
-            "state is the state at the end of the sequence."
-          : "");
+      ragged ? " Sequence n has lengths[n] steps, 0 to T: later states are 0, and the last one is that at its end."
+             : "");
   op.rule = recurrent<gates, kCell, ragged>;
+  if (ragged) op.may_fail = depends_on_elements;
   op.continuous = true;
   op.samples = SampleArguments::recurrent(gates);
   return op;

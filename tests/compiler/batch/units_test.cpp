@@ -119,6 +119,41 @@ TEST(Units, RowsOfInstancesOfOtherSizesAreUnitsOfTheirOwn) {
                   "alone (m.tn:6:41)"));
 }
 
+// A layer over a sequence of any length is a unit of its own: its batched function has the lengths of all instances.
+TEST(Units, LayersOverSequencesOfOtherLengthsAreJoined) {
+  const std::string text = R"(const $w: Tensor[(1, 2, 2), f32] = [1, 2, 3, 4];
+const $b: Tensor[(1, 4), f32] = [1, 2, 3, 4];
+const $h: Tensor[(1, 1, 2), f32] = [1, 2];
+def @main[t](%x: Tensor[(t, 1, 2), f32]) -> Tensor[(t, 1, 1, 2), f32] {
+  let %y = rnn(%x, $w, $w, $b, $h);
+  tanh(%y.0 + reshape(%y.1, shape=[1, 1, 1, 2]))
+})";
+  EXPECT_THAT(units_of(text, {true}),
+              ElementsAre("(%x: Tensor[(t, 1, 2), f32]): rnn", "  calls are joined as sequences, of any length t",
+                          "(Tensor[(1, 1, 2), f32], Tensor[(t, 1, 1, 2), f32]): reshape, add, tanh"));
+  Context context;
+  auto module = parse(context, "#[version = \"1\"]\n" + text);
+  ASSERT_TRUE(module) << module.error().str();
+  const Units units = make_units(context, std::move(*module), context.symbol("main"), {true});
+  ASSERT_TRUE(units.units[0].batched);
+  const Function& batched = *units.module.function(*units.units[0].batched);
+  EXPECT_EQ(context.str(batched.type(batched.params.back())), "Tensor[(b,), i64]");
+  EXPECT_EQ(context.str(batched.result), "(Tensor[(b, t, 1, 1, 2), f32], Tensor[(b, 1, 1, 2), f32])");
+  const Text printed = print(context, units.module);
+  const auto again = parse(context, printed.text, printed.side);
+  ASSERT_TRUE(again) << again.error().str();
+  EXPECT_TRUE(equal(units.module, *again));
+  // Of a function without a length that differs, there is no such batched function.
+  const auto wrong = parse(context, R"(#[version = "1"]
+def @f.batched[b](%x: Tensor[(b, 2), f32], %lengths: Tensor[(b,), i64]) -> Tensor[(b, 2), f32] { tanh(%x) }
+#[batched = "f.batched"]
+def @f(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { tanh(%x) }
+)");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().str(), HasSubstr("its batched function @f.batched must be a function of the module with 1 "
+                                             "parameters, or one more with the lengths of sequences"));
+}
+
 // The module with such units has a text, and bounds of one instance do not bind the rows of all.
 TEST(Units, RowsOfAllInstancesAreNotWithinTheBoundsOfOne) {
   Context context;

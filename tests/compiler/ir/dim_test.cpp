@@ -89,9 +89,13 @@ TEST_F(DimTest, ProverUsesBoundsAndDefinitions) {
   const Dim length = p.apply(kLengths, {m()});
   EXPECT_EQ(DimProver(p, {{kLengths, {0, 9}}}).less_equal(length, d(9)), Answer::kYes);
   // The element f is in its row; other facts of rows stay unknown.
-  const Symbol kBegin{90}, kRow{91}, kOrder{92}, kIndex{93}, kElement{94};
+  const Symbol kBegin{90}, kRow{91}, kOrder{92}, kIndex{93}, kElement{94}, kPosition{95}, kCount{96};
   const Dim rows = p.dim(kN), f = p.dim(kElement), row = p.apply(kRow, {f}), first = p.apply(kBegin, {row});
-  const DimProver of_rows(p, {}, {{kBegin, kRow, kOrder, kIndex, rows, p.apply(kLengths, {p.dim(kIndex)})}});
+  const DimProver of_rows(
+      p, {}, {{kBegin, kRow, kOrder, kPosition, kCount, kIndex, rows, p.apply(kLengths, {p.dim(kIndex)})}});
+  EXPECT_EQ(of_rows.less(p.apply(kPosition, {f}), rows), Answer::kYes);
+  EXPECT_EQ(of_rows.less_equal(p.apply(kCount, {f}), rows), Answer::kYes);
+  EXPECT_EQ(of_rows.less(p.apply(kCount, {f}), rows), Answer::kUnknown);
   EXPECT_EQ(of_rows.less_equal(first, f), Answer::kYes);
   EXPECT_EQ(of_rows.less(p.subtract(f, first), p.apply(kLengths, {row})), Answer::kYes);
   EXPECT_EQ(of_rows.less(row, rows), Answer::kYes);

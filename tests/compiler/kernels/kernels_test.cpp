@@ -23,7 +23,9 @@
 #include "compiler/kernels/schedule.h"
 #include "compiler/loop/evaluate.h"
 #include "compiler/loop/text.h"
+#include "compiler/loop/work.h"
 #include "runtime/native/native.h"
+#include "support/try.h"
 #include "tests/compiler/ir/operators/cases.h"
 #include "tests/random_tensor.h"
 #include "tests/rounds.h"
@@ -358,8 +360,10 @@ TEST(Kernels, RandomRecurrentLayersAreComputed) {
                           : op == "gru" ? 3
                                         : 4,
                   directions = direction == "bidirectional" ? 2 : 1, steps = pick(1, 5),
-                  batch = pick(0, 1) ? 1 : pick(2, 5), inputs = pick(1, 9),
-                  hidden = pick(0, 1) ? 16 * pick(1, 2) : pick(1, 20);
+                  batch = pick(0, 1)   ? 1
+                          : pick(0, 2) ? pick(2, 5)
+                                       : pick(15, 40),
+                  inputs = pick(1, 9), hidden = pick(0, 1) ? 16 * pick(1, 2) : pick(1, 20);
     Module module;
     Function function;
     compiler::Builder b(context, module, function);
@@ -389,6 +393,94 @@ TEST(Kernels, RandomRecurrentLayersAreComputed) {
     compare(context, library, module, function, arguments, case_name);
   }
   library.run();
+}
+
+// A ragged layer of two directions, which takes x, weights, states and the lengths.
+Expected<Module> ragged_layer(Context& context, std::string_view op, int64_t steps, int64_t sequences, int64_t inputs,
+                              int64_t hidden) {
+  const int64_t rows = (op == "rnn" ? 1 : op == "gru" ? 3 : 4) * hidden;
+  const std::string state = fmt::format("%h: Tensor[(2, {}, {}), f32]", sequences, hidden);
+  return parse(context,
+               fmt::format("#[version = \"1\"]\ndef @main(%x: Tensor[({0}, {1}, {2}), f32], %w: Tensor[(2, {3}, {2}), "
+                           "f32], %r: Tensor[(2, {3}, {4}), f32], %b: Tensor[(2, {5}), f32], {6}, %lengths: "
+                           "Tensor[({1},), i64]) {{ {7}_ragged(%x, %w, %r, %b, %h{8}, %lengths, "
+                           "direction=\"bidirectional\") }}\n",
+                           steps, sequences, inputs, rows, hidden, 2 * rows, state, op, op == "lstm" ? ", %h" : ""),
+               {}, "m.tn");
+}
+Expected<KernelFunction> kernel_of(Context& context, const Module& module) {
+  return make_kernel(context, module, "kernel", *module.function(context.symbol("main")), kMachine);
+}
+
+// The terms of all sums, before the layer is scheduled and afterwards, are those of the steps that the sequences have.
+TEST(Kernels, RaggedLayersComputeNoStepAfterASequencesEnd) {
+  constexpr int64_t kSteps = 12, kSequences = 37, kInputs = 5, kHidden = 32;
+  const unsigned seed = test_seed(17);
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  Context context;
+  for (const auto& [op, gates] : {std::pair("rnn", 1), std::pair("gru", 3), std::pair("lstm", 4)}) {
+    SCOPED_TRACE(op);
+    const auto module = ragged_layer(context, op, kSteps, kSequences, kInputs, kHidden);
+    ASSERT_TRUE(module) << module.error().str();
+    const auto kernel = kernel_of(context, *module);
+    ASSERT_TRUE(kernel) << kernel.error().str();
+    EXPECT_EQ(kernel->refused, "");
+    std::vector<Tensor> params;
+    int64_t steps = 0;
+    for (const loop::BufferId param : kernel->function.params) {
+      const loop::Buffer& buffer = kernel->function.buffer(param);
+      runtime::Shape shape;
+      for (const loop::BufferAxis& axis : buffer.axes) shape.push_back(*axis.extent.constant());
+      params.emplace_back(buffer.dtype, std::move(shape));
+      if (context.name(buffer.name) != "lengths") continue;
+      for (int64_t& length : params.back().data<int64_t>()) {
+        length = std::uniform_int_distribution<int64_t>(0, kSteps)(random);
+        steps += length;
+      }
+    }
+    const int64_t expected = 2 * steps * gates * kHidden * (kInputs + kHidden);
+    for (const loop::Function& function : {kernel->algorithm, schedule(context, kernel->function).function}) {
+      const auto work = loop::work_of(context, function, params);
+      ASSERT_TRUE(work) << work.error().str();
+      EXPECT_EQ(work->terms, expected) << loop::print(context, function);
+    }
+  }
+}
+
+TEST(Kernels, LengthsOfSequencesAreChecked) {
+  Context context;
+  const auto module = ragged_layer(context, "gru", 4, 3, 2, 8);
+  ASSERT_TRUE(module) << module.error().str();
+  const auto kernel = kernel_of(context, *module);
+  ASSERT_TRUE(kernel) << kernel.error().str();
+  const loop::Function scheduled = schedule(context, kernel->function).function;
+  const loop::Function* const functions[] = {&scheduled};
+  const auto code = native::compile(context, functions, {.levels = {std::string(runtime::host_levels().front())}});
+  ASSERT_TRUE(code) << code.error().str();
+  const auto library = runtime::NativeLibrary::load(*code);
+  ASSERT_TRUE(library) << library.error().str();
+  runtime::ThreadPool pool(1);
+  const auto message = [&](std::vector<int64_t> lengths) {
+    std::vector<Tensor> params;
+    for (const loop::BufferId param : kernel->function.params) {
+      const loop::Buffer& buffer = kernel->function.buffer(param);
+      runtime::Shape shape;
+      for (const loop::BufferAxis& axis : buffer.axes) shape.push_back(*axis.extent.constant());
+      params.emplace_back(buffer.dtype, std::move(shape));
+      if (context.name(buffer.name) == "lengths") std::ranges::copy(lengths, params.back().data<int64_t>().begin());
+    }
+    const auto interpreted = interpret(context, *module, context.symbol("main"), params);
+    const auto results = library->call(0, params, pool);
+    return (results ? "" : results.error().str()) + (interpreted ? "" : interpreted.error().str());
+  };
+  EXPECT_EQ(message({4, 0, 2}), "");
+  EXPECT_NE(message({4, 5, 2}).find("lengths[1] is 5, must be 0 to 4"), std::string::npos) << message({4, 5, 2});
+  EXPECT_NE(message({-1, 5, 2}).find("lengths[0] is -1, must be 0 to 4"), std::string::npos) << message({-1, 5, 2});
+  EXPECT_NE(message({4, 5, 2}).find("row 1 would have 5 elements, 4 at most, lengths[1] is 5"), std::string::npos)
+      << message({4, 5, 2});
+  EXPECT_NE(message({4, 0, -2}).find("lengths[2] is -2: a size is 0 or more"), std::string::npos)
+      << message({4, 0, -2});
 }
 
 // Strides larger than the kernel, dilations with and without a common factor, paddings larger than the kernel.

@@ -11,12 +11,16 @@
 #include "compiler/loop/safety.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/schedule/pattern.h"
+#include "compiler/loop/schedule/schedule.h"
 #include "compiler/loop/text.h"
 #include "compiler/loop/verify.h"
+#include "compiler/loop/work.h"
 #include "tests/compiler/loop/must_parse.h"
 
 namespace tenon::compiler::loop {
 namespace {
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 using runtime::Shape;
 using runtime::Tensor;
@@ -494,6 +498,111 @@ TEST(Evaluate, TablesDescribeTheRowsOfABatch) {
   // Every element is proved to be written once, and to be inside of its row.
   const auto unproven = unproven_obligations(context, function);
   EXPECT_FALSE(unproven.program) << unproven.program->str();
+}
+
+// The running sum of each row, in steps of all rows that have not ended, which are the longest ones.
+constexpr std::string_view kCounts =
+    R"(loop @counts[n, t](%lengths: Tensor[(n,), i64], %x: Tensor[(t, n), i32]) -> (%y: Tensor[(t,), i32], %z: Tensor[(t, n), i32]) {
+  descending order(b in (n), size (lengths(b)));
+  positions at(b in (n), size (lengths(b)));
+  counts active(b in (n), size (lengths(b)), limit (t));
+  for s in (t) {
+    stage count(s in (t) at (s)) { %y[s] = i32(index(active(s))); }
+    for b in (n) { stage zero(s in (t) at (s), b in (n) at (b)) { %z[s, b] = i32(0); } }
+    for i in (active(s)) {
+      stage row(s in (t) at (s), i in (active(s)) at (i)) { %z[s, i] = %x[s, order(i)] + i32(index(at(order(i)))); }
+    }
+  }
+}
+)";
+
+TEST(Evaluate, CountsAreThoseOfWiderRows) {
+  TypeContext context;
+  const Function function = must_parse(context, kCounts);
+  EXPECT_TRUE(equal(must_parse(context, print(context, function)), function)) << print(context, function);
+  const auto results = [&](std::vector<int64_t> lengths) {
+    return evaluate(context, function,
+                    std::vector{tensor<int64_t>({3}, lengths),
+                                tensor<int32_t>({4, 3}, {10, 20, 30, 40, 50, 60, 70, 80, 90, 0, 0, 0})});
+  };
+  const auto found = results({1, 3, 3});
+  ASSERT_TRUE(found) << found.error().str();
+  EXPECT_EQ(values<int32_t>((*found)[0]), (std::vector<int32_t>{3, 2, 2, 0}));
+  EXPECT_EQ(values<int32_t>((*found)[1]), (std::vector<int32_t>{20, 31, 12, 50, 61, 0, 80, 91, 0, 0, 0, 0}));
+  const auto none = results({0, 0, 0});
+  ASSERT_TRUE(none) << none.error().str();
+  EXPECT_EQ(values<int32_t>((*none)[0]), (std::vector<int32_t>{0, 0, 0, 0}));
+  EXPECT_HAS(results({1, 5, 3}).error().str(), "row 1 of the table 'active' has 5 elements, 4 at most");
+  EXPECT_HAS(results({1, 2, -1}).error().str(), "row 2 of the table 'active' has -1 elements");
+  // A size within the table is proved to be one.
+  std::string beyond(kCounts);
+  beyond.replace(beyond.find("(active(s))"), 11, "(active(s + 1))");
+  beyond.replace(beyond.find("(active(s))"), 11, "(active(s + 1))");
+  const auto unproven = unproven_obligations(context, must_parse(context, beyond));
+  ASSERT_TRUE(unproven.program);
+  EXPECT_HAS(unproven.program->str(), "it is not proved that active(s + 1) is inside of the table");
+  const auto message = [&](std::string_view from, std::string_view to) {
+    std::string text(kCounts);
+    text.replace(text.find(from), from.size(), to);
+    const auto parsed = parse(context, text, "m.tn");
+    return parsed ? "" : parsed.error().str();
+  };
+  EXPECT_HAS(message(", limit (t));", ");"), "expected ','");
+  EXPECT_HAS(message(", limit (t));", ", limit (b));"), "'b'");
+}
+
+TEST(Work, CountsTheTermsThatLoopsVisit) {
+  TypeContext context;
+  const Function plain = must_parse(
+      context,
+      R"(loop @dot[n](%lengths: Tensor[(n,), i64], %x: Tensor[(b: n, lengths(b)), f32], %w: Tensor[(64,), f32]) -> (%y: Tensor[(n,), f32], %z: Tensor[(n,), f32]) {
+  for b in (n) { stage zero(b in (n) at (b)) { %y[b] = f32(0); } }
+  for b in (n) { for s in (lengths(b)) {
+    stage dot(b in (n) at (b), reduce s in (lengths(b)) at (s)) { %y[b] = %y[b] + %x[b, s] * %w[0]; }
+  } }
+  for b in (n) { for s in (7) {
+    stage squares(b in (n) at (b), reduce s in (7) at (s)) {
+      init { %z[b] = f32(0); }
+      %z[b] = %z[b] + (%w[s] - %w[0]) * (%w[s] - %w[0]);
+    }
+  } }
+}
+)");
+  const std::vector<Tensor> params{tensor<int64_t>({3}, {5, 0, 9}), Tensor(DType::kF32, {14}),
+                                   Tensor(DType::kF32, {64})};
+  const auto work = [&](std::vector<std::string> steps) {
+    Schedule schedule(context, plain);
+    for (const std::string& step : steps) {
+      const Status status = schedule.apply(step);
+      EXPECT_TRUE(status) << status.error().str();
+    }
+    const auto found = work_of(context, schedule.function(), params);
+    EXPECT_TRUE(found) << found.error().str();
+    return *found;
+  };
+  const auto expect = [](const Work& found, int64_t points, int64_t terms, int64_t products) {
+    EXPECT_EQ(found.points, points);
+    EXPECT_EQ(found.terms, terms);
+    EXPECT_EQ(found.products, products);
+  };
+  expect(work({}), 3, 14 + 21, 14);
+  // Guards of scalar loops skip points; the masked lanes of a vector are computed.
+  expect(work({"split(dot, s, 4)"}), 3, 14 + 21, 14);
+  expect(work({"split(zero, b, 2)", "mark(zero, b1, vector)"}), 4, 14 + 21, 14);
+  EXPECT_HAS(work_of(context, plain, std::span(params).first(2)).error().str(), "3");
+  const auto dims =
+      work_of(context, must_parse(context, R"(loop @f[n, m](%x: Tensor[(n, m), f32]) -> (%y: Tensor[(n,), f32]) {
+  for i in (n) { for k in (m) {
+    stage s(i in (n) at (i), reduce k in (m) at (k)) {
+      init { %y[i] = f32(0); }
+      %y[i] = %y[i] + %x[i, k];
+    }
+  } }
+}
+)"),
+              {{context.symbol("n"), 1000}, {context.symbol("m"), 1000000}});
+  ASSERT_TRUE(dims) << dims.error().str();
+  EXPECT_EQ(dims->terms, 1000000000);
 }
 
 TEST(LoopText, TablesAreChecked) {

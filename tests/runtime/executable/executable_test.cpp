@@ -253,6 +253,15 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
        [](E e) {
          e.units[0] = {.function = 1, .batched = {}, .own = {false}, .own_results = {true}, .joined_axes = 1};
        }},
+      {"takes 1 words, the unit 2", [](E e) { e.units[0].sequences = {true}, e.units[0].sequence_results = {true}; }},
+      {"unit 0: its calls are joined as sequences, and it has no function for several calls",
+       [](E e) {
+         e.units[0] = {.function = 1, .batched = {}, .own = {true}, .own_results = {true}, .sequences = {true}};
+       }},
+      {"unit 0: its calls share a sequence, or the sequences are not those of its parameters and results",
+       [](E e) { e.units[0].sequences = {true}; }},
+      {"unit 0: its calls are joined as sequences, and none of its parameters is one",
+       [](E e) { e.units[0].sequences = {false}, e.units[0].sequence_results = {false}; }},
       {"unit 1: function 1 is a unit before", [](E e) { e.units.push_back(e.units[0]); }},
       {"the graph has 3 nodes and an edge from 0 to 3", [](E e) { e.graph.edges[0].to = 3; }},
       {"block_in is 3, must be", [](E e) { e.programs[0].config.block_in = 3; }},

@@ -70,6 +70,7 @@ Signature signature_with_tables(int64_t k) {
 }
 
 TEST(Signature, TablesAreMadeOnceForEqualLengths) {
+  using Kind = SignatureTable::Kind;
   const Signature one = signature_with_tables(1), two = signature_with_tables(2);
   ASSERT_TRUE(verify(one, "f"));
   const auto lengths = [](std::vector<int64_t> values) {
@@ -106,6 +107,27 @@ TEST(Signature, TablesAreMadeOnceForEqualLengths) {
              "row 1 would have -6 elements, all up to it 8, lengths[1] is -3: a size is 0 or more");
   EXPECT_HAS(message({int64_t{1} << 29, int64_t{1} << 30}),
              "row 1 would have 2147483648 elements, all up to it 3221225472, lengths[1] is 1073741824");
+  // The numbers of rows that are wider than 0, 1, .. limit - 1; a wider row is an error of any table.
+  Signature counts = one;
+  counts.tables = {{Kind::kCounts, one.tables[0].count, one.tables[0].width, {{Op::kConstant, 4}}},
+                   {Kind::kPositions, one.tables[0].count, one.tables[0].width, {{Op::kConstant, 4}}}};
+  ASSERT_TRUE(verify(counts, "f"));
+  EXPECT_EQ(*made(counts, lengths({2, 0, 4, 2}))[0], (Values{3, 3, 1, 1}));
+  EXPECT_EQ(*made(counts, lengths({2, 0, 4, 2}))[1], (Values{1, 3, 0, 2}));
+  EXPECT_EQ(*made(counts, lengths({}))[0], (Values{0, 0, 0, 0}));
+  for (const size_t table : {0, 1}) {
+    Signature limited = counts;
+    limited.tables.erase(limited.tables.begin() + static_cast<ptrdiff_t>(1 - table));
+    const std::vector<Tensor> params = lengths({1, 5});
+    EXPECT_TRUE(bind_dims(limited, params, memory));
+    const auto tables = make_tables(limited, params, memory);
+    ASSERT_FALSE(tables);
+    EXPECT_HAS(tables.error().str(), "row 1 would have 5 elements, 4 at most, lengths[1] is 5");
+  }
+  counts.tables[0].limit = {};
+  EXPECT_HAS(verify(counts, "f").error().str(), "a table has a malformed size");
+  counts.tables[0].limit = {{Op::kIndex, 0}};
+  EXPECT_HAS(verify(counts, "f").error().str(), "a table has a malformed size");
   Signature wrong = one;
   wrong.tables[1].width = {{Op::kIndex, 1}};
   EXPECT_HAS(verify(wrong, "f").error().str(), "a table has a malformed size");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 
 #include "tests/runtime/vm/steps_executable.h"
 
@@ -94,6 +95,59 @@ TEST(Instances, IndependentRowsOfDifferentNumbersAreOneCall) {
   run_checked(*session, inputs);
   run_checked(*session, {steps(3, {}), steps(3, {})});
   EXPECT_TRUE(session->run_many({}).empty());
+}
+
+// The steps of x, a sequence: the batched function has the longest one's axis, and the lengths.
+Executable sequences_executable() {
+  Executable e = steps_executable();
+  e.functions.back() = {.name = "unit.batched",
+                        .params = {any("x"), any("lengths")},
+                        .results = {any("result")},
+                        .registers = 3,
+                        .code = {{CallKernel{"steps", {}, {0, 1}, {2}}, "layer"}, {Return{{2}}, ""}}};
+  e.units[0].sequences = e.units[0].sequence_results = {true};
+  return e;
+}
+
+// steps: each element of the first `lengths[i]` of row i plus one; the others must be 0, and become NaN.
+KernelLookup sequence_kernels(KernelCount& count) {
+  return [&count](std::string_view name) -> CpuKernel {
+    if (name != "steps") return step_kernels(count)(name);
+    return [&count](const Attrs&, std::span<const Tensor> args) -> Expected<std::vector<Tensor>> {
+      ++count.calls;
+      count.most_rows = std::max(count.most_rows.load(), args[0].shape()[0]);
+      Tensor result = args[0].clone();
+      const int64_t columns = result.shape()[1];
+      for (int64_t i = 0; i < result.size(); ++i) {
+        float& x = result.data<float>()[static_cast<size_t>(i)];
+        const bool is_step = i % columns < args[1].data<int64_t>()[static_cast<size_t>(i / columns)];
+        if ((is_step && x > kTooLarge) || (!is_step && x != 0)) return error("an element is too large");
+        x = is_step ? x + 1 : NAN;
+      }
+      return std::vector{std::move(result)};
+    };
+  };
+}
+
+TEST(Instances, SequencesOfDifferentLengthsAreOneCall) {
+  const Executable e = sequences_executable();
+  KernelCount count;
+  auto session = Session::create(e, {.kernels = sequence_kernels(count)});
+  ASSERT_TRUE(session) << session.error().str();
+  const std::vector<std::vector<Value>> inputs{steps(2, {1, 2}), steps(2, {3}), steps(2, {}), steps(2, {5, 6, 7})};
+  const auto results = session->run_many(inputs);
+  EXPECT_EQ(count.calls, 2);
+  EXPECT_EQ(count.most_rows, 4);
+  EXPECT_THAT((*results[0])[0].tensor().data<float>(), ElementsAre(3, 4));
+  EXPECT_THAT((*results[1])[0].tensor().data<float>(), ElementsAre(5));
+  EXPECT_EQ((*results[2])[0].tensor().shape(), Shape{0});
+  EXPECT_THAT((*results[3])[0].tensor().data<float>(), ElementsAre(7, 8, 9));
+  run_checked(*session, inputs);
+  run_checked(*session, {steps(3, {}), steps(3, {})});
+  // One that fails: the calls are repeated one by one, and the others have their results.
+  const auto failing = run_checked(*session, {steps(2, {1}), steps(2, {2, kTooLarge + 1}), steps(2, {4, 5, 6})});
+  EXPECT_FALSE(failing[1]);
+  EXPECT_TRUE(failing[0] && failing[2]);
 }
 
 // The results of a call are parts of one tensor, which the next call reads where they are.
