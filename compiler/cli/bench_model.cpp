@@ -1,5 +1,5 @@
 // tenon bench model: a whole model on the CPU: its compile time, run time and memory, and the slowest kernels. With
-// --serve another program triggers the runs, so that both are measured in turns.
+// --serve another program triggers the runs, so that both are measured interleaved.
 #include <fmt/format.h>
 
 #include <algorithm>

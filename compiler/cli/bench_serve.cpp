@@ -54,7 +54,7 @@ struct BenchServe {
     TENON_TRY_ASSIGN(values, read_instances(*loaded, *alone.executable, instances));
     TENON_TRY_ASSIGN(expected, alone.results(*values, 1));
     TENON_TRY_ASSIGN(rate, rate_alone(alone, *values));
-    Measured single, batched;  // in turns, since other work of the machine disturbs both
+    Measured single, batched;  // interleaved, since other work of the machine disturbs both
     for (uint64_t round = 0; round < rounds; ++round) {
       for (auto& [bench, best] : {std::pair(&alone, &single), std::pair(&together, &batched)}) {
         TENON_TRY_ASSIGN(measured, serve(*bench, *values, *expected, load * *rate));
@@ -172,7 +172,7 @@ Action bench_serve(Options& options) {
   options.option(command->max_wait_us, "--max-wait-us", "US",
                  "longest wait of the first request for others, where none runs", {0, uint64_t{1} << 40});
   options.option(command->threads, "--threads", "N", "threads of native kernels", {1, 1024});
-  options.option(command->rounds, "--rounds", "N", "measurements of each in turns, the fastest of which counts",
+  options.option(command->rounds, "--rounds", "N", "measurements of each, interleaved, the fastest of which counts",
                  {1, 1000});
   options.option(command->seed, "--seed", "N", "of the arrivals", {});
   options.flag(command->json, "--json", "print JSON");

@@ -85,7 +85,7 @@ struct Report {
   }
 };
 
-// One executable for all sizes beside one for each, in turns.
+// One executable for all sizes beside one for each, interleaved.
 Status bench_dense(const Report& report) {
   constexpr int64_t kBound = 64;
   Measured symbolic;

@@ -67,7 +67,7 @@ Action debug(Options&);
 Action replay(Options&);
 Action xclbin_write(Options&);
 Action xclbin_show(Options&);
-Action xclbin_seal(Options&);
+Action xclbin_annotate(Options&);
 
 namespace {
 
@@ -127,10 +127,10 @@ constexpr Command kCommands[] = {
     {"fuzz partition", "partition random modules for synthetic targets", fuzz_partition},
     {"selftest", "check a device: registers, memory, loopback, clock, a product", selftest},
     {"debug", "step through an accelerator program on a simulator", debug},
-    {"replay", "repeat a mismatch from its bundle", replay},
+    {"replay", "repeat a mismatch from its reproducer", replay},
     {"xclbin write", "write an xclbin file, the form in which XRT loads a design", xclbin_write},
     {"xclbin show", "list the contents of an xclbin file", xclbin_show},
-    {"xclbin seal", "record the configuration of a design in its xclbin file", xclbin_seal},
+    {"xclbin annotate", "record the configuration of a design in its xclbin file", xclbin_annotate},
 };
 
 constexpr std::string_view kTail =

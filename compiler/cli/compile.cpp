@@ -96,7 +96,7 @@ Action compile_model(Options& options) {
       "print the cycles of each layer on the accelerator, its roofline, and what binds it: lanes, requantizer, "
       "reads, stores, latency, buffers, or fill and drain");
   options.choice(command->print, "--print", {"model", "quantized", "partitioned", "kernels"},
-                 "print the module at this station; its larger constants go to OUTPUT.STATION.npz");
+                 "print the module at this stage; its larger constants go to OUTPUT.STAGE.npz");
   command->passes.declare(options);
   options.flag(command->json, "--json", "figures as JSON");
   options.footer("tenon compile model.onnx --shapes N=1 --calibrate data.npz:calib --divide 255 -o model.tnx");

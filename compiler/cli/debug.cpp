@@ -20,7 +20,7 @@
 namespace tenon::cli {
 namespace {
 
-using driver::Bundle;
+using driver::Reproducer;
 
 // Memory of an assembled program: base register i is at (i + 1) times this.
 constexpr uint64_t kBaseStep = 1 << 20;
@@ -37,18 +37,19 @@ struct Debug {
 
   Status run() {
     std::error_code ignored;
-    TENON_TRY_ASSIGN(bundle, std::filesystem::is_directory(program, ignored) ? driver::load_bundle(program)
-                             : program.ends_with(".tnx")                     ? of_executable()
-                                                                             : of_assembly());
+    TENON_TRY_ASSIGN(reproducer, std::filesystem::is_directory(program, ignored) ? driver::load_reproducer(program)
+                                 : program.ends_with(".tnx")                     ? of_executable()
+                                                                                 : of_assembly());
     for (const std::string& load : loads) {
-      TENON_TRY(add(*bundle, load));
+      TENON_TRY(add(*reproducer, load));
     }
     const runtime::TemporaryDirectory scratch;
     if (!accelerator) {
-      TENON_TRY_ASSIGN(opened, driver::open_for(*bundle, device.empty() ? bundle->device : device, scratch.path()));
+      TENON_TRY_ASSIGN(opened,
+                       driver::open_for(*reproducer, device.empty() ? reproducer->device : device, scratch.path()));
       accelerator = std::move(*opened);
     }
-    TENON_TRY_ASSIGN(machine, driver::Machine::create(*accelerator, std::move(*bundle)));
+    TENON_TRY_ASSIGN(machine, driver::Machine::create(*accelerator, std::move(*reproducer)));
     driver::Debugger debugger(**machine, std::move(notes));
     return talk(debugger);
   }
@@ -82,23 +83,23 @@ struct Debug {
   }
 
   // "ADDRESS=FILE": the file's bytes at this address.
-  static Status add(Bundle& bundle, const std::string& load) {
+  static Status add(Reproducer& reproducer, const std::string& load) {
     const size_t equals = load.find('=');
     if (equals == std::string::npos)
       return error(fmt::format("--load is '{}', must be ADDRESS=FILE", load), {}, {}, Fault::kUsage);
     TENON_TRY_ASSIGN(read, read_number<uint64_t>("the address of --load", load.substr(0, equals), {}));
     const uint64_t address = *read;
     TENON_TRY_ASSIGN(bytes, read_file(load.substr(equals + 1)));
-    if (address > bundle.memory_bytes || bytes->size() > bundle.memory_bytes - address) {
+    if (address > reproducer.memory_bytes || bytes->size() > reproducer.memory_bytes - address) {
       return error(fmt::format("{} bytes at {:#x} are beyond the program's memory of {} bytes", bytes->size(), address,
-                               bundle.memory_bytes),
+                               reproducer.memory_bytes),
                    load);
     }
-    bundle.memory.push_back({"", address, {bytes->begin(), bytes->end()}});
+    reproducer.memory.push_back({"", address, {bytes->begin(), bytes->end()}});
     return {};
   }
 
-  Expected<Bundle> of_assembly() {
+  Expected<Reproducer> of_assembly() {
     if (!data.empty() || launch != 0) {
       return error("--data and --launch are for an executable (.tnx)", program, "--load puts bytes into memory",
                    Fault::kUsage);
@@ -107,10 +108,10 @@ struct Debug {
     if (device.empty()) device = "behavioral:default";
     TENON_TRY_ASSIGN(opened, driver::open(device));  // its configuration is the program's
     accelerator = std::move(*opened);
-    Bundle bundle;
-    bundle.config = accelerator->info().config;
-    bundle.device = device;
-    const spec::Isa isa(bundle.config);
+    Reproducer reproducer;
+    reproducer.config = accelerator->info().config;
+    reproducer.device = device;
+    const spec::Isa isa(reproducer.config);
     TENON_TRY_ASSIGN(instructions,
                      isa.assemble_all({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, program));
     if (instructions->empty()) return error("there is no instruction", program);
@@ -126,14 +127,14 @@ struct Debug {
                                     .count = static_cast<uint32_t>(slots.size())};
     const uint64_t first = (kStream + slots.size() * spec::kSlotBytes + kBaseStep - 1) / kBaseStep * kBaseStep;
     for (size_t i = 0; i < launch_of_stream.bases.size(); ++i) launch_of_stream.bases[i] = first + i * kBaseStep;
-    bundle.launches.push_back(launch_of_stream);
-    bundle.memory_bytes = first + launch_of_stream.bases.size() * kBaseStep;
-    driver::add_contents(bundle, kStream, std::as_bytes(std::span(slots)));
-    return bundle;
+    reproducer.launches.push_back(launch_of_stream);
+    reproducer.memory_bytes = first + launch_of_stream.bases.size() * kBaseStep;
+    driver::add_contents(reproducer, kStream, std::as_bytes(std::span(slots)));
+    return reproducer;
   }
 
   // Runs the model once on the behavioral simulator and records the launch with its inputs.
-  Expected<Bundle> of_executable() {
+  Expected<Reproducer> of_executable() {
     TENON_TRY_ASSIGN(executable, runtime::load(program));
     if (executable->programs.empty()) return error("the executable has no program for the accelerator", program);
     if (data.empty() && !executable->main().params.empty())
@@ -144,7 +145,7 @@ struct Debug {
     std::vector<std::unique_ptr<driver::Accelerator>> opened;
     std::vector<driver::Accelerator*> devices;
     for (const spec::Config* config : runtime::configurations(*executable)) {
-      Bundle wanted;
+      Reproducer wanted;
       wanted.config = *config;
       wanted.memory_bytes = uint64_t{256} << 20;
       TENON_TRY_ASSIGN(device, driver::open_for(wanted, "behavioral:" + config->name, scratch.path()));
@@ -163,19 +164,19 @@ struct Debug {
           fmt::format("the model launches {} programs, launch {} does not exist", recorders.launches(), launch),
           program);
     }
-    Bundle bundle = *recorder->bundle();
-    bundle.device = "behavioral:" + bundle.config.name;
+    Reproducer reproducer = *recorder->reproducer();
+    reproducer.device = "behavioral:" + reproducer.config.name;
     for (const auto& candidate : executable->programs) {  // the notes are those of the program with these instructions
       const auto bytes = std::as_bytes(std::span(candidate.instructions));
-      const auto kept = driver::contents(bundle, bundle.launches[0].instructions, bytes.size());
-      if (bundle.launches[0].count != candidate.instructions.size() || !std::ranges::equal(kept, bytes)) continue;
+      const auto kept = driver::contents(reproducer, reproducer.launches[0].instructions, bytes.size());
+      if (reproducer.launches[0].count != candidate.instructions.size() || !std::ranges::equal(kept, bytes)) continue;
       for (const auto& note : candidate.notes) {
         const std::string layer = note.layer < candidate.layers.size() ? candidate.layers[note.layer].name : "";
         notes[note.slot] = layer + ": " + note.tile;
       }
       break;
     }
-    return bundle;
+    return reproducer;
   }
 };
 
@@ -183,9 +184,9 @@ struct Debug {
 
 Action debug(Options& options) {
   auto command = std::make_shared<Debug>();
-  options.argument(command->program, "PROGRAM", "an executable (.tnx), assembly text, or the bundle of a mismatch");
+  options.argument(command->program, "PROGRAM", "an executable (.tnx), assembly text, or the reproducer of a mismatch");
   options.option(command->device, "--device", "URI",
-                 "any simulator; default: the bundle's device, or behavioral: with the program's configuration");
+                 "any simulator; default: the reproducer's device, or behavioral: with the program's configuration");
   options.repeated(command->data, "--data", "[NAME=]FILE",
                    "for an executable: an input, [NAME=]FILE.npy or FILE.npz:MEMBER; the first sample is run");
   options.option(command->divide, "--divide", "X", "integers of --data are divided by this", {});

@@ -16,11 +16,11 @@ namespace tenon::cli {
 namespace {
 
 // The launches and memory of a random program.
-driver::Bundle bundle_of(const sim::fuzz::Program& program) {
-  driver::Bundle bundle;
-  bundle.config = program.config;
-  bundle.seed = program.seed;
-  bundle.memory_bytes = program.memory.size();
+driver::Reproducer reproducer_of(const sim::fuzz::Program& program) {
+  driver::Reproducer reproducer;
+  reproducer.config = program.config;
+  reproducer.seed = program.seed;
+  reproducer.memory_bytes = program.memory.size();
   // A stream is placed beside the memory image, which does not hold it.
   std::vector<std::byte> image = program.memory;
   const spec::Isa isa(program.config);
@@ -33,12 +33,12 @@ driver::Bundle bundle_of(const sim::fuzz::Program& program) {
     const auto bytes = std::as_bytes(std::span(slots));
     if (image.size() < launch.stream + bytes.size()) image.resize(launch.stream + bytes.size());
     std::ranges::copy(bytes, image.begin() + static_cast<std::ptrdiff_t>(launch.stream));
-    bundle.launches.push_back(
+    reproducer.launches.push_back(
         {.profile = launch.profile, .instructions = launch.stream, .count = launch.slots(), .bases = program.bases});
   }
-  bundle.memory_bytes = image.size();
-  driver::add_contents(bundle, 0, image);
-  return bundle;
+  reproducer.memory_bytes = image.size();
+  driver::add_contents(reproducer, 0, image);
+  return reproducer;
 }
 
 std::string device(std::string_view scheme, const std::string& config, const sim::fuzz::Program& program) {
@@ -64,7 +64,7 @@ struct FuzzAccel {
   std::string length = "50..200", profile = "any", against = "lockstep";
   uint64_t seed = 0;
   int64_t count = 200, shrink = 500;
-  std::string bundle;
+  std::string reproducer;
   bool json = false, quiet = false;
 
   Status run() const {
@@ -121,16 +121,16 @@ struct FuzzAccel {
     return {};
   }
 
-  // Keeps the smallest program that fails as a bundle.
+  // Keeps the smallest program that fails as a reproducer.
   std::string kept(const std::string& name, const sim::fuzz::CampaignOptions& options,
                    const sim::fuzz::Failure& failure) const {
-    driver::Bundle found = bundle_of(failure.smallest);
+    driver::Reproducer found = reproducer_of(failure.smallest);
     found.device = device(against, name, failure.smallest);
     found.origin = sim::fuzz::command(name, failure.seed, options.generator);
     found.reported = failure.remaining.what;
     auto opened = driver::open(found.device);
     if (!opened) return opened.error().str();
-    return driver::keep_mismatch(std::move(found), **opened, bundle);
+    return driver::keep_mismatch(std::move(found), **opened, reproducer);
   }
 };
 
@@ -148,8 +148,8 @@ Action fuzz_accel(Options& options) {
                  "lockstep: RTL beside the behavioral simulator; or any other simulator alone");
   options.option(command->shrink, "--shrink", "RUNS", "largest number of runs that shrink a failing program",
                  {0, INT32_MAX});
-  options.option(command->bundle, "--bundle", "DIR",
-                 "directory for the bundle that repeats a failure; default: mismatch-N in the working directory");
+  options.option(command->reproducer, "--reproducer", "DIR",
+                 "directory for the reproducer that repeats a failure; default: mismatch-N in the working directory");
   options.flag(command->quiet, "-q,--quiet", "no progress");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };

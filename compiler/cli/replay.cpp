@@ -1,4 +1,4 @@
-// tenon replay: repeats a mismatch from its bundle.
+// tenon replay: repeats a mismatch from its reproducer.
 #include "driver/bringup/replay.h"
 
 #include <fmt/format.h>
@@ -16,25 +16,26 @@ struct Replay {
   bool json = false;
 
   Status run() const {
-    TENON_TRY_ASSIGN(bundle, driver::load_bundle(directory));
+    TENON_TRY_ASSIGN(reproducer, driver::load_reproducer(directory));
     const runtime::TemporaryDirectory scratch;
-    const std::string uri = device.empty() ? bundle->device : device;
-    TENON_TRY_ASSIGN(opened, driver::open_for(*bundle, uri, scratch.path()));
-    TENON_TRY_ASSIGN(found, driver::replay(**opened, *bundle));
-    const bool same = *found == bundle->found;
+    const std::string uri = device.empty() ? reproducer->device : device;
+    TENON_TRY_ASSIGN(opened, driver::open_for(*reproducer, uri, scratch.path()));
+    TENON_TRY_ASSIGN(found, driver::replay(**opened, *reproducer));
+    const bool same = *found == reproducer->found;
     if (json) {
       Json out;
-      out.begin_object().field("bundle", directory).field("device", uri).field("origin", bundle->origin);
-      out.field("seed", bundle->seed).field("reported", bundle->reported).field("then", bundle->found);
+      out.begin_object().field("reproducer", directory).field("device", uri).field("origin", reproducer->origin);
+      out.field("seed", reproducer->seed).field("reported", reproducer->reported).field("then", reproducer->found);
       out.field("now", *found).field("differs", !found->empty()).field("same", same).end();
       print_stdout("{}", out.str());
     } else {
-      print_stdout("bundle    {}, by {}\nseen on   {}, configuration {}\n", directory, bundle->version, bundle->device,
-                   bundle->config.name);
-      if (!bundle->origin.empty()) print_stdout("doing     {}\n", bundle->origin);
-      if (bundle->seed != 0) print_stdout("seed      {}\n", bundle->seed);
-      print_stdout("reported  {}\nthen      {}\nnow       {}\n", bundle->reported,
-                   bundle->found.empty() ? "no difference" : bundle->found, found->empty() ? "no difference" : *found);
+      print_stdout("reproducer  {}, by {}\nseen on     {}, configuration {}\n", directory, reproducer->version,
+                   reproducer->device, reproducer->config.name);
+      if (!reproducer->origin.empty()) print_stdout("doing       {}\n", reproducer->origin);
+      if (reproducer->seed != 0) print_stdout("seed        {}\n", reproducer->seed);
+      print_stdout("reported    {}\nthen        {}\nnow         {}\n", reproducer->reported,
+                   reproducer->found.empty() ? "no difference" : reproducer->found,
+                   found->empty() ? "no difference" : *found);
     }
     if (found->empty()) {
       if (!json) print_stdout("{} shows no difference\n", uri);
@@ -49,8 +50,8 @@ struct Replay {
 
 Action replay(Options& options) {
   auto command = std::make_shared<Replay>();
-  options.argument(command->directory, "BUNDLE", "directory of the bundle");
-  options.option(command->device, "--device", "URI", "another device than the one of the bundle");
+  options.argument(command->directory, "REPRODUCER", "directory of the reproducer");
+  options.option(command->device, "--device", "URI", "another device than the one of the reproducer");
   options.flag(command->json, "--json", "print JSON");
   options.footer(
       "Exit code 0: no difference; 1: a mismatch, the same or another.\nExample: tenon replay mismatch-1 "

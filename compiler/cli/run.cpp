@@ -87,8 +87,8 @@ Action run_model(Options& options) {
                  {.least = 0});
   options.option(command->output, "--output", "PATH",
                  "FILE.npz: all results by name; --data: or a directory for an .npy of each; --input: or an .npy");
-  options.option(command->samples.bundle, "--bundle", "DIR",
-                 "directory for the bundle that repeats a mismatch; default: mismatch-N in the working directory");
+  options.option(command->samples.reproducer, "--reproducer", "DIR",
+                 "directory for the reproducer that repeats a mismatch; default: mismatch-N in the working directory");
   options.option(command->samples.report, "--report", "FILE.html", "write a self-contained report");
   options.option(command->samples.trace, "--trace", "FILE.json", "write a timeline for Perfetto");
   options.option(command->samples.seconds, "--launch-limit", "SECONDS", "longest wait for one launch",

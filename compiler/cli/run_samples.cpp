@@ -220,7 +220,7 @@ class SamplesCommand {
     session.launch_limit = std::chrono::nanoseconds(static_cast<int64_t>(options_.seconds * 1e9));
     TENON_TRY(options_.limits.apply(session));
     if (comparison) session.hook = comparison->hook();
-    return Runner::create(executable_, std::move(session), options_.bundle);
+    return Runner::create(executable_, std::move(session), options_.reproducer);
   }
 
   std::optional<Comparison> make_comparison() const {
@@ -228,7 +228,7 @@ class SamplesCommand {
     return std::optional<Comparison>(std::in_place, loaded_->model, *compilation_);
   }
 
-  // The command that repeats a run, for the bundle.
+  // The command that repeats a run, for the reproducer.
   std::string command(std::span<const std::string> devices, std::span<const std::string> seconds, size_t sample) const {
     std::string text = "tenon run " + options_.model.model;
     for (const auto& [option, values] :

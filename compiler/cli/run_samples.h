@@ -12,7 +12,7 @@ namespace tenon::cli {
 struct SamplesRun {
   ModelOptions model;
   runtime::RunLimits limits;
-  std::string labels, output, report, trace, bundle;
+  std::string labels, output, report, trace, reproducer;
   std::vector<std::string> devices;  // URIs, of different configurations; none: the default
   std::vector<std::string> verify;   // URIs of the devices of a second run
   std::vector<std::string> data;     // "[NAME=]FILE" of each input, see runtime/run/inputs.h

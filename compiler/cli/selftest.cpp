@@ -23,14 +23,14 @@ struct Selftest {
     out.begin_object().field("device", device).field("configuration", (*opened)->info().config.name);
     out.key("checks").begin_array();
     std::string failed;
-    int bundles = 0;
+    int reproducers = 0;
     for (const driver::Check& check : checks) {
       std::string kept;
-      if (check.bundle) {  // the second gets a directory of its own
-        ++bundles;
-        const bool more = bundles > 1 && !directory.empty();
-        kept =
-            driver::keep_mismatch(*check.bundle, **opened, more ? fmt::format("{}-{}", directory, bundles) : directory);
+      if (check.reproducer) {  // the second gets a directory of its own
+        ++reproducers;
+        const bool more = reproducers > 1 && !directory.empty();
+        kept = driver::keep_mismatch(*check.reproducer, **opened,
+                                     more ? fmt::format("{}-{}", directory, reproducers) : directory);
       }
       out.begin_object().field("name", check.name).field("passed", check.passed);
       out.field("figure", check.figure).field("failure", check.failure).field("next", check.next).end();
@@ -56,8 +56,9 @@ Action selftest(Options& options) {
   options.argument(command->device, "DEVICE", "the device's URI, as xrt:0?xclbin=FILE or behavioral:default");
   options.option(command->memory_kib, "--memory", "KIB", "size of the memory that the patterns cover", {1, 1 << 20});
   options.option(command->seed, "--seed", "N", "of random data", {});
-  options.option(command->directory, "--bundle", "DIR",
-                 "directory for the bundle that repeats a failed launch; default: mismatch-N in the working directory");
+  options.option(
+      command->directory, "--reproducer", "DIR",
+      "directory for the reproducer that repeats a failed launch; default: mismatch-N in the working directory");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };
 }

@@ -1,4 +1,4 @@
-// tenon xclbin write | show | seal: the container in which a design reaches XRT.
+// tenon xclbin write | show | annotate: the container in which a design reaches XRT.
 #include "driver/xrt/xclbin.h"
 
 #include <fmt/format.h>
@@ -60,8 +60,8 @@ struct ShowXclbin {
       return {};
     }
     print_stdout("platform       {}\nuuid           {}\nconfiguration  {}\nclock          {} MHz\n", xclbin->platform,
-                 driver::uuid_text(*xclbin), config.empty() ? "unknown: the file has no seal of Tenon" : config,
-                 design->clock_mhz);
+                 driver::uuid_text(*xclbin),
+                 config.empty() ? "unknown: the file has no metadata section of Tenon" : config, design->clock_mhz);
     for (const auto& unit : design->units) print_stdout("unit           {} at {:#x}\n", unit.name, unit.base);
     for (const auto& memory : design->memories) {
       print_stdout("memory         {} at {:#x}, {} KiB{}\n", memory.name, memory.base, memory.bytes / 1024,
@@ -77,13 +77,13 @@ struct ShowXclbin {
   }
 };
 
-struct Seal {
+struct Annotate {
   std::string file, config, output;
 
   Status run() const {
     TENON_TRY_ASSIGN(xclbin, driver::load_xclbin(file));
     TENON_TRY_ASSIGN(loaded, spec::load_config(config));
-    driver::seal(*xclbin, *loaded);
+    driver::add_metadata(*xclbin, *loaded);
     return save(*xclbin, output);
   }
 };
@@ -108,8 +108,8 @@ Action xclbin_show(Options& options) {
   return [command] { return command->run(); };
 }
 
-Action xclbin_seal(Options& options) {
-  auto command = std::make_shared<Seal>();
+Action xclbin_annotate(Options& options) {
+  auto command = std::make_shared<Annotate>();
   options.argument(command->file, "FILE", "an .xclbin file, as v++ writes it");
   options.required(command->config, "-c,--config", "NAME", "the configuration of the accelerator in it");
   options.required(command->output, "-o,--output", "FILE", "where to write");

@@ -1,4 +1,4 @@
-// Measures the kernels of one operator's candidates in turns, so that other load on the machine affects all of them.
+// Measures the kernels of one operator's candidates interleaved, so that other load on the machine affects all of them.
 #pragma once
 
 #include <memory>

@@ -19,7 +19,7 @@ namespace tenon::compiler::tune {
 
 struct Trial {
   kernels::KnobSettings settings;
-  double ratio = 1;  // time relative to the default, measured in turns
+  double ratio = 1;  // time relative to the default, measured, interleaved
 };
 struct Record {
   kernels::KnobSettings settings;  // the fastest

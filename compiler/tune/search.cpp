@@ -87,7 +87,7 @@ class Search {
     return settings_list.empty() ? Status() : bench_.add(settings_list);
   }
 
-  // Measures these candidates and the default in turns.
+  // Measures these candidates and the default interleaved.
   Status measure(const std::vector<size_t>& indices, int rounds) {
     std::vector<size_t> bench_indices{compiled_.at(0)};
     for (const size_t i : indices) bench_indices.push_back(compiled_.at(i));

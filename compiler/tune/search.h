@@ -2,9 +2,9 @@
 // stored as a record.
 //
 // Semantics: candidates are ordered by the cost model, corrected by measurements: a candidate that shares options with
-// fast ones moves up. Each candidate is measured in turns with the default, so that the ratio does not depend on other
-// load of the machine; the best few are measured again and longer, and the default stays unless another candidate is
-// more than 2 % faster. The order is a function of the measurements alone. All settings compute the same bits.
+// fast ones moves up. Each candidate is measured interleaved with the default, so that the ratio does not depend on
+// other load of the machine; the best few are measured again and longer, and the default stays unless another candidate
+// is more than 2 % faster. The order is a function of the measurements alone. All settings compute the same bits.
 #pragma once
 
 #include <functional>

@@ -189,23 +189,23 @@ std::string Debugger::where() {
     case Machine::State::kStopped: state = "stopped in"; break;
   }
   return fmt::format("{} launch {} of {}: {} of {} instructions done\n", state, machine_.launch(),
-                     machine_.bundle().launches.size(), machine_.done(), machine_.program().size());
+                     machine_.reproducer().launches.size(), machine_.done(), machine_.program().size());
 }
 
 std::string Debugger::info() {
-  const Bundle& bundle = machine_.bundle();
-  const Launch& launch = bundle.launches[machine_.launch()];
-  std::string text = fmt::format("configuration {}, {} launches, {} bytes of memory\n", bundle.config.name,
-                                 bundle.launches.size(), machine_.simulator().memory().size());
+  const Reproducer& reproducer = machine_.reproducer();
+  const Launch& launch = reproducer.launches[machine_.launch()];
+  std::string text = fmt::format("configuration {}, {} launches, {} bytes of memory\n", reproducer.config.name,
+                                 reproducer.launches.size(), machine_.simulator().memory().size());
   text += fmt::format("launch {}: {} profile, {} slots at {:#x}\n", machine_.launch(), name(launch.profile),
                       launch.count, launch.instructions);
   for (size_t i = 0; i < launch.bases.size(); ++i) {
     if (launch.bases[i] != 0) text += fmt::format("base {}: {:#x}\n", i, launch.bases[i]);
   }
-  for (const Region& region : bundle.expected) {
+  for (const Region& region : reproducer.expected) {
     text += fmt::format("expected: {}, {} bytes at {:#x}\n", region.name, region.bytes.size(), region.address);
   }
-  if (!bundle.reported.empty()) text += fmt::format("reported: {}\n", bundle.reported);
+  if (!reproducer.reported.empty()) text += fmt::format("reported: {}\n", reproducer.reported);
   return text +
          "not available on any simulator: scratchpad elements that no instruction has written yet, and the inside of "
          "an "

@@ -12,25 +12,25 @@ namespace tenon::driver {
 
 namespace reg = spec::reg;
 
-Expected<std::unique_ptr<Machine>> Machine::create(Accelerator& accelerator, Bundle bundle) {
+Expected<std::unique_ptr<Machine>> Machine::create(Accelerator& accelerator, Reproducer reproducer) {
   if (accelerator.simulator() == nullptr) {
     return error("the debugger requires a simulator, and this device is not a simulator", accelerator.info().uri,
                  "use behavioral:, verilator:, systemc: or lockstep:, which run the same program", Fault::kUsage);
   }
-  if (bundle.launches.empty()) return error("there is no launch to debug", bundle.device);
-  std::unique_ptr<Machine> machine(new Machine(accelerator, std::move(bundle)));
+  if (reproducer.launches.empty()) return error("there is no launch to debug", reproducer.device);
+  std::unique_ptr<Machine> machine(new Machine(accelerator, std::move(reproducer)));
   TENON_TRY(machine->restart());
   return machine;
 }
 
-Machine::Machine(Accelerator& accelerator, Bundle bundle)
+Machine::Machine(Accelerator& accelerator, Reproducer reproducer)
     : accelerator_(accelerator),
       simulator_(*accelerator.simulator()),
-      bundle_(std::move(bundle)),
-      isa_(bundle_.config) {
+      reproducer_(std::move(reproducer)),
+      isa_(reproducer_.config) {
   for (int i = 0; i < spec::kScratchpads; ++i) {
     pads_[static_cast<size_t>(i)].element_bytes =
-        static_cast<size_t>(bundle_.config.element_bytes(static_cast<spec::Memory>(i)));
+        static_cast<size_t>(reproducer_.config.element_bytes(static_cast<spec::Memory>(i)));
   }
   simulator_.observe(this);
 }
@@ -38,11 +38,11 @@ Machine::Machine(Accelerator& accelerator, Bundle bundle)
 Machine::~Machine() { simulator_.observe(nullptr); }
 
 Status Machine::restart() {
-  TENON_TRY(load(accelerator_, bundle_));
+  TENON_TRY(load(accelerator_, reproducer_));
   for (int i = 0; i < spec::kScratchpads; ++i) {
     Pad& pad = pads_[static_cast<size_t>(i)];
-    pad.bytes.assign(static_cast<size_t>(bundle_.config.bytes[static_cast<size_t>(i)]), std::byte{});
-    pad.written.assign(static_cast<size_t>(bundle_.config.depth(static_cast<spec::Memory>(i))), false);
+    pad.bytes.assign(static_cast<size_t>(reproducer_.config.bytes[static_cast<size_t>(i)]), std::byte{});
+    pad.written.assign(static_cast<size_t>(reproducer_.config.depth(static_cast<spec::Memory>(i))), false);
   }
   launch_ = 0;
   decode();
@@ -50,7 +50,7 @@ Status Machine::restart() {
 }
 
 Status Machine::next_launch() {
-  if (launch_ + 1 == bundle_.launches.size()) return error("this was the last launch", {}, "use restart");
+  if (launch_ + 1 == reproducer_.launches.size()) return error("this was the last launch", {}, "use restart");
   ++launch_;
   decode();
   return {};
@@ -64,10 +64,10 @@ void Machine::decode() {
   program_.clear();
   // An instruction that cannot be decoded stops the accelerator with an error; the instructions before it are
   // available.
-  const Launch& launch = bundle_.launches[launch_];
-  const uint64_t room = bundle_.memory_bytes - std::min(bundle_.memory_bytes, launch.instructions);
+  const Launch& launch = reproducer_.launches[launch_];
+  const uint64_t room = reproducer_.memory_bytes - std::min(reproducer_.memory_bytes, launch.instructions);
   std::vector<spec::Slot> slots(std::min<uint64_t>(launch.count, room / spec::kSlotBytes));
-  const auto bytes = contents(bundle_, launch.instructions, slots.size() * spec::kSlotBytes);
+  const auto bytes = contents(reproducer_, launch.instructions, slots.size() * spec::kSlotBytes);
   if (!bytes.empty()) std::memcpy(slots.data(), bytes.data(), bytes.size());
   const uint32_t width = launch.profile == spec::Profile::kNative ? 2 : 1;
   for (uint32_t slot = 0; slot < slots.size(); slot += width) {
@@ -79,7 +79,7 @@ void Machine::decode() {
 }
 
 Status Machine::start() {
-  TENON_TRY(driver::start(accelerator_, bundle_.launches[launch_]));
+  TENON_TRY(driver::start(accelerator_, reproducer_.launches[launch_]));
   state_ = State::kRunning;
   return {};
 }

@@ -1,5 +1,5 @@
-// The machine of the debugger: a bundle on a simulator, with its observable state: scratchpads between instructions,
-// finished instructions, tokens.
+// The machine of the debugger: a reproducer on a simulator, with its observable state: scratchpads between
+// instructions, finished instructions, tokens.
 //
 // Semantics: all state comes from the Simulator interface, so every simulator is supported. Scratchpads are rebuilt
 // from the reported writes; an element without a write since the start is unknown. The decoder's progress is available
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "driver/bringup/bundle.h"
+#include "driver/bringup/reproducer.h"
 #include "sim/simulator.h"
 
 namespace tenon::driver {
@@ -28,16 +28,16 @@ class Machine final : public sim::WriteObserver {
   enum class State : uint8_t { kReady, kRunning, kOver, kStopped };  // kOver: the launch ended without an error
 
   // The accelerator must be a simulator, and outlive the machine.
-  static Expected<std::unique_ptr<Machine>> create(Accelerator& accelerator, Bundle bundle);
+  static Expected<std::unique_ptr<Machine>> create(Accelerator& accelerator, Reproducer reproducer);
   ~Machine() override;
 
-  const Bundle& bundle() const { return bundle_; }
+  const Reproducer& reproducer() const { return reproducer_; }
   const spec::Isa& isa() const { return isa_; }
   sim::Simulator& simulator() { return simulator_; }
   State state() const { return state_; }
   size_t launch() const { return launch_; }
 
-  Status restart();      // restores the memory of the bundle, before the first launch
+  Status restart();      // restores the memory of the reproducer, before the first launch
   Status next_launch();  // an error after the last launch
   Status start();
   Status advance(uint64_t cycles);
@@ -72,12 +72,12 @@ class Machine final : public sim::WriteObserver {
     std::vector<std::byte> bytes;
     std::vector<bool> written;
   };
-  Machine(Accelerator& accelerator, Bundle bundle);
+  Machine(Accelerator& accelerator, Reproducer reproducer);
   void decode();
 
   Accelerator& accelerator_;
   sim::Simulator& simulator_;
-  const Bundle bundle_;
+  const Reproducer reproducer_;
   const spec::Isa isa_;
   State state_ = State::kReady;
   size_t launch_ = 0;

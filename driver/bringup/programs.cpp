@@ -26,13 +26,13 @@ std::vector<int8_t> random_bytes(Random& random, int64_t count) {
 // stream is the last.
 class Builder {
  public:
-  Builder(const spec::Config& config, uint64_t seed) { bundle_.config = config, bundle_.seed = seed; }
+  Builder(const spec::Config& config, uint64_t seed) { reproducer_.config = config, reproducer_.seed = seed; }
 
   template <class T>
   uint64_t add(const std::vector<T>& data) {
     const auto bytes = std::as_bytes(std::span(data));
     const uint64_t address = reserve(bytes.size());
-    add_contents(bundle_, address, bytes);
+    add_contents(reproducer_, address, bytes);
     return address;
   }
   uint64_t reserve(uint64_t bytes) {
@@ -43,11 +43,11 @@ class Builder {
   template <class T>
   void expect(std::string name, uint64_t address, const std::vector<T>& data) {
     const auto bytes = std::as_bytes(std::span(data));
-    bundle_.expected.push_back({std::move(name), address, {bytes.begin(), bytes.end()}});
+    reproducer_.expected.push_back({std::move(name), address, {bytes.begin(), bytes.end()}});
   }
-  Bundle finish(spec::Profile profile, const std::vector<spec::Instruction>& program,
-                const std::array<uint64_t, spec::kBases>& bases) {
-    const spec::Isa isa(bundle_.config);
+  Reproducer finish(spec::Profile profile, const std::vector<spec::Instruction>& program,
+                    const std::array<uint64_t, spec::kBases>& bases) {
+    const spec::Isa isa(reproducer_.config);
     std::vector<spec::Slot> slots;
     for (const auto& instruction : program) {
       [[maybe_unused]] const auto status = isa.encode(instruction, slots);
@@ -55,13 +55,13 @@ class Builder {
     }
     Launch launch{.profile = profile, .count = static_cast<uint32_t>(slots.size()), .bases = bases};
     launch.instructions = add(slots);
-    bundle_.launches.push_back(launch);
-    bundle_.memory_bytes = next_;
-    return std::move(bundle_);
+    reproducer_.launches.push_back(launch);
+    reproducer_.memory_bytes = next_;
+    return std::move(reproducer_);
   }
 
  private:
-  Bundle bundle_;
+  Reproducer reproducer_;
   uint64_t next_ = kStart;
 };
 
@@ -160,7 +160,7 @@ int64_t rows_that_fit(const spec::Config& config, int64_t depth) {
 
 }  // namespace
 
-Bundle loopback(const spec::Config& config, int64_t vectors, int64_t passes, uint64_t seed) {
+Reproducer loopback(const spec::Config& config, int64_t vectors, int64_t passes, uint64_t seed) {
   Builder build(config, seed);
   Random random(seed);
   std::array<uint64_t, spec::kBases> bases{};
@@ -193,7 +193,7 @@ Bundle loopback(const spec::Config& config, int64_t vectors, int64_t passes, uin
   return build.finish(spec::Profile::kNative, native_product(config, vectors, 1, passes), bases);
 }
 
-Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
+Reproducer gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
   Builder build(config, seed);
   Random random(seed);
   const int64_t depth = std::min<int64_t>({2, config.depth(Memory::kInp), config.depth(Memory::kWgt)});
@@ -262,7 +262,7 @@ Bundle gemm(const spec::Config& config, spec::Profile profile, uint64_t seed) {
       bases);
 }
 
-Bundle convolution(const spec::Config& config, int64_t size, uint64_t seed) {
+Reproducer convolution(const spec::Config& config, int64_t size, uint64_t seed) {
   constexpr int64_t kKernel = 3, kWindow = kKernel * kKernel;
   const int64_t in = config.block_in, out = config.block_out, padded = size + 2;
   assert(config.base && padded * padded <= config.depth(Memory::kInp) && size * size <= config.depth(Memory::kAcc));

@@ -34,7 +34,7 @@ Status Recorder::write_register(uint32_t offset, uint32_t value) {
 }
 
 Expected<bool> Recorder::wait_idle(std::chrono::nanoseconds limit) {
-  if (std::exchange(limit_pending_, false)) bundle_->limit = limit;
+  if (std::exchange(limit_pending_, false)) reproducer_->limit = limit;
   return inner_.wait_idle(limit);
 }
 
@@ -49,22 +49,22 @@ Status Recorder::record() {
     const Buffer& buffer = std::prev(next)->second;
     return address - buffer.address < buffer.size ? address - shift : address;
   };
-  Bundle bundle;
-  bundle.device = inner_.info().uri;
-  bundle.config = inner_.info().config;
+  Reproducer reproducer;
+  reproducer.device = inner_.info().uri;
+  reproducer.config = inner_.info().config;
   Launch launch;
   launch.profile = (arguments_[reg::kMode] & spec::kModeNative) != 0 ? spec::Profile::kNative : spec::Profile::kBase;
   launch.instructions = lowered(word64(reg::kInstructions));
   launch.count = arguments_[reg::kCount];
   for (uint32_t i = 0; i < spec::kBases; ++i) launch.bases[i] = lowered(word64(reg::kBase0 + 8 * i));
-  bundle.launches.push_back(launch);
+  reproducer.launches.push_back(launch);
   for (const auto& [address, buffer] : buffers_) {
     std::vector<std::byte> bytes(buffer.size);
     TENON_TRY(inner_.read(buffer, 0, bytes));
-    add_contents(bundle, address - shift, bytes);
-    bundle.memory_bytes = std::max(bundle.memory_bytes, address - shift + buffer.size);
+    add_contents(reproducer, address - shift, bytes);
+    reproducer.memory_bytes = std::max(reproducer.memory_bytes, address - shift + buffer.size);
   }
-  bundle_ = std::move(bundle);
+  reproducer_ = std::move(reproducer);
   recorded_ = *launches_;
   limit_pending_ = true;
   return {};
@@ -83,7 +83,7 @@ std::vector<Accelerator*> Recorders::accelerators() const {
 const Recorder* Recorders::recorder() const {
   const Recorder* last = nullptr;
   for (const auto& recorder : recorders_) {
-    if (recorder->bundle() && (!last || recorder->recorded() > last->recorded())) last = recorder.get();
+    if (recorder->reproducer() && (!last || recorder->recorded() > last->recorded())) last = recorder.get();
   }
   return last;
 }

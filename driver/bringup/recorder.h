@@ -1,4 +1,5 @@
-// The recorder: an accelerator that forwards every call to another, and records the memory before a launch as a bundle.
+// The recorder: an accelerator that forwards every call to another, and records the memory before a launch as a
+// reproducer.
 //
 // Cost: recording a launch reads all live buffers; so a run is recorded when it is repeated, not always.
 #pragma once
@@ -9,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "driver/bringup/bundle.h"
+#include "driver/bringup/reproducer.h"
 
 namespace tenon::driver {
 
@@ -24,11 +25,11 @@ class Recorder final : public Accelerator {
 
   Accelerator& inner() const { return inner_; }
   size_t launches() const { return *launches_; }
-  // The index of the launch of bundle().
+  // The index of the launch of reproducer().
   size_t recorded() const { return recorded_; }
-  // The recorded bundle: its device, configuration, memory, one launch and the limit of its wait are set. Addresses
+  // The recorded reproducer: its device, configuration, memory, one launch and the limit of its wait are set. Addresses
   // begin low, as on a simulator, at any base address of the device's memory.
-  const std::optional<Bundle>& bundle() const { return bundle_; }
+  const std::optional<Reproducer>& reproducer() const { return reproducer_; }
 
   const Info& info() const override { return inner_.info(); }
   Expected<Buffer> allocate(uint64_t bytes, uint64_t alignment) override;
@@ -52,10 +53,10 @@ class Recorder final : public Accelerator {
   std::optional<size_t> only_;
   size_t own_launches_ = 0, recorded_ = 0;
   size_t* launches_;
-  bool limit_pending_ = false;  // the bundle lacks its limit, which the next wait sets
+  bool limit_pending_ = false;  // the reproducer lacks its limit, which the next wait sets
   std::map<uint64_t, Buffer> buffers_;
   std::map<uint32_t, uint32_t> arguments_;  // the last written value of each register
-  std::optional<Bundle> bundle_;
+  std::optional<Reproducer> reproducer_;
 };
 
 // Recorders of several accelerators, whose launches are counted together.

@@ -26,7 +26,7 @@ constexpr double kMinSeconds = 0.02;  // of wall time for a reliable rate
 // The result of a check: a figure, or a failure.
 struct Finding {
   std::string figure, failure;
-  std::optional<Bundle> bundle;
+  std::optional<Reproducer> reproducer;
   std::string next = {};  // advice; empty: the check's own advice
 };
 Finding passed(std::string figure) { return {std::move(figure), {}, {}}; }
@@ -65,7 +65,7 @@ class Selftest {
       const spec::Config& config = device_.info().config;
       if (profile == spec::Profile::kBase ? !config.base : !config.native) continue;
       add(fmt::format("gemm {}", name(profile)), launched(gemm(config, profile, options_.seed)),
-          "transfers work, the product is wrong: did the design meet its timing? Replay the bundle on lockstep:");
+          "transfers work, the product is wrong: did the design meet its timing? Replay the reproducer on lockstep:");
     }
     return std::move(checks_);
   }
@@ -77,7 +77,7 @@ class Selftest {
                 .figure = std::move(finding.figure),
                 .failure = std::move(finding.failure),
                 .next = {},
-                .bundle = std::move(finding.bundle)};
+                .reproducer = std::move(finding.reproducer)};
     if (!check.passed) check.next = finding.next.empty() ? std::string(next) : std::move(finding.next);
     checks_.push_back(std::move(check));
   }
@@ -167,44 +167,44 @@ class Selftest {
                               seconds > 0 ? 16e-6 * static_cast<double>(words) / seconds : 0));
   }
 
-  Finding launched(Bundle bundle) {
-    bundle.device = device_.info().uri;
-    bundle.origin = "tenon selftest " + bundle.device;
-    const auto found = run(bundle);
+  Finding launched(Reproducer reproducer) {
+    reproducer.device = device_.info().uri;
+    reproducer.origin = "tenon selftest " + reproducer.device;
+    const auto found = run(reproducer);
     if (!found) return failed(found.error());
     if (!found->empty()) {
-      bundle.reported = *found;
-      return {{}, *found, std::move(bundle)};
+      reproducer.reported = *found;
+      return {{}, *found, std::move(reproducer)};
     }
     auto counters = read_counters(device_);
     if (!counters) return failed(counters.error());
     size_t bytes = 0;
-    for (const Region& region : bundle.expected) bytes += region.bytes.size();
+    for (const Region& region : reproducer.expected) bytes += region.bytes.size();
     return passed(fmt::format("{} bytes as expected, {} multiply-accumulates, {} cycles", bytes, counters->macs,
                               counters->cycles));
   }
 
-  // Runs the bundle in a new buffer, also on a simulator, since a caller may have other buffers on this device.
-  Expected<std::string> run(const Bundle& bundle) {
-    auto buffer = device_.allocate(bundle.memory_bytes, kPageBytes);
+  // Runs the reproducer in a new buffer, also on a simulator, since a caller may have other buffers on this device.
+  Expected<std::string> run(const Reproducer& reproducer) {
+    auto buffer = device_.allocate(reproducer.memory_bytes, kPageBytes);
     if (!buffer) {
       return error(buffer.error().what, device_.info().uri, "this check requires more memory than the device has free");
     }
     const auto run_in_buffer = [&]() -> Expected<std::string> {
-      for (const Region& region : bundle.memory) {
+      for (const Region& region : reproducer.memory) {
         TENON_TRY(device_.write(*buffer, region.address, region.bytes));
       }
-      for (const Region& region : bundle.expected) {
+      for (const Region& region : reproducer.expected) {
         const std::vector<std::byte> dirt(region.bytes.size(), std::byte{0xdd});
         TENON_TRY(device_.write(*buffer, region.address, dirt));
       }
       const Placement placement{*buffer, buffer->address};
-      for (const Launch& launch : bundle.launches) {
+      for (const Launch& launch : reproducer.launches) {
         TENON_TRY(start(device_, relocated(launch, placement)));
         const Status finished = finish(device_, kLimit);
         if (!finished) return finished.error().what;
       }
-      for (const Region& region : bundle.expected) {
+      for (const Region& region : reproducer.expected) {
         std::vector<std::byte> found(region.bytes.size());
         TENON_TRY(device_.read(*buffer, region.address, found));
         if (std::string difference = difference_of(region, found); !difference.empty()) return difference;
@@ -221,9 +221,9 @@ class Selftest {
     const Info& info = device_.info();
     if (!info.config.counters) return passed("not measured: the configuration has no counters");
     for (int64_t passes = 4;; passes *= 4) {
-      const Bundle bundle = loopback(info.config, 64, passes, options_.seed);
+      const Reproducer reproducer = loopback(info.config, 64, passes, options_.seed);
       const Stopwatch stopwatch;
-      const auto found = run(bundle);
+      const auto found = run(reproducer);
       const double seconds = stopwatch.seconds();
       if (!found) return failed(found.error());
       if (!found->empty()) return failed(*found);

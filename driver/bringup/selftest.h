@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "driver/bringup/bundle.h"
+#include "driver/bringup/reproducer.h"
 
 namespace tenon::driver {
 
 struct Check {
   std::string name;  // "registers", "memory walking ones", ...
   bool passed = false;
-  std::string figure;            // the measured or counted value
-  std::string failure;           // the actual and the expected value; empty where the check passed
-  std::string next;              // advice
-  std::optional<Bundle> bundle;  // reproduces the wrong result of a launch
+  std::string figure;                    // the measured or counted value
+  std::string failure;                   // the actual and the expected value; empty where the check passed
+  std::string next;                      // advice
+  std::optional<Reproducer> reproducer;  // reproduces the wrong result of a launch
 };
 
 struct SelftestOptions {

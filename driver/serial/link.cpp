@@ -67,8 +67,8 @@ Status Link::identify() {
 Expected<std::optional<Response>> Link::attempt(const Request& request) {
   const Bytes frame = encode(request);
   const size_t answer = request.operation == Operation::kReadMemory ? 2 * request.data * wire::kWordBytes : 32;
-  const Deadline deadline(options_.patience + line_time(frame.size() + answer));
-  TENON_TRY(port_.write(frame, options_.patience + line_time(frame.size())));
+  const Deadline deadline(options_.timeout + line_time(frame.size() + answer));
+  TENON_TRY(port_.write(frame, options_.timeout + line_time(frame.size())));
   Bytes bytes;
   do {
     bytes.clear();
@@ -112,7 +112,7 @@ Expected<Bytes> Link::request(Request request, int attempts) {
 
 std::unexpected<Diagnostic> Link::unanswered(int attempts) const {
   const auto seconds = [](nanoseconds time) { return std::chrono::duration<double>(time).count(); };
-  const std::string tries = fmt::format("{} attempts of {:.2g} s each", attempts, seconds(options_.patience));
+  const std::string tries = fmt::format("{} attempts of {:.2g} s each", attempts, seconds(options_.timeout));
   if (received_ == 0) {
     return error(fmt::format("the device does not answer: {} at {} baud, no byte has arrived", tries, options_.baud),
                  uri_, kDeadHelp);

@@ -1,6 +1,6 @@
 // Requests to the bridge over a serial port, repeated until they are answered or a limit is reached.
 //
-// Every call ends: an attempt has the time that its bytes take on the line plus `patience`, and a request kAttempts
+// Every call ends: an attempt has the time that its bytes take on the line plus `timeout`, and a request kAttempts
 // attempts. A block of memory is divided after a failed attempt, so that a line with many faults carries short frames.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace tenon::driver::serial {
 
 struct LinkOptions {
   uint32_t baud = 115200;
-  std::chrono::milliseconds patience{300};
+  std::chrono::milliseconds timeout{300};
 };
 
 // What the bridge says of itself.

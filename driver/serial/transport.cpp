@@ -111,8 +111,8 @@ Expected<std::unique_ptr<Accelerator>> open_serial(std::string_view target) {
   TENON_TRY_ASSIGN(options, Options::parse(uri, target));
   serial::LinkOptions link_options;
   link_options.baud = static_cast<uint32_t>(options->integer("baud", link_options.baud, 300, 12'000'000));
-  link_options.patience = std::chrono::milliseconds(
-      options->integer("timeout", static_cast<uint64_t>(link_options.patience.count()), 1, 60'000));
+  link_options.timeout = std::chrono::milliseconds(
+      options->integer("timeout", static_cast<uint64_t>(link_options.timeout.count()), 1, 60'000));
   const std::string config_name = options->text("config", "");
   const uint64_t clock = options->integer("clock", 0, 1, 10000);
   TENON_TRY(options->finish());

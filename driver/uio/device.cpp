@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "driver/simulated.h"
-#include "driver/uio/played.h"
+#include "driver/uio/emulated.h"
 #include "hw/spec/registers.h"
 #include "support/clock.h"
 #include "support/try.h"
@@ -96,12 +96,12 @@ Expected<Device> Device::open(const Files& files, int index) {
 }
 
 Status Device::lock() {
-  if (played()) return {};  // the lock on the memory suffices, since an emulated PL has one memory
+  if (emulated()) return {};  // the lock on the memory suffices, since an emulated PL has one memory
   return uio::lock(fd_, path_);
 }
 
 Expected<uint32_t> Device::read(uint32_t offset) {
-  if (played()) {
+  if (emulated()) {
     TENON_TRY_ASSIGN(answer, ask(registers_, {.kind = Request::Kind::kRead, .offset = offset}, path_));
     return static_cast<uint32_t>(answer->value);
   }
@@ -111,7 +111,7 @@ Expected<uint32_t> Device::read(uint32_t offset) {
 }
 
 Status Device::write(uint32_t offset, uint32_t value) {
-  if (played()) {
+  if (emulated()) {
     TENON_TRY_ASSIGN(answer, ask(registers_, {.kind = Request::Kind::kWrite, .offset = offset, .value = value}, path_));
     return {};
   }
@@ -134,8 +134,8 @@ Expected<nanoseconds> Device::wait(nanoseconds limit) {
     std::this_thread::sleep_for(std::min<nanoseconds>(limit, kPollInterval));
     return stopwatch.elapsed();
   }
-  bool simulated = false;  // the player has simulated the time of the wait
-  if (played()) {
+  bool simulated = false;  // the emulator has simulated the time of the wait
+  if (emulated()) {
     const auto cycles = static_cast<uint64_t>(limit.count() / static_cast<int64_t>(1e9 / kNominalHz));
     TENON_TRY_ASSIGN(answer, ask(registers_, {.kind = Request::Kind::kWait, .value = cycles}, path_));
     simulated = answer->value != kRunsFreely;
@@ -150,7 +150,8 @@ Expected<nanoseconds> Device::wait(nanoseconds limit) {
   if (ready > 0) {
     uint32_t count = 0;
     if (::read(fd_.get(), &count, sizeof count) != sizeof count) {
-      if (played()) return error("the process that emulates the PL does not answer any more", path_, "start it again");
+      if (emulated())
+        return error("the process that emulates the PL does not answer any more", path_, "start it again");
       return system_error("read the interrupt's count", path_, errno);
     }
   }

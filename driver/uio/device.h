@@ -18,7 +18,7 @@ class Device {
   // Opens /dev/uioN, N being `index`, and maps its window.
   static Expected<Device> open(const Files& files, int index);
 
-  bool played() const { return registers_.get() >= 0; }
+  bool emulated() const { return registers_.get() >= 0; }
 
   Expected<uint32_t> read(uint32_t offset);
   Status write(uint32_t offset, uint32_t value);

@@ -88,10 +88,10 @@ Expected<uint64_t> Files::read_integer(std::string_view attribute) const {
 Status Files::write(std::string_view attribute, std::string_view text) const {
   const std::string at = path(attribute);
   if (is_socket(attribute)) {
-    TENON_TRY_ASSIGN(played, connect(attribute));
+    TENON_TRY_ASSIGN(emulated, connect(attribute));
     int32_t code = EIO;
-    if (::send(played->get(), text.data(), text.size(), MSG_NOSIGNAL) < 0 ||
-        ::recv(played->get(), &code, sizeof code, 0) != sizeof code) {
+    if (::send(emulated->get(), text.data(), text.size(), MSG_NOSIGNAL) < 0 ||
+        ::recv(emulated->get(), &code, sizeof code, 0) != sizeof code) {
       return system_error("write", at, errno != 0 ? errno : EPIPE);
     }
     if (code != 0) return system_error(fmt::format("write \"{}\"", text), at, code);

@@ -34,7 +34,7 @@ class Fd {
   int fd_ = -1;
 };
 
-// The mapping of a file into this process, shared with the kernel or a player.
+// The mapping of a file into this process, shared with the kernel or an emulator.
 class Mapping {
  public:
   Mapping() = default;
@@ -68,7 +68,7 @@ class Files {
   Status write(std::string_view attribute, std::string_view text) const;
 
   Expected<Fd> open(std::string_view device) const;     // for reading and writing; connects to a socket
-  Expected<Fd> connect(std::string_view socket) const;  // to a player
+  Expected<Fd> connect(std::string_view socket) const;  // to an emulator
 
  private:
   std::filesystem::path root_;

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "driver/uio/player.h"
+#include "driver/uio/emulator.h"
 #include "driver/uri.h"
 #include "support/output.h"
 #include "support/pages.h"
@@ -19,7 +19,7 @@ constexpr char kUsage[] =
 
 Status play(std::string_view text) {
   TENON_TRY_ASSIGN(options, Options::parse(text, text));
-  PlayerOptions read;
+  EmulatorOptions read;
   read.root = options->name();
   const std::string config = options->text("config", "default"), model = options->text("model", "behavioral");
   read.memory_bytes = options->bytes("memory", read.memory_bytes, kPageBytes, uint64_t{2} << 30);
@@ -44,10 +44,10 @@ Status play(std::string_view text) {
   read.own_clock = clock == "own";
   TENON_TRY_ASSIGN(loaded, spec::load_config(config));
   read.config = std::move(*loaded);
-  TENON_TRY_ASSIGN(player, Player::create(std::move(read)));
+  TENON_TRY_ASSIGN(emulator, Emulator::create(std::move(read)));
   print_stdout("ready: uio:?root={}\n", options->name());
   std::fflush(stdout);
-  return (*player)->run();
+  return (*emulator)->run();
 }
 
 }  // namespace

@@ -171,11 +171,11 @@ Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view target) {
   TENON_TRY_ASSIGN(index, find_device(files, name, uri));
   TENON_TRY_ASSIGN(device, uio::Device::open(files, *index));
   TENON_TRY(device->lock());
-  const bool played = device->played();
+  const bool emulated = device->emulated();
   auto accelerator = std::make_unique<UioAccelerator>(Info{.uri = uri,
                                                            .config = config,
-                                                           .simulated = played,
-                                                           .cycle_accurate = !played,
+                                                           .simulated = emulated,
+                                                           .cycle_accurate = !emulated,
                                                            .clock_hz = 1e6 * static_cast<double>(clock)},
                                                       std::move(*device), std::move(*memory));
   TENON_TRY_ASSIGN(version, accelerator->read_register(reg::kVersion));

@@ -252,8 +252,8 @@ Expected<std::unique_ptr<Accelerator>> open_xrt(std::string_view target) {
   }
   TENON_TRY_ASSIGN(xclbin, load_xclbin(file));
   if (!xclbin->config) {
-    return error("the file has no seal of Tenon, which names its accelerator", file,
-                 "tenon xclbin seal FILE --config NAME");
+    return error("the file has no metadata section of Tenon, which names its accelerator", file,
+                 "tenon xclbin annotate FILE --config NAME");
   }
   TENON_TRY_ASSIGN(design, design_of(*xclbin, file));
   const auto memory = std::ranges::find(design->memories, true, &XclbinMemory::used);

@@ -56,15 +56,15 @@ struct Damage {
   }
 };
 
-// The configuration in the seal, whose digest covers the file with zeros as the digest's own bytes.
+// The configuration in the metadata, whose digest covers the file with zeros as the digest's own bytes.
 Expected<spec::Config> check_seal(std::span<const std::byte> file, size_t at, size_t bytes, const Damage& damage) {
   if (bytes < kConfigAt || text_at(file, at, kSealMagic.size()) != kSealMagic) {
-    return damage("the seal of Tenon has an unknown format");
+    return damage("the metadata section of Tenon has an unknown format");
   }
   std::vector<std::byte> blank(file.begin(), file.end());
   std::fill_n(blank.begin() + static_cast<ptrdiff_t>(at + kDigestAt), SHA256_DIGEST_LENGTH, std::byte{});
   if (std::memcmp(digest(blank).data(), file.data() + at + kDigestAt, SHA256_DIGEST_LENGTH) != 0) {
-    return damage("the file is damaged: its SHA-256 differs from its seal");
+    return damage("the file is damaged: its SHA-256 differs from its metadata");
   }
   const auto* text = reinterpret_cast<const char*>(file.data() + at);
   return spec::parse_config({text + kConfigAt, bytes - kConfigAt}, damage.where);
@@ -90,7 +90,7 @@ const XclbinSection* Xclbin::find(SectionKind kind) const {
   return it == sections.end() ? nullptr : &*it;
 }
 
-void seal(Xclbin& xclbin, const spec::Config& config) {
+void add_metadata(Xclbin& xclbin, const spec::Config& config) {
   std::erase_if(xclbin.sections, is_seal);
   xclbin.config = config;
   const std::string text = std::string(kSealMagic) + std::string(SHA256_DIGEST_LENGTH, '\0') + spec::to_json(config);
@@ -102,7 +102,7 @@ void seal(Xclbin& xclbin, const spec::Config& config) {
 std::vector<std::byte> to_bytes(Xclbin& xclbin) {
   size_t at = kHeader + kSectionHeader * xclbin.sections.size();
   std::vector<std::byte> file(at);
-  std::optional<size_t> sealed;
+  std::optional<size_t> metadata;
   for (size_t i = 0; i < xclbin.sections.size(); ++i) {
     const XclbinSection& section = xclbin.sections[i];
     at = (file.size() + 7) / 8 * 8;
@@ -114,7 +114,7 @@ std::vector<std::byte> to_bytes(Xclbin& xclbin) {
     put<uint64_t>(file, header + 24, at);
     put<uint64_t>(file, header + 32, section.data.size());
     if (is_seal(section)) {
-      sealed = at;
+      metadata = at;
       std::fill_n(file.begin() + static_cast<ptrdiff_t>(at + kDigestAt), SHA256_DIGEST_LENGTH, std::byte{});
     }
   }
@@ -130,7 +130,7 @@ std::vector<std::byte> to_bytes(Xclbin& xclbin) {
   put(file, kCount, static_cast<uint32_t>(xclbin.sections.size()));
   std::memcpy(xclbin.uuid.data(), digest(file).data(), xclbin.uuid.size());
   put(file, kUuid, xclbin.uuid);
-  if (sealed) put(file, *sealed + kDigestAt, digest(file));
+  if (metadata) put(file, *metadata + kDigestAt, digest(file));
   return file;
 }
 
@@ -183,7 +183,7 @@ Xclbin make_xclbin(const spec::Config& config, const XclbinOptions& options) {
   if (!options.bitstream.empty()) {
     xclbin.sections.push_back({SectionKind::kBitstream, "", options.bitstream});
   }
-  seal(xclbin, config);
+  add_metadata(xclbin, config);
   return xclbin;
 }
 

@@ -4,9 +4,9 @@
 // endian. The supported sections are those that an XRT program requires: memories, units, their connections, the clock
 // and the kernel's arguments as XML.
 //
-// The seal: files of Tenon have a section "tenon" with the accelerator's configuration and a SHA-256 over the whole
+// Metadata: files of Tenon have a section "tenon" with the accelerator's configuration and a SHA-256 over the whole
 // file. XRT itself checks very little and crashes on some damaged files, so a device is opened only with a file whose
-// seal is valid. seal() adds a seal to a file of v++.
+// metadata are valid. add_metadata() adds metadata to a file of v++.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ struct Xclbin {
   uint16_t mode = 0;  // 0: flat, for hardware
   std::array<uint8_t, 16> uuid{};
   std::vector<XclbinSection> sections;
-  std::optional<spec::Config> config;  // of the seal
+  std::optional<spec::Config> config;  // of the metadata
 
   const XclbinSection* find(SectionKind kind) const;
 };
@@ -75,14 +75,14 @@ struct XclbinOptions {
   std::vector<std::byte> bitstream;
 };
 
-// A sealed file for the accelerator of a configuration: `units` units and one memory at address 0.
+// A file with metadata for the accelerator of a configuration: `units` units and one memory at address 0.
 Xclbin make_xclbin(const spec::Config& config, const XclbinOptions& options = {});
-// Adds or replaces the seal, with `config` as the configuration of the design.
-void seal(Xclbin& xclbin, const spec::Config& config);
+// Adds or replaces the metadata, with `config` as the configuration of the design.
+void add_metadata(Xclbin& xclbin, const spec::Config& config);
 
 // The bytes of the file; its uuid is computed from its contents, so that equal designs result in equal files.
 std::vector<std::byte> to_bytes(Xclbin& xclbin);
-// Checks every offset, length and count, and the seal if the file has one.
+// Checks every offset, length and count, and the metadata if the file has some.
 Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view where);
 Expected<Xclbin> load_xclbin(const std::string& path);
 Expected<XclbinDesign> design_of(const Xclbin& xclbin, std::string_view where);

@@ -34,7 +34,7 @@ mkdir -p build
 vivado -mode batch -nojournal -log build/package_xo.log -source package_xo.tcl
 v++ --link --target hw --platform "$platform" --config link.cfg --temp_dir build/link --log_dir build/log \
   --report_dir build/report --save-temps -o build/linked.xclbin build/{2}.xo
-"$tenon" xclbin seal build/linked.xclbin --config config.json -o tenon.xclbin
+"$tenon" xclbin annotate build/linked.xclbin --config config.json -o tenon.xclbin
 )sh",
       board.name, board.platform, kKernelName);
 }

@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string model, output, report, trace, bundle, requests;
+  std::string model, output, report, trace, reproducer, requests;
   std::vector<std::string> inputs, devices, verify;
   double limit_seconds = 600;
   RunLimits limits;
@@ -103,7 +103,7 @@ Status verify(const Executable& executable, SessionOptions session, const Argume
   const std::vector<driver::Accelerator*> devices = session.accelerators;
   session.accelerators.assign(judges.begin(), judges.end());
   session.timeline = false;
-  TENON_TRY_ASSIGN(second, Runner::create(executable, std::move(session), options.bundle));
+  TENON_TRY_ASSIGN(second, Runner::create(executable, std::move(session), options.reproducer));
   TENON_TRY_ASSIGN(expected, second->run(inputs, [&] { return command_of(options, judges); }));
   const auto differing = first_difference(*expected, outputs);
   if (!differing) return {};
@@ -169,9 +169,9 @@ Status write_outputs(const Executable& executable, const std::string& output, st
 
 Status serve(const Executable& executable, SessionOptions session, const Arguments& options) {
   if (!options.inputs.empty() || !options.output.empty() || !options.report.empty() || !options.trace.empty() ||
-      !options.verify.empty() || !options.bundle.empty() || options.json || options.runs != 1) {
+      !options.verify.empty() || !options.reproducer.empty() || options.json || options.runs != 1) {
     return error(
-        "--input, --output, --report, --trace, --verify, --bundle, --json and --runs are not supported with "
+        "--input, --output, --report, --trace, --verify, --reproducer, --json and --runs are not supported with "
         "--requests",
         "tenon-run", "a request has its inputs in its line, and so has its answer", Fault::kUsage);
   }
@@ -205,7 +205,7 @@ Status run(const Arguments& options) {
   TENON_TRY(options.limits.apply(session));
   if (!options.requests.empty()) return serve(*executable, std::move(session), options);
   TENON_TRY(check_output(options.output, "--output", options.inputs));
-  TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.bundle));
+  TENON_TRY_ASSIGN(runner, Runner::create(*executable, session, options.reproducer));
   TENON_TRY_ASSIGN(inputs, read_inputs(input_slots(executable->main().params), options.inputs,
                                        {.where = executable->name, .help = {}, .fault = Fault::kInput}));
   std::vector<Value> outputs;
@@ -239,8 +239,9 @@ Status command(std::vector<std::string> words) {
   options.option(arguments.trace, "--trace", "FILE.json", "write a trace for ui.perfetto.dev");
   options.repeated(arguments.verify, "--verify", "URI",
                    "URI of a second device, whose outputs must be equal; may be repeated as --device");
-  options.option(arguments.bundle, "--bundle", "DIR",
-                 "directory for the bundle that repeats a failed launch; default: mismatch-N in the working directory");
+  options.option(
+      arguments.reproducer, "--reproducer", "DIR",
+      "directory for the reproducer that repeats a failed launch; default: mismatch-N in the working directory");
   options.option(arguments.runs, "--runs", "N", "number of runs", {1, uint64_t{1} << 32});
   options.option(
       arguments.requests, "--requests", "FILE",

@@ -16,9 +16,9 @@ void add_help(Diagnostic& diagnostic, const std::string& sentence) {
 
 }  // namespace
 
-Expected<Runner> Runner::create(const Executable& executable, SessionOptions options, std::string bundle) {
+Expected<Runner> Runner::create(const Executable& executable, SessionOptions options, std::string reproducer) {
   TENON_TRY_ASSIGN(session, Session::create(executable, options));
-  return Runner(executable, std::move(options), std::move(bundle), std::move(*session));
+  return Runner(executable, std::move(options), std::move(reproducer), std::move(*session));
 }
 
 Expected<std::vector<Value>> Runner::run(std::span<const Tensor> inputs, FunctionRef<std::string()> command,
@@ -27,7 +27,7 @@ Expected<std::vector<Value>> Runner::run(std::span<const Tensor> inputs, Functio
   if (results || options_.accelerators.empty()) return results;  // on the CPU there is no launch to keep
   close();  // the device's memory is for the runs that find the launch
   Diagnostic failure = std::move(results.error());
-  const MismatchNote note{command(), failure.what, bundle_};
+  const MismatchNote note{command(), failure.what, reproducer_};
   add_help(failure, keep_failure(*executable_, options_, inputs, note, expected));
   return std::unexpected(std::move(failure));
 }
@@ -37,7 +37,7 @@ Diagnostic Runner::keep_difference(Diagnostic differs, Runner& good, Runner& wro
   good.close();
   wrong.close();
   if (good.options_.accelerators.empty() || wrong.options_.accelerators.empty()) return differs;
-  const MismatchNote note{command, differs.what, good.bundle_};
+  const MismatchNote note{command, differs.what, good.reproducer_};
   add_help(differs, runtime::keep_difference(*good.executable_, good.options_, good.options_.accelerators,
                                              wrong.options_.accelerators, inputs, note));
   return differs;

@@ -17,12 +17,12 @@ namespace tenon::runtime {
 
 class Runner {
  public:
-  // `bundle`: the directory for the launch that goes wrong; empty: mismatch-N in the working directory. The executable
-  // outlives the runner.
-  static Expected<Runner> create(const Executable& executable, SessionOptions options, std::string bundle);
+  // `reproducer`: the directory for the launch that goes wrong; empty: mismatch-N in the working directory. The
+  // executable outlives the runner.
+  static Expected<Runner> create(const Executable& executable, SessionOptions options, std::string reproducer);
 
-  // One run. After an error of an accelerator or of the hook the runner is closed, the launch is kept as a bundle, and
-  // the error's help says where. `command` is what repeats the run; `expected`: see keep_failure().
+  // One run. After an error of an accelerator or of the hook the runner is closed, the launch is kept as a reproducer,
+  // and the error's help says where. `command` is what repeats the run; `expected`: see keep_failure().
   Expected<std::vector<Value>> run(std::span<const Tensor> inputs, FunctionRef<std::string()> command,
                                    const ExpectedBytes& expected = {});
 
@@ -36,15 +36,15 @@ class Runner {
   const Profile& profile() const { return session_->profile(); }
 
  private:
-  Runner(const Executable& executable, SessionOptions options, std::string bundle, Session session)
+  Runner(const Executable& executable, SessionOptions options, std::string reproducer, Session session)
       : executable_(&executable),
         options_(std::move(options)),
-        bundle_(std::move(bundle)),
+        reproducer_(std::move(reproducer)),
         session_(std::move(session)) {}
 
   const Executable* executable_;
   SessionOptions options_;
-  std::string bundle_;
+  std::string reproducer_;
   std::optional<Session> session_;
 };
 

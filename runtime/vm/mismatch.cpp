@@ -14,12 +14,14 @@
 namespace tenon::runtime {
 namespace {
 
-std::string none(const Diagnostic& diagnostic) { return fmt::format("no bundle could be kept: {}", diagnostic.str()); }
+std::string none(const Diagnostic& diagnostic) {
+  return fmt::format("no reproducer could be kept: {}", diagnostic.str());
+}
 
-std::string keep(driver::Bundle bundle, driver::Accelerator& on, const MismatchNote& note) {
-  bundle.origin = note.origin;
-  bundle.reported = note.reported;
-  return driver::keep_mismatch(std::move(bundle), on, note.directory);
+std::string keep(driver::Reproducer reproducer, driver::Accelerator& on, const MismatchNote& note) {
+  reproducer.origin = note.origin;
+  reproducer.reported = note.reported;
+  return driver::keep_mismatch(std::move(reproducer), on, note.directory);
 }
 
 bool is_busy(driver::Accelerator* device) {
@@ -42,20 +44,20 @@ std::string keep_failure(const Executable& executable, SessionOptions options, s
   {
     auto session = Session::create(executable, std::move(options));
     if (!session) return none(session.error());
-    if (session->run(inputs)) return "no bundle could be kept: the second run succeeded; the fault comes and goes";
+    if (session->run(inputs)) return "no reproducer could be kept: the second run succeeded; the fault comes and goes";
     ended = session->profile().launches.size();
   }  // the session's device memory is free for the replay
   const driver::Recorder* recorder = recorders.recorder();
   if (!recorder) {
     return std::ranges::any_of(devices, is_busy)
-               ? "no bundle could be kept: the device is still busy, and accepts no other launch"
+               ? "no reproducer could be kept: the device is still busy, and accepts no other launch"
                : "";
   }
-  driver::Bundle bundle = *recorder->bundle();
-  if (auto region = expected ? expected(bundle.launches[0]) : std::nullopt)
-    bundle.expected.push_back(std::move(*region));
-  if (bundle.expected.empty() && ended == recorders.launches()) return {};
-  return keep(std::move(bundle), recorder->inner(), note);
+  driver::Reproducer reproducer = *recorder->reproducer();
+  if (auto region = expected ? expected(reproducer.launches[0]) : std::nullopt)
+    reproducer.expected.push_back(std::move(*region));
+  if (reproducer.expected.empty() && ended == recorders.launches()) return {};
+  return keep(std::move(reproducer), recorder->inner(), note);
 }
 
 std::string keep_difference(const Executable& executable, const SessionOptions& options,
@@ -90,18 +92,18 @@ std::string keep_difference(const Executable& executable, const SessionOptions& 
   };
   const auto status = run(recorders.accelerators(), compare);
   if (program == nullptr) {
-    return status ? "no bundle could be kept: in the second run all launches agreed; the fault comes and goes"
+    return status ? "no reproducer could be kept: in the second run all launches agreed; the fault comes and goes"
                   : none(status.error());
   }
   const driver::Recorder& recorder = *recorders.recorder();
-  driver::Bundle bundle = *recorder.bundle();
+  driver::Reproducer reproducer = *recorder.reproducer();
   for (size_t i = 0; launch <= outputs.size() && i < program->outputs.size(); ++i) {
     const auto bytes = outputs[launch - 1][i].bytes();
-    bundle.expected.push_back({program->outputs[i].name,
-                               bundle.launches[0].bases[static_cast<size_t>(program->outputs[i].base)],
-                               {bytes.begin(), bytes.end()}});
+    reproducer.expected.push_back({program->outputs[i].name,
+                                   reproducer.launches[0].bases[static_cast<size_t>(program->outputs[i].base)],
+                                   {bytes.begin(), bytes.end()}});
   }
-  return keep(std::move(bundle), recorder.inner(), note);
+  return keep(std::move(reproducer), recorder.inner(), note);
 }
 
 }  // namespace tenon::runtime

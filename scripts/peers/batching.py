@@ -1,5 +1,5 @@
 """Many instances of dynamic models: Tenon's batches beside DyNet's automatic batching and batches that are written by hand
-in PyTorch, in turns: CPU time of one thread of an instance, medians.
+in PyTorch, interleaved: CPU time of one thread of an instance, medians.
 
 All compute with the same weights on the same instances, and their results are compared before anything is timed.
 """

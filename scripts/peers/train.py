@@ -1,4 +1,4 @@
-"""Steps of training, Tenon's compiled step and PyTorch's in eager mode, in turns: CPU time of one thread, medians.
+"""Steps of training, Tenon's compiled step and PyTorch's in eager mode, interleaved: CPU time of one thread, medians.
 
 The losses of the first steps are compared before anything is timed: both begin with the weights of the model's file and
 use Adam with the same settings on the same samples.

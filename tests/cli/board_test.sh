@@ -4,7 +4,7 @@
 set -euo pipefail
 # shellcheck source=tests/expect.sh
 source tests/expect.sh
-tenon=$1 player=$2
+tenon=$1 board=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -18,12 +18,12 @@ expect 2 "unknown device scheme" "$tenon" bench launch --device nothing:
 expect 0 "configuration tiny, uuid" "$tenon" xclbin write -c tiny --units 2 -o "$scratch/tiny.xclbin"
 expect 0 "tenon_kernel:tenon_2 at" "$tenon" xclbin show "$scratch/tiny.xclbin"
 expect 0 '"configuration": "tiny"' "$tenon" xclbin show "$scratch/tiny.xclbin" --json
-expect 0 "configuration default, uuid" "$tenon" xclbin seal "$scratch/tiny.xclbin" -c default -o "$scratch/sealed.xclbin"
+expect 0 "configuration default, uuid" "$tenon" xclbin annotate "$scratch/tiny.xclbin" -c default -o "$scratch/annotated.xclbin"
 expect 1 "cannot read the file: Is a directory" "$tenon" xclbin show "$scratch"
 expect 1 "cannot open the file: No such file" "$tenon" xclbin show "$scratch/none.xclbin"
 expect 1 "bytes do not start with" "$tenon" xclbin show /dev/null
-expect 1 "Is a directory" "$tenon" xclbin seal "$scratch" -c tiny -o "$scratch/x.xclbin"
-expect 2 "--output is required" "$tenon" xclbin seal "$scratch/tiny.xclbin" -c tiny
+expect 1 "Is a directory" "$tenon" xclbin annotate "$scratch" -c tiny -o "$scratch/x.xclbin"
+expect 2 "--output is required" "$tenon" xclbin annotate "$scratch/tiny.xclbin" -c tiny
 expect 1 "Is a directory" "$tenon" xclbin write -o "$scratch"
 expect 1 "Is a directory" "$tenon" xclbin write --bitstream "$scratch" -o "$scratch/x.xclbin"
 expect 1 "the bitstream is empty" "$tenon" xclbin write --bitstream /dev/null -o "$scratch/x.xclbin"
@@ -31,16 +31,16 @@ expect 2 "--units is '16', must be an integer from 1 to 15" "$tenon" xclbin writ
 expect 2 "--memory is '65537'" "$tenon" xclbin write --memory 65537 -o "$scratch/x.xclbin"
 expect 2 "--clock is '0'" "$tenon" xclbin write --clock 0 -o "$scratch/x.xclbin"
 
-expect 0 "Emulates a Zynq board" "$player" --help
-expect 2 "Emulates a Zynq board" "$player"
-expect 2 "requires a directory other than /" "$player" "?config=tiny"
-expect 2 "requires a directory other than /" "$player" "/?config=tiny"
-expect 2 "the model is \"x\"" "$player" "$scratch/board?model=x"
-expect 2 "the clock is \"x\"" "$player" "$scratch/board?clock=x"
-expect 2 "must be a multiple of 4096" "$player" "$scratch/board?memory=5000"
-expect 2 "there is no option colour" "$player" "$scratch/board?colour=red"
-expect 2 'no configuration is called "x"' "$player" "$scratch/board?config=x"
-expect 2 "too long for a socket" "$player" "$scratch/$(printf 'x%.0s' {1..120})"
+expect 0 "Emulates a Zynq board" "$board" --help
+expect 2 "Emulates a Zynq board" "$board"
+expect 2 "requires a directory other than /" "$board" "?config=tiny"
+expect 2 "requires a directory other than /" "$board" "/?config=tiny"
+expect 2 "the model is \"x\"" "$board" "$scratch/board?model=x"
+expect 2 "the clock is \"x\"" "$board" "$scratch/board?clock=x"
+expect 2 "must be a multiple of 4096" "$board" "$scratch/board?memory=5000"
+expect 2 "there is no option colour" "$board" "$scratch/board?colour=red"
+expect 2 'no configuration is called "x"' "$board" "$scratch/board?config=x"
+expect 2 "too long for a socket" "$board" "$scratch/$(printf 'x%.0s' {1..120})"
 
 expect 0 'interrupts = <0 29 4>' "$tenon" hw overlay
 expect 0 'assigned-clock-rates = <125000000>' "$tenon" hw overlay --clock 125

@@ -372,7 +372,7 @@ expect 0 '"failure": ""' "$tenon" fuzz ir -n 1 --seed 5 --json -o "$scratch"
 expect 0 "all promises hold" "$tenon" fuzz ir -n 5 --seed 5 --pass simplify -o "$scratch"
 expect 2 "there is no pass 'nothing'" "$tenon" fuzz ir --pass nothing
 expect 0 "seeds 5 to 10: all promises hold" "$tenon" fuzz partition --count 6 --seed 5 --directory "$scratch"
-# An if with regions does not keep the regions around it apart.
+# Regions around an if with regions are one.
 expect 0 "all promises hold" "$tenon" fuzz partition --count 1 --seed 502309 --directory "$scratch"
 expect 0 "1 modules" "$tenon" fuzz ir --gradients --count 1 --seed 700181 --directory "$scratch"
 expect 0 "3 labels, with launches: the search finds the optimum of " "$tenon" fuzz partition --optimal --count 5 --seed 5
@@ -392,7 +392,7 @@ expect 1 "nowhere.tn" "$tenon" fuzz partition --file "$scratch/nowhere.tn"
 expect 0 "configuration tiny" "$tenon" xclbin write --config tiny --units 2 -o "$scratch/a.xclbin"
 expect 0 "unit           tenon_kernel:tenon_2 at 0x1410000" "$tenon" xclbin show "$scratch/a.xclbin"
 expect 0 '"clock_mhz": 100' "$tenon" xclbin show --json "$scratch/a.xclbin"
-expect 0 "configuration default" "$tenon" xclbin seal "$scratch/a.xclbin" --config default -o "$scratch/b.xclbin"
+expect 0 "configuration default" "$tenon" xclbin annotate "$scratch/a.xclbin" --config default -o "$scratch/b.xclbin"
 expect 1 "not an xclbin file" "$tenon" xclbin show scripts/packages.txt
 expect 1 "tenon xclbin write generates a file" "$tenon" xclbin show "$scratch/nowhere.xclbin"
 expect 2 "--units is '0', must be an integer from 1 to 15" "$tenon" xclbin write --units 0 -o "$scratch/c.xclbin"

@@ -174,7 +174,7 @@ expect 0 "2 of 2 operators" "$tenon" run "$scratch/g.tn" --cpu --targets cuda:em
   --data tests/models/resnet8_digits_test.npz:x --divide 255
 TENON_CUDA_DRIVER=no_such_driver.so.1 expect 1 "nothing is measured: there is no CUDA driver" "$tenon" bench gpu tests/models/tiny_digits.onnx --shapes N=1
 TENON_CUDA_DRIVER=no_such_driver.so.1 expect 3 "nothing is measured: there is no CUDA driver" scripts/gpu "$(dirname "$tenon")/.."
-# A model that stays on the CPU, on the driver that the tests play.
+# A model that stays on the CPU, on the driver of the tests.
 printf '#[version = "1"]\ndef @main(%%x: Tensor[(), f32]) -> Tensor[(), f32] {\n  relu(%%x)\n}\n' >"$scratch/s.tn"
 fake=$(dirname "$tenon")/../lib/fake_cuda_driver.so
 if [[ -e $fake ]]; then

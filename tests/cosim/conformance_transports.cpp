@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "tests/driver/serial/emulated_board.h"
-#include "tests/driver/uio/played_board.h"
+#include "tests/driver/uio/emulated_zynq.h"
 #ifdef TENON_REMOTE
 #include "tests/driver/remote/served.h"
 #endif
@@ -55,13 +55,13 @@ Column xrt(std::string name, std::string doc, [[maybe_unused]] const char* model
   return column;
 }
 
-Column played(std::string name, std::string doc, bool rtl) {
+Column emulated(std::string name, std::string doc, bool rtl) {
   const auto uri = [rtl] {
-    static const PlayedBoard board({.root = {},
-                                    .config = spec::load_config("tiny").value(),
-                                    .rtl = rtl,
-                                    .memory_bytes = 1 << 20,
-                                    .physical = kPhysical});
+    static const EmulatedZynq board({.root = {},
+                                     .config = spec::load_config("tiny").value(),
+                                     .rtl = rtl,
+                                     .memory_bytes = 1 << 20,
+                                     .physical = kPhysical});
     return board.uri();
   };
   return {.name = std::move(name),
@@ -100,8 +100,8 @@ Column served(std::string name, std::string doc, uint64_t memory_end, [[maybe_un
   return column;
 }
 
-std::string played_board() {
-  static const PlayedBoard board(
+std::string emulated_zynq() {
+  static const EmulatedZynq board(
       {.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20, .physical = kPhysical});
   return board.uri();
 }
@@ -124,12 +124,12 @@ const std::vector<Column>& all_columns() {
       systemc("systemc_rtl", "`systemc:` model=rtl", "systemc:tiny?memory=1M&model=rtl"),
       xrt("xrt", "`xrt:`, emulated", "behavioral"),
       xrt("xrt_rtl", "`xrt:`, emulated, RTL", "rtl"),
-      played("uio", "`uio:`, played", false),
-      played("uio_rtl", "`uio:`, played, RTL", true),
+      emulated("uio", "`uio:`, emulated", false),
+      emulated("uio_rtl", "`uio:`, emulated, RTL", true),
       serial_line("serial", "`serial:`, emulated", 0),
       serial_line("serial_noise", "`serial:`, emulated, 0.03 % of the bytes lost, flipped or doubled", 100),
       served("remote", "`remote:`, of `behavioral:`", 1 << 20, [] { return std::string("behavioral:tiny?memory=1M"); }),
-      served("remote_uio", "`remote:`, of `uio:`", kPhysical + (1 << 20), played_board)};
+      served("remote_uio", "`remote:`, of `uio:`", kPhysical + (1 << 20), emulated_zynq)};
   return list;
 }
 

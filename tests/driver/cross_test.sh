@@ -5,7 +5,7 @@
 set -euo pipefail
 # shellcheck source=tests/expect.sh
 source tests/expect.sh
-tenon=$1 native=$2 player=$3
+tenon=$1 native=$2 board=$3
 expect 2 "the processor is aarch64 or armhf" scripts/cross sparc
 expect 0 "Usage: scripts/cross" scripts/cross --help
 scratch=$(mktemp -d)
@@ -35,7 +35,7 @@ compile --target armhf -o "$scratch/armhf.tnx"
 expect 1 "the native code is for aarch64-unknown-linux-gnu" "$native" "$scratch/aarch64.tnx" --input "$scratch/x.npy"
 "$native" "$scratch/model.tnx" --input "$scratch/x.npy" --output "$scratch/here" >/dev/null
 
-"$player" "$scratch/board?config=default" >"$scratch/ready" &
+"$board" "$scratch/board?config=default" >"$scratch/ready" &
 pid=$!
 until grep -qs ready "$scratch/ready"; do kill -0 "$pid"; sleep 0.05; done
 for arch in aarch64 armhf; do
@@ -63,6 +63,6 @@ for arch in aarch64 armhf; do
   # A failure on the board is reproduced on this machine.
   run+=("$scratch/model.tnx" --device "uio:?root=$scratch/board" --input "$scratch/x.npy")
   expect 0 "cycles a run" "${run[@]}" --verify behavioral:default
-  expect 1 "last decoded instructions" "${run[@]}" --limit 2e-5 --bundle "$scratch/late-$arch"
+  expect 1 "last decoded instructions" "${run[@]}" --limit 2e-5 --reproducer "$scratch/late-$arch"
   expect 1 "error: the same mismatch again" "$tenon" replay "$scratch/late-$arch" --device behavioral:default
 done

@@ -129,4 +129,4 @@ expect 1 "nowhere.tnx" "$tenon_run" "$scratch/nowhere.tnx"
 
 # A limit that passes is an error, not a hang.
 expect 1 "is still busy after" "${run[@]}" --data "$digits:x" --limit 1 --launch-limit 0.0000001 --device 'verilator:default' \
-  --bundle "$scratch/mismatch"
+  --reproducer "$scratch/mismatch"

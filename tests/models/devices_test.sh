@@ -1,40 +1,40 @@
 #!/usr/bin/env bash
 # ResNet-8 on every kind of device, with every layer equal to the integer reference and to the behavioral simulator, bit
-# for bit. A device played:OPTIONS is uio: on a board that tenon-pl plays, line:OPTIONS is serial: on a board that
-# tenon-serial emulates, served:URI the device URI of a second process, pins:PLAYER serial: on the
-# Verilated design of a board with an SDRAM, which the program PLAYER simulates at the pins of its serial line.
+# for bit. A device emulated:OPTIONS is uio: on a board that tenon-pl emulates, line:OPTIONS is serial: on a board that
+# tenon-serial emulates, served:URI the device URI of a second process, pins:PROGRAM serial: on the
+# Verilated design of a board with an SDRAM, which PROGRAM simulates at the pins of its serial line.
 # Arguments: tenon, samples, devices...
 set -euo pipefail
 tenon=$1 samples=$2
 shift 2
 scratch=$(mktemp -d)
-player=
+board=
 server=
-trap '[ -z "$player" ] || kill "$player"; [ -z "$server" ] || kill "$server"; rm -rf "$scratch"' EXIT
+trap '[ -z "$board" ] || kill "$board"; [ -z "$server" ] || kill "$server"; rm -rf "$scratch"' EXIT
 digits=tests/models/resnet8_digits_test.npz
 for device in "$@"; do
   configuration=default
   case $device in
     xrt:*) "$tenon" xclbin write --config default -o "${device#*xclbin=}" ;;
-    played:*)
-      [ -z "$player" ] || kill "$player"
+    emulated:*)
+      [ -z "$board" ] || kill "$board"
       "${tenon%/*}/tenon-pl" "$scratch/root?config=default&${device#*:}" >"$scratch/ready" &
-      player=$!
-      until grep -qs ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
+      board=$!
+      until grep -qs ready "$scratch/ready"; do kill -0 "$board"; sleep 0.05; done
       device="uio:?root=$scratch/root"
       ;;
     line:*)
-      [ -z "$player" ] || kill "$player"
+      [ -z "$board" ] || kill "$board"
       "${tenon%/*}/tenon-serial" "$scratch/tty?config=default&${device#*:}" >"$scratch/ready" &
-      player=$!
-      until grep -qs ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
+      board=$!
+      until grep -qs ready "$scratch/ready"; do kill -0 "$board"; sleep 0.05; done
       device="serial:$scratch/tty?baud=1000000"
       ;;
     pins:*)
-      [ -z "$player" ] || kill "$player"
+      [ -z "$board" ] || kill "$board"
       "${device#*:}" "$scratch/tty" >"$scratch/ready" &
-      player=$!
-      until grep -qs ready "$scratch/ready"; do kill -0 "$player"; sleep 0.05; done
+      board=$!
+      until grep -qs ready "$scratch/ready"; do kill -0 "$board"; sleep 0.05; done
       device="serial:$scratch/tty?baud=1000000&timeout=60000"
       configuration=native-8x8
       ;;

@@ -108,7 +108,7 @@ void Device::clear() {
 Status Device::load(std::span<const std::byte> file) {
   TENON_TRY_ASSIGN(xclbin, read_xclbin(file, "xclbin"));
   if (!xclbin->config) {
-    return error("the file has no seal of Tenon, which names the accelerator to emulate", "xclbin",
+    return error("the file has no metadata section of Tenon, which names the accelerator to emulate", "xclbin",
                  "use a file of tenon xclbin write");
   }
   TENON_TRY_ASSIGN(design, design_of(*xclbin, "xclbin"));

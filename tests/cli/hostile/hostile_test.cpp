@@ -219,7 +219,7 @@ TEST_F(Hostile, Xclbin) {
   const std::string good = read(path("good.xclbin"));
   attack("d.xclbin", good, [&](Random& random) { return mutate_bytes(good, random); },
          {{"xclbin", "show", path("d.xclbin")},
-          {"xclbin", "seal", path("d.xclbin"), "--config", "tiny", "-o", path("sealed.xclbin")}});
+          {"xclbin", "annotate", path("d.xclbin"), "--config", "tiny", "-o", path("annotated.xclbin")}});
 }
 
 }  // namespace

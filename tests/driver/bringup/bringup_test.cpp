@@ -1,4 +1,4 @@
-// Bundles: written, read, damaged; the self-test on every configuration; the recorder and the debugger.
+// Reproducers: written, read, damaged; the self-test on every configuration; the recorder and the debugger.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,34 +27,34 @@ struct Bringup : testing::Test {
   }
   ~Bringup() override { fs::remove_all(scratch); }
 
-  static Bundle a_bundle() {
-    Bundle bundle = gemm(spec::load_config("tiny").value(), spec::Profile::kNative, 7);
-    bundle.version = "test";
-    bundle.device = "behavioral:tiny";
-    bundle.reported = "a \"reason\"\n with lines";
-    return bundle;
+  static Reproducer a_reproducer() {
+    Reproducer reproducer = gemm(spec::load_config("tiny").value(), spec::Profile::kNative, 7);
+    reproducer.version = "test";
+    reproducer.device = "behavioral:tiny";
+    reproducer.reported = "a \"reason\"\n with lines";
+    return reproducer;
   }
   fs::path scratch;
 };
 
-TEST_F(Bringup, ASavedBundleLoadsUnchanged) {
-  const Bundle bundle = a_bundle();
-  ASSERT_TRUE(save_bundle(bundle, scratch / "b"));
-  const auto read = load_bundle(scratch / "b");
+TEST_F(Bringup, ASavedReproducerLoadsUnchanged) {
+  const Reproducer reproducer = a_reproducer();
+  ASSERT_TRUE(save_reproducer(reproducer, scratch / "b"));
+  const auto read = load_reproducer(scratch / "b");
   ASSERT_TRUE(read) << read.error().str();
-  EXPECT_EQ(read->config, bundle.config);
-  EXPECT_EQ(read->memory, bundle.memory);
-  EXPECT_EQ(read->expected, bundle.expected);
-  EXPECT_EQ(read->reported, bundle.reported);
+  EXPECT_EQ(read->config, reproducer.config);
+  EXPECT_EQ(read->memory, reproducer.memory);
+  EXPECT_EQ(read->expected, reproducer.expected);
+  EXPECT_EQ(read->reported, reproducer.reported);
   EXPECT_EQ(read->seed, 7u);
   ASSERT_EQ(read->launches.size(), 1u);
-  EXPECT_EQ(read->launches[0].bases, bundle.launches[0].bases);
+  EXPECT_EQ(read->launches[0].bases, reproducer.launches[0].bases);
 }
 
-// A bundle with arbitrary damage is an error with a message, or runs.
-TEST_F(Bringup, DamagedBundlesAreErrorsOrRun) {
-  ASSERT_TRUE(save_bundle(a_bundle(), scratch / "b"));
-  std::ifstream stream(scratch / "b" / "bundle.json");
+// A reproducer with arbitrary damage is an error with a message, or runs.
+TEST_F(Bringup, DamagedReproducersAreErrorsOrRun) {
+  ASSERT_TRUE(save_reproducer(a_reproducer(), scratch / "b"));
+  std::ifstream stream(scratch / "b" / "reproducer.json");
   const std::string good((std::istreambuf_iterator<char>(stream)), {});
   std::mt19937_64 random(test_seed(1));
   int refused = 0;
@@ -68,8 +68,8 @@ TEST_F(Bringup, DamagedBundlesAreErrorsOrRun) {
       case 2: text.insert(at, std::to_string(random())); break;
       default: text[at] = "0123456789-[]{}\""[random() % 16]; break;
     }
-    std::ofstream(scratch / "b" / "bundle.json") << text;
-    auto read = load_bundle(scratch / "b");
+    std::ofstream(scratch / "b" / "reproducer.json") << text;
+    auto read = load_reproducer(scratch / "b");
     if (!read) {
       ++refused;
       EXPECT_FALSE(read.error().what.empty());
@@ -99,15 +99,15 @@ TEST_F(Bringup, ARecordedLaunchReplays) {
   auto device = open("behavioral:tiny?memory=1M").value();
   Recorder recorder(*device);
   for (const Check& check : selftest(recorder, {.memory_bytes = 1 << 12, .seed = 5})) EXPECT_TRUE(check.passed);
-  ASSERT_TRUE(recorder.bundle());
+  ASSERT_TRUE(recorder.reproducer());
   EXPECT_GT(recorder.launches(), 3u);
-  Bundle bundle = *recorder.bundle();
+  Reproducer reproducer = *recorder.reproducer();
   auto other = open("behavioral:tiny?memory=1M").value();
-  const auto found = replay(*other, bundle);
+  const auto found = replay(*other, reproducer);
   ASSERT_TRUE(found) << found.error().str();
   EXPECT_EQ(*found, "");
-  bundle.expected.push_back({"nothing", bundle.launches[0].bases[3], std::vector<std::byte>(16)});
-  const auto wrong = replay(*other, bundle);
+  reproducer.expected.push_back({"nothing", reproducer.launches[0].bases[3], std::vector<std::byte>(16)});
+  const auto wrong = replay(*other, reproducer);
   ASSERT_TRUE(wrong);
   EXPECT_THAT(*wrong, HasSubstr("nothing: byte"));
 }
@@ -126,12 +126,12 @@ TEST_F(Bringup, RecordersOfTwoDevicesKeepTheLastLaunchOfAll) {
   EXPECT_EQ(recorders.recorder(), nullptr);
   for (const size_t device : {0, 1, 0}) launch(*recorders.accelerators()[device]);
   EXPECT_EQ(recorders.launches(), 3u);
-  EXPECT_EQ(recorders.recorder()->bundle()->config.name, "tiny");
+  EXPECT_EQ(recorders.recorder()->reproducer()->config.name, "tiny");
   launch(*recorders.accelerators()[1]);
-  EXPECT_EQ(recorders.recorder()->bundle()->config.name, "default");
+  EXPECT_EQ(recorders.recorder()->reproducer()->config.name, "default");
   Recorders second(devices, 1);
   for (const size_t device : {0, 1, 0}) launch(*second.accelerators()[device]);
-  EXPECT_EQ(second.recorder()->bundle()->config.name, "default");
+  EXPECT_EQ(second.recorder()->reproducer()->config.name, "default");
   EXPECT_EQ(second.recorder()->recorded(), 1u);
 }
 
@@ -162,8 +162,8 @@ class HighMemory final : public Accelerator {
   Accelerator& inner_;
 };
 
-// The bundle of a board with memory at any address must fit into a simulator's memory.
-TEST_F(Bringup, ARecordedBundleHasLowAddressesAndTheLimitOfItsWait) {
+// The reproducer of a board with memory at any address must fit into a simulator's memory.
+TEST_F(Bringup, ARecordedReproducerHasLowAddressesAndTheLimitOfItsWait) {
   auto device = open("behavioral:tiny?memory=1M").value();
   HighMemory board(*device);
   Recorder recorder(board);
@@ -174,48 +174,48 @@ TEST_F(Bringup, ARecordedBundleHasLowAddressesAndTheLimitOfItsWait) {
   ASSERT_TRUE(start(recorder, launch));
   ASSERT_TRUE(recorder.wait_idle(std::chrono::milliseconds(3)));
   ASSERT_TRUE(recorder.wait_idle(std::chrono::milliseconds(5)));  // of a reset
-  const Bundle& bundle = *recorder.bundle();
-  const uint64_t low = stream.address - bundle.launches[0].instructions;
-  EXPECT_EQ(bundle.launches[0].instructions, 4096u);
+  const Reproducer& reproducer = *recorder.reproducer();
+  const uint64_t low = stream.address - reproducer.launches[0].instructions;
+  EXPECT_EQ(reproducer.launches[0].instructions, 4096u);
   const std::array<uint64_t, spec::kBases> bases = {data.address - low, data.address + 100 - low, data.address + 4096,
                                                     0, 7};
-  EXPECT_EQ(bundle.launches[0].bases, bases);
-  EXPECT_EQ(bundle.memory_bytes, data.address - low + 4096);
-  EXPECT_EQ(bundle.limit, std::chrono::milliseconds(3));
+  EXPECT_EQ(reproducer.launches[0].bases, bases);
+  EXPECT_EQ(reproducer.memory_bytes, data.address - low + 4096);
+  EXPECT_EQ(reproducer.limit, std::chrono::milliseconds(3));
 }
 
-TEST_F(Bringup, ADeviceThatCannotRunTheBundleIsAnError) {
+TEST_F(Bringup, ADeviceThatCannotRunTheReproducerIsAnError) {
   auto device = open("behavioral:default").value();
-  const auto other = replay(*device, a_bundle());
+  const auto other = replay(*device, a_reproducer());
   ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().what, HasSubstr("the bundle is for configuration tiny, the device has default"));
+  EXPECT_THAT(other.error().what, HasSubstr("the reproducer is for configuration tiny, the device has default"));
   auto small = open("behavioral:tiny?memory=8K").value();
-  Bundle large = a_bundle();
+  Reproducer large = a_reproducer();
   large.memory_bytes = 16 << 10;
   const auto found = replay(*small, large);
   ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().what, HasSubstr("bytes of memory, the bundle requires"));
+  EXPECT_THAT(found.error().what, HasSubstr("bytes of memory, the reproducer requires"));
 }
 
-TEST_F(Bringup, AFaultIsDetectedAndItsBundleReproducesIt) {
+TEST_F(Bringup, AFaultIsDetectedAndItsReproducerReproducesIt) {
   auto device = open("faulty:tiny?fault=mac");
   ASSERT_TRUE(device) << device.error().str();
   int failed = 0;
   for (const Check& check : selftest(**device)) {
     if (check.passed) continue;
     ++failed;
-    ASSERT_TRUE(check.bundle) << check.name;
-    const auto again = replay(**open("faulty:tiny?fault=mac"), *check.bundle);
+    ASSERT_TRUE(check.reproducer) << check.name;
+    const auto again = replay(**open("faulty:tiny?fault=mac"), *check.reproducer);
     ASSERT_TRUE(again);
     EXPECT_THAT(*again, HasSubstr("gemm: byte 5"));
-    EXPECT_EQ(*replay(**open("behavioral:tiny"), *check.bundle), "");
+    EXPECT_EQ(*replay(**open("behavioral:tiny"), *check.reproducer), "");
   }
   EXPECT_EQ(failed, 2);
 }
 
 TEST_F(Bringup, TheDebuggerAnswersAnyLine) {
   auto device = open("behavioral:tiny").value();
-  auto machine = Machine::create(*device, a_bundle());
+  auto machine = Machine::create(*device, a_reproducer());
   ASSERT_TRUE(machine) << machine.error().str();
   Debugger debugger(**machine);
   std::mt19937_64 random(test_seed(2));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tenon selftest, debug and replay: a good device, a device with each fault, and the bundles of mismatches.
+# tenon selftest, debug and replay: a good device, a device with each fault, and the reproducers of mismatches.
 # Arguments: tenon, tenon-run, the directory of the transport faulty:.
 set -euo pipefail
 tenon=$(realpath "$1") tenon_run=$(realpath "$2") drivers=$3
@@ -48,8 +48,8 @@ fault hang "loopback                  FAIL" "does not become idle" "the host's a
 expect 1 "failed: gemm base, gemm native" "$tenon" selftest "faulty:tiny?fault=mac"
 rm -rf mismatch-*
 
-# The bundle of a wrong launch reproduces the mismatch, in another directory and process.
-expect 1 "bundle: kept; to reproduce it: tenon replay kept" "$tenon" selftest "faulty:native.json?fault=mac" --bundle kept
+# The reproducer of a wrong launch reproduces the mismatch, in another directory and process.
+expect 1 "reproducer: kept; to reproduce it: tenon replay kept" "$tenon" selftest "faulty:native.json?fault=mac" --reproducer kept
 mkdir elsewhere
 mv kept elsewhere/
 rm native.json
@@ -62,53 +62,53 @@ expect 0 "loopback, 64 bytes at" "$tenon" debug elsewhere/kept -x info
 # tenon run --check: the wrong layer.
 run=("$tenon" run "$models/resnet8_digits.onnx" --shapes N=1 --calibrate "$models/resnet8_digits_test.npz:calib"
   --data "$models/resnet8_digits_test.npz:x" --divide 255 --limit 1 --quiet)
-expect 3 "bundle: checked; to reproduce it" "${run[@]}" --check --device "faulty:tiny?fault=mac" --bundle checked
+expect 3 "reproducer: checked; to reproduce it" "${run[@]}" --check --device "faulty:tiny?fault=mac" --reproducer checked
 expect 1 "error: the same mismatch again" "$tenon" replay checked
 expect 0 "shows no difference" "$tenon" replay checked --device behavioral:tiny
 # tenon run --verify: two devices that disagree.
-expect 3 "bundle: verified; to reproduce it" "${run[@]}" --device behavioral:tiny --verify "faulty:tiny?fault=mac" --bundle verified
+expect 3 "reproducer: verified; to reproduce it" "${run[@]}" --device behavioral:tiny --verify "faulty:tiny?fault=mac" --reproducer verified
 expect 1 "error: the same mismatch again" "$tenon" replay verified
 expect 0 "shows no difference" "$tenon" replay verified --device behavioral:tiny
 # Two accelerators, of which one is wrong: the launch that is kept is its own.
 both=(--device behavioral:default)
 for layer in 0/c1 0/c2 1/c2 2/c1 2/c2; do both+=(--pin "/l/l.$layer/Conv=accel:tiny"); done
-expect 3 "bundle: one-of-two; to reproduce it" "${run[@]}" "${both[@]}" --device "faulty:tiny?fault=mac" --check --bundle one-of-two
-grep -q '"name": *"tiny"' one-of-two/bundle.json one-of-two/*.json
+expect 3 "reproducer: one-of-two; to reproduce it" "${run[@]}" "${both[@]}" --device "faulty:tiny?fault=mac" --check --reproducer one-of-two
+grep -q '"name": *"tiny"' one-of-two/reproducer.json one-of-two/*.json
 expect 1 "error: the same mismatch again" "$tenon" replay one-of-two
 expect 0 "shows no difference" "$tenon" replay one-of-two --device behavioral:tiny
-expect 3 "bundle: second-of-two; to reproduce it" "${run[@]}" "${both[@]}" --device behavioral:tiny \
-  --verify behavioral:default --verify "faulty:tiny?fault=mac" --bundle second-of-two
+expect 3 "reproducer: second-of-two; to reproduce it" "${run[@]}" "${both[@]}" --device behavioral:tiny \
+  --verify behavioral:default --verify "faulty:tiny?fault=mac" --reproducer second-of-two
 expect 1 "error: the same mismatch again" "$tenon" replay second-of-two
 expect 0 "shows no difference" "$tenon" replay second-of-two --device behavioral:tiny
 # Lockstep.
-expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --bundle lockstep
+expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --reproducer lockstep
 expect 1 "faulty and behavioral differ" "$tenon" replay lockstep
 expect 1 "error: the same mismatch again" "$tenon" replay lockstep
 expect 0 "stopped: " "$tenon" debug lockstep -x continue
 # Fuzzing.
-expect 3 "bundle: fuzzed; to reproduce it" env TENON_FAULT=write "$tenon" fuzz accel --quiet --device faulty --config tiny -n 20 \
-  --seed 3 --shrink 60 --bundle fuzzed
+expect 3 "reproducer: fuzzed; to reproduce it" env TENON_FAULT=write "$tenon" fuzz accel --quiet --device faulty --config tiny -n 20 \
+  --seed 3 --shrink 60 --reproducer fuzzed
 expect 1 "error: the same mismatch again" env TENON_FAULT=write "$tenon" replay fuzzed
 expect 0 "shows no difference" "$tenon" replay fuzzed --device behavioral:tiny
 
-# A bundle that cannot be saved is reported, and the mismatch too.
-expect 1 "the bundle cannot be saved: /proc/missing: error: cannot create the directory" \
-  "$tenon" selftest "faulty:tiny?fault=mac" --bundle /proc/missing
-expect 1 "bundle: two-2;" "$tenon" selftest "faulty:tiny?fault=mac" --bundle two
-# Without --bundle, the first free name in the working directory.
-expect 1 "bundle: mismatch-1;" "$tenon" selftest "faulty:tiny?fault=mac"
-expect 1 "bundle: mismatch-3;" "$tenon" selftest "faulty:tiny?fault=mac"
+# A reproducer that cannot be saved is reported, and the mismatch too.
+expect 1 "the reproducer cannot be saved: /proc/missing: error: cannot create the directory" \
+  "$tenon" selftest "faulty:tiny?fault=mac" --reproducer /proc/missing
+expect 1 "reproducer: two-2;" "$tenon" selftest "faulty:tiny?fault=mac" --reproducer two
+# Without --reproducer, the first free name in the working directory.
+expect 1 "reproducer: mismatch-1;" "$tenon" selftest "faulty:tiny?fault=mac"
+expect 1 "reproducer: mismatch-3;" "$tenon" selftest "faulty:tiny?fault=mac"
 
-# Damaged bundles.
+# Damaged reproducers.
 expect 1 "cannot open the file" "$tenon" replay missing
-mkdir -p folder/bundle.json
+mkdir -p folder/reproducer.json
 expect 1 "cannot read the file: Is a directory" "$tenon" replay folder
 cp -r fuzzed cut
 : >cut/memory.bin
 expect 1 "memory.bin has 0 bytes" "$tenon" replay cut
 cp -r fuzzed other
-sed -i 's/"format": 1/"format": 2/' other/bundle.json
-expect 1 "the bundle has format 2" "$tenon" replay other
+sed -i 's/"format": 1/"format": 2/' other/reproducer.json
+expect 1 "the reproducer has format 2" "$tenon" replay other
 
 # The debugger: a program, commands, and their output.
 cat >program.txt <<'END'
@@ -170,20 +170,20 @@ expect 2 "a model needs data" "$tenon" debug model.tnx -x step
 run=("$tenon_run" model.tnx --input ones.npy)
 expect 0 "cycles a run" "${run[@]}" --device behavioral:tiny --verify "behavioral:tiny?memory=64M"
 expect 3 "differs between faulty:tiny?fault=mac and behavioral:tiny" "${run[@]}" --device "faulty:tiny?fault=mac" --verify behavioral:tiny
-expect 3 "bundle: board; to reproduce it" "${run[@]}" --device "faulty:tiny?fault=mac" --verify behavioral:tiny --bundle board
+expect 3 "reproducer: board; to reproduce it" "${run[@]}" --device "faulty:tiny?fault=mac" --verify behavioral:tiny --reproducer board
 expect 1 "error: the same mismatch again" "$tenon" replay board
-expect 1 "doing     tenon-run model.tnx --device faulty:tiny?fault=mac --verify behavioral:tiny --input ones.npy" "$tenon" replay board
+expect 1 "doing       tenon-run model.tnx --device faulty:tiny?fault=mac --verify behavioral:tiny --input ones.npy" "$tenon" replay board
 expect 0 "shows no difference" "$tenon" replay board --device behavioral:tiny
-expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --bundle stopped
+expect 1 "faulty and behavioral differ" "${run[@]}" --device "faulty:tiny?fault=write" --reproducer stopped
 expect 1 "error: the same mismatch again" "$tenon" replay stopped
-expect 1 "bundle: late; to reproduce it" "${run[@]}" --device behavioral:tiny --limit 1e-5 --bundle late
-grep -q "last decoded instructions" late/bundle.json
-grep -q '"found": .*n    instruction [0-9]* (m' late/bundle.json  # of the replay, whose memory is in no buffer
+expect 1 "reproducer: late; to reproduce it" "${run[@]}" --device behavioral:tiny --limit 1e-5 --reproducer late
+grep -q "last decoded instructions" late/reproducer.json
+grep -q '"found": .*n    instruction [0-9]* (m' late/reproducer.json  # of the replay, whose memory is in no buffer
 expect 1 "error: the same mismatch again" "$tenon" replay late
 expect 3 "and the accelerator does not become idle" "${run[@]}" --device "faulty:tiny?fault=hang"
-expect 3 "no bundle could be kept: the device is still busy" "${run[@]}" --device "faulty:tiny?fault=hang"
+expect 3 "no reproducer could be kept: the device is still busy" "${run[@]}" --device "faulty:tiny?fault=hang"
 expect 1 "input 'input' is given twice" "${run[@]}" --input ones.npy
 expect 2 "is not a device URI" "${run[@]}" --verify nothing
-# An error before any launch saves no bundle.
-expect 1 "no input is named 'other'" "$tenon_run" model.tnx --input other=ones.npy --bundle none
+# An error before any launch saves no reproducer.
+expect 1 "no input is named 'other'" "$tenon_run" model.tnx --input other=ones.npy --reproducer none
 [ ! -e none ]

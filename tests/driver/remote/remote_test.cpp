@@ -14,7 +14,7 @@
 #include "support/try.h"
 #include "tests/driver/remote/served.h"
 #include "tests/driver/remote/use.h"
-#include "tests/driver/uio/played_board.h"
+#include "tests/driver/uio/emulated_zynq.h"
 
 namespace tenon::driver {
 namespace {
@@ -323,8 +323,8 @@ TEST(RemoteTest, TlsAuthenticatesTheServerAndTheClient) {
 }
 
 TEST(RemoteTest, ADeviceWhoseProcessIsKilledIsAnErrorAndWorksAfterItsRestart) {
-  const uio::PlayerOptions options{.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20};
-  auto board = std::make_unique<PlayedBoard>(options);
+  const uio::EmulatorOptions options{.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20};
+  auto board = std::make_unique<EmulatedZynq>(options);
   Served server({"--device", board->uri()});
   auto accelerator = open(server.uri());
   ASSERT_TRUE(accelerator) << accelerator.error().str();

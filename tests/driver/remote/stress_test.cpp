@@ -21,7 +21,7 @@
 #include "support/random.h"
 #include "tests/driver/remote/served.h"
 #include "tests/driver/remote/use.h"
-#include "tests/driver/uio/played_board.h"
+#include "tests/driver/uio/emulated_zynq.h"
 #include "tests/seed.h"
 
 namespace tenon::driver {
@@ -255,8 +255,8 @@ TEST(RemoteStressTest, WrongRequestsAreErrorsAndTheServerContinues) {
 
 // Kills the client, the server or the device in the middle of a client's work; then all work again.
 void kill_at_random_moments(int rounds, uint32_t seed) {
-  const uio::PlayerOptions options{.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20};
-  PlayedBoard board(options);
+  const uio::EmulatorOptions options{.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20};
+  EmulatedZynq board(options);
   const std::vector<std::string> devices = {"--device", board.uri()};
   auto server = std::make_unique<Served>(devices);
   const std::string address = server->address();

@@ -133,13 +133,13 @@ TEST(Serial, ABoardThatIsUnpluggedIsAnErrorAtOnce) {
 }
 
 TEST(Serial, ABoardKilledAtARandomMomentIsAnErrorAndTheNextRunIsRight) {
-  const Bundle bundle = gemm(spec::load_config("tiny").value(), spec::Profile::kNative, test_seed(22));
+  const Reproducer reproducer = gemm(spec::load_config("tiny").value(), spec::Profile::kNative, test_seed(22));
   Random random(test_seed(23));
   for (int64_t i = 0; i < rounds(100); ++i) {
     EmulatedBoard board(bridge_of("tiny", 1 << 16));
     const auto accelerator = open(board.uri("&timeout=500"));
     ASSERT_TRUE(accelerator) << accelerator.error().str();
-    const auto right = replay(**accelerator, bundle);
+    const auto right = replay(**accelerator, reproducer);
     ASSERT_TRUE(right) << right.error().str();
     EXPECT_EQ(*right, "");
 
@@ -148,8 +148,8 @@ TEST(Serial, ABoardKilledAtARandomMomentIsAnErrorAndTheNextRunIsRight) {
       std::this_thread::sleep_for(delay);
       board.kill();
     });
-    auto last = replay(**accelerator, bundle);
-    while (last && last->empty()) last = replay(**accelerator, bundle);
+    auto last = replay(**accelerator, reproducer);
+    while (last && last->empty()) last = replay(**accelerator, reproducer);
     killer.join();
     // The failure of a launch is what replay() has found, all others are its own.
     const std::string said = last ? *last : last.error().str();

@@ -8,7 +8,7 @@
 #include "driver/accelerator.h"
 #include "driver/uio/files.h"
 #include "support/try.h"
-#include "tests/driver/uio/played_board.h"
+#include "tests/driver/uio/emulated_zynq.h"
 
 namespace tenon::driver {
 namespace {
@@ -35,7 +35,9 @@ std::string fault(std::string_view uri) {
   return opened ? "opened" : opened.error().str();
 }
 
-uio::PlayerOptions tiny() { return {.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20}; }
+uio::EmulatorOptions tiny() {
+  return {.root = {}, .config = spec::load_config("tiny").value(), .memory_bytes = 1 << 20};
+}
 
 // A board of plain files, as the kernel provides them, with a mapped window and without an interrupt.
 struct MappedBoard {
@@ -163,9 +165,9 @@ TEST(Uio, TheBusyMessageNamesTheClient) {
 }
 
 TEST(Uio, TheFpgaManagerLoadsABitstreamOrNamesItsError) {
-  uio::PlayerOptions options = tiny();
+  uio::EmulatorOptions options = tiny();
   options.empty = true;
-  const PlayedBoard board(options);
+  const EmulatedZynq board(options);
   const fs::path state = board.root() / "sys/class/fpga_manager/fpga0/state";
   const fs::path good = board.root() / "good.bit.bin", bad = board.root() / "bad.bit.bin";
   put(good, spec::to_json(options.config));
@@ -187,9 +189,9 @@ TEST(Uio, TheFpgaManagerLoadsABitstreamOrNamesItsError) {
 }
 
 TEST(Uio, AConfigurationWithoutANameIsGivenAsAFile) {
-  uio::PlayerOptions options = tiny();
+  uio::EmulatorOptions options = tiny();
   options.config.queue_depth *= 2;
-  const PlayedBoard board(options);
+  const EmulatedZynq board(options);
   EXPECT_THAT(fault(board.uri()), HasSubstr("no named configuration has the device's hash"));
   put(board.root() / "mine.json", spec::to_json(options.config));
   EXPECT_EQ(fault(board.uri() + "&config=" + (board.root() / "mine.json").string()), "opened");
@@ -212,9 +214,9 @@ Status run(Accelerator& accelerator, int instructions, std::chrono::nanoseconds 
 }
 
 TEST(Uio, TheInterruptEndsTheWaitForAnAcceleratorThatRunsFreely) {
-  uio::PlayerOptions options = tiny();
+  uio::EmulatorOptions options = tiny();
   options.own_clock = true;
-  const PlayedBoard board(options);
+  const EmulatedZynq board(options);
   auto device = open(board.uri());
   ASSERT_TRUE(device) << device.error().str();
   for (int i = 0; i < 20; ++i) {
@@ -225,10 +227,10 @@ TEST(Uio, TheInterruptEndsTheWaitForAnAcceleratorThatRunsFreely) {
 }
 
 TEST(Uio, AMissingInterruptCostsTimeOnly) {
-  uio::PlayerOptions options = tiny();
+  uio::EmulatorOptions options = tiny();
   options.own_clock = true;
   options.interrupt = false;
-  const PlayedBoard board(options);
+  const EmulatedZynq board(options);
   auto device = open(board.uri());
   ASSERT_TRUE(device) << device.error().str();
   for (int i = 0; i < 3; ++i) {
@@ -238,7 +240,7 @@ TEST(Uio, AMissingInterruptCostsTimeOnly) {
 }
 
 TEST(Uio, ABoardThatHasEndedIsAnError) {
-  PlayedBoard board(tiny());
+  EmulatedZynq board(tiny());
   auto device = open(board.uri());
   ASSERT_TRUE(device) << device.error().str();
   const Buffer buffer = (*device)->allocate(64).value();

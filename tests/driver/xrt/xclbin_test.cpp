@@ -1,4 +1,4 @@
-// xclbin files: round trip, seal, and damaged files.
+// xclbin files: round trip, metadata, and damaged files.
 #include "driver/xrt/xclbin.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ TEST(Xclbin, EqualDesignsAreEqualFilesAndOthersHaveAnotherUuid) {
 TEST(Xclbin, SealingAgainKeepsOneSeal) {
   auto xclbin = read_xclbin(a_file(), "x").value();
   const size_t sections = xclbin.sections.size();
-  seal(xclbin, spec::load_config("default").value());
+  add_metadata(xclbin, spec::load_config("default").value());
   EXPECT_EQ(xclbin.sections.size(), sections);
   const auto again = read_xclbin(to_bytes(xclbin), "x");
   ASSERT_TRUE(again) << again.error().str();
@@ -66,7 +66,7 @@ TEST(Xclbin, DamageIsNamed) {
   EXPECT_THAT(message({}), HasSubstr("not an xclbin file: its 0 bytes"));
   EXPECT_THAT(message({file.begin(), file.end() - 8}), HasSubstr("its header says"));
   file[file.size() - 1] ^= std::byte{1};
-  EXPECT_THAT(message(file), HasSubstr("the file is damaged: its SHA-256 differs from its seal"));
+  EXPECT_THAT(message(file), HasSubstr("the file is damaged: its SHA-256 differs from its metadata"));
   file = a_file();
   file[450] = std::byte{1};  // the count of sections
   EXPECT_THAT(message(file), HasSubstr("too short for 65542 section headers"));
@@ -75,7 +75,7 @@ TEST(Xclbin, DamageIsNamed) {
   EXPECT_THAT(message(file), HasSubstr("section 0 has bytes ["));
 }
 
-// Without a seal, every length and count in every section must be checked.
+// Without metadata, every length and count in every section must be checked.
 TEST(Xclbin, CorruptedSectionsAreErrorsOrReadable) {
   std::mt19937_64 random(test_seed(3));
   int refused = 0;
@@ -108,7 +108,7 @@ TEST(Xclbin, TenThousandMutatedFilesAreErrors) {
     }
     if (file == good) continue;
     const auto read = read_xclbin(file, "x");
-    // A device is opened only with a file that can be read and is sealed.
+    // A device is opened only with a file that can be read and has metadata.
     EXPECT_FALSE(read && read->config) << "mutation " << i;
     EXPECT_TRUE(read || !read.error().what.empty());
   }

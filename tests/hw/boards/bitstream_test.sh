@@ -8,8 +8,8 @@ tenon=$(realpath "$1") emulator=$(realpath "$2")
 source tests/expect.sh
 stubs=$PWD/tests/hw/boards/stubs
 scratch=$(mktemp -d)
-player=
-trap '[ -z "$player" ] || kill "$player" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+board=
+trap '[ -z "$board" ] || kill "$board" 2>/dev/null || true; rm -rf "$scratch"' EXIT
 export TENON_CACHE=$scratch/cache RECORD=$scratch/record
 mkdir -p "$scratch/programmers" "$TENON_CACHE"
 fail() { echo "$1"; exit 1; }
@@ -132,7 +132,7 @@ PROGRAMMER_STATUS=9 expect 3 "openFPGALoader --board ulx3s $scratch/ulx3s/ulx3s-
 
 # The board answers: by the right configuration, by another, or not at all.
 "$emulator" "$scratch/tty?config=tiny" >/dev/null 2>&1 &
-player=$!
+board=$!
 for ((i = 0; i < 100; i++)); do [ -e "$scratch/tty" ] && break; sleep 0.1; done
 : >"$RECORD"
 expect 0 "hx8k runs tiny (hash $hash): serial:$scratch/tty" flash hx8k -o "$out" --port "$scratch/tty"

@@ -46,10 +46,10 @@ TEST(SerialPins, TheDriverRunsProductsOnTheDesign) {
   ASSERT_TRUE(accelerator) << accelerator.error().str();
   const spec::Config& config = (*accelerator)->info().config;
   EXPECT_EQ(config.name, "tiny");
-  for (const Bundle& bundle :
+  for (const Reproducer& reproducer :
        {gemm(config, spec::Profile::kBase, test_seed(31)), gemm(config, spec::Profile::kNative, test_seed(32)),
         loopback(config, 8, 1, 33), convolution(config, 8, test_seed(34))}) {
-    const auto difference = replay(**accelerator, bundle);
+    const auto difference = replay(**accelerator, reproducer);
     ASSERT_TRUE(difference) << difference.error().str();
     EXPECT_EQ(*difference, "");
   }

@@ -1,4 +1,4 @@
-// The target "cuda": executables with code for a GPU, and whole models through the driver that the tests play.
+// The target "cuda": executables with code for a GPU, and whole models through the driver of the tests.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -117,7 +117,7 @@ class CudaCode : public testing::Test {
     return std::move(*made);
   }
 
-  // Runs the compiled function on the GPU that the tests play; returns the number of launches.
+  // Runs the compiled function on the GPU of the tests; returns the number of launches.
   size_t expect_results_of_the_cpu(const runtime::Executable& executable, const std::string& text,
                                    const std::vector<Tensor>& inputs) {
     const auto module = parse(context, text, {}, "m");
@@ -174,7 +174,7 @@ TEST_F(CudaCode, RegionsReturnAndReadValuesOften) {
   expect_results_of_the_cpu(executable, text, inputs);
 }
 
-// The PTX of tensor cores and of dp4a, which the driver that the tests play does not execute: it has the loops.
+// The PTX of tensor cores and of dp4a, which the driver of the tests does not execute: it has the loops.
 TEST_F(CudaCode, ProductsOfBytesAreInstructions) {
   const std::string text =
       "#[version = \"1\"]\ndef @main[n](%x: Tensor[(n, 70), i8], %w: Tensor[(70, 40), i8]) -> Tensor[(n, 40), i32] {\n"

@@ -1,4 +1,4 @@
-// Lets the driver that the tests play execute the launches of an executable's code for GPUs: each launch is the nest of
+// Lets the driver of the tests execute the launches of an executable's code for GPUs: each launch is the nest of
 // blocks and threads of its loop function, compiled for this processor.
 #pragma once
 

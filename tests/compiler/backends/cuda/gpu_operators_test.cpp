@@ -1,5 +1,5 @@
 // The kernels of all operators through the driver's interface: memory, arguments, launches. On the GPU of this machine,
-// or on a driver that the tests play, which executes the launches on the CPU.
+// or on a driver of the tests, which executes the launches on the CPU.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -57,10 +57,10 @@ TEST(NetlistPins, ProductsAndAConvolutionEqualTheBehavioralModel) {
   const spec::Config& config = (*accelerator)->info().config;
   auto behavioral = open("behavioral:" + config.name);
   ASSERT_TRUE(behavioral) << behavioral.error().str();
-  for (const Bundle& bundle : {gemm(config, spec::Profile::kBase, test_seed(41)), loopback(config, 8, 1, test_seed(42)),
-                               convolution(config, 8, test_seed(43))}) {
+  for (const Reproducer& reproducer : {gemm(config, spec::Profile::kBase, test_seed(41)),
+                                       loopback(config, 8, 1, test_seed(42)), convolution(config, 8, test_seed(43))}) {
     for (Accelerator* device : {behavioral->get(), accelerator->get()}) {
-      const auto difference = replay(*device, bundle);
+      const auto difference = replay(*device, reproducer);
       ASSERT_TRUE(difference) << device->info().uri << ": " << difference.error().str();
       EXPECT_EQ(*difference, "") << device->info().uri;
     }

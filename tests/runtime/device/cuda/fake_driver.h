@@ -1,4 +1,4 @@
-// Functions of the driver that the tests play (fake_driver.cpp) by which a test gives it more memory and kernels.
+// Functions of the driver of the tests (fake_driver.cpp) by which a test gives it more memory and kernels.
 #pragma once
 
 #include <cstddef>

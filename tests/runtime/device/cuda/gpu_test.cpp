@@ -1,4 +1,4 @@
-// The GPU's interface on a driver that a library of the tests plays, and its errors.
+// The GPU's interface on a driver of the tests, and its errors.
 #include "runtime/device/cuda/gpu.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ Gpu must_open() {
 
 const std::string kPtx = ".version 7.0";
 
-// A function of the library that plays the driver.
+// A function of the library that stands for the driver.
 template <class F>
 F fake(const char* name) {
   return reinterpret_cast<F>(dlsym(dlopen(TENON_FAKE_DRIVER, RTLD_NOW | RTLD_NOLOAD), name));

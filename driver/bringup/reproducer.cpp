@@ -1,4 +1,4 @@
-#include "driver/bringup/bundle.h"
+#include "driver/bringup/reproducer.h"
 
 #include <fmt/format.h>
 
@@ -21,17 +21,18 @@ constexpr uint64_t kMaxMemory = uint64_t{1} << 40;
 constexpr uint64_t kMaxLimit = 1'000'000'000'000'000;  // 10^6 seconds, the maximum of tenon run
 constexpr size_t kMaxLaunches = 4096;
 
-std::string assembly_of(const Bundle& bundle) {
-  const spec::Isa isa(bundle.config);
-  std::string text = fmt::format("# configuration {}, {} launches\n", bundle.config.name, bundle.launches.size());
-  for (size_t i = 0; i < bundle.launches.size(); ++i) {
-    const Launch& launch = bundle.launches[i];
+std::string assembly_of(const Reproducer& reproducer) {
+  const spec::Isa isa(reproducer.config);
+  std::string text =
+      fmt::format("# configuration {}, {} launches\n", reproducer.config.name, reproducer.launches.size());
+  for (size_t i = 0; i < reproducer.launches.size(); ++i) {
+    const Launch& launch = reproducer.launches[i];
     text += fmt::format("# launch {}: {} profile, {} slots at {:#x}\n", i, name(launch.profile), launch.count,
                         launch.instructions);
     for (size_t b = 0; b < launch.bases.size(); ++b) {
       if (launch.bases[b] != 0) text += fmt::format("# base {}: {:#x}\n", b, launch.bases[b]);
     }
-    const auto decoded = instructions(bundle, i);
+    const auto decoded = instructions(reproducer, i);
     if (!decoded) {
       text += fmt::format("# {}\n", decoded.error().what);
       continue;
@@ -44,8 +45,9 @@ std::string assembly_of(const Bundle& bundle) {
 Expected<std::string> read(const fs::path& path) {
   const auto bytes = read_regular_file(path);
   if (!bytes) {
-    return error(bytes.error().what, path.string(),
-                 "a bundle is the directory that tenon writes after a mismatch; is this directory a complete bundle?");
+    return error(
+        bytes.error().what, path.string(),
+        "a reproducer is the directory that tenon writes after a mismatch; is this directory a complete reproducer?");
   }
   return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
 }
@@ -56,7 +58,7 @@ class Reader {
   explicit Reader(std::string where) : where_(std::move(where)) {}
 
   std::unexpected<Diagnostic> wrong(const std::string& what) const {
-    return error(what, where_, "the bundle is damaged: copy it again from its source");
+    return error(what, where_, "the reproducer is damaged: copy it again from its source");
   }
   void fail(std::string what) {
     if (failure_.empty()) failure_ = std::move(what);
@@ -127,7 +129,7 @@ std::vector<Region> regions_from_json(Reader& reader, const Json& list, std::str
 
 }  // namespace
 
-void add_contents(Bundle& bundle, uint64_t address, std::span<const std::byte> bytes) {
+void add_contents(Reproducer& reproducer, uint64_t address, std::span<const std::byte> bytes) {
   const auto is_zero = [](std::span<const std::byte> part) {
     return std::ranges::all_of(part, [](std::byte b) { return b == std::byte{}; });
   };
@@ -136,15 +138,15 @@ void add_contents(Bundle& bundle, uint64_t address, std::span<const std::byte> b
     if (is_zero(page)) continue;
     const uint64_t begin = address + at;
     const bool follows =
-        !bundle.memory.empty() && bundle.memory.back().address + bundle.memory.back().bytes.size() == begin;
-    if (!follows) bundle.memory.push_back({"", begin, {}});
-    std::ranges::copy(page, std::back_inserter(bundle.memory.back().bytes));
+        !reproducer.memory.empty() && reproducer.memory.back().address + reproducer.memory.back().bytes.size() == begin;
+    if (!follows) reproducer.memory.push_back({"", begin, {}});
+    std::ranges::copy(page, std::back_inserter(reproducer.memory.back().bytes));
   }
 }
 
-std::vector<std::byte> contents(const Bundle& bundle, uint64_t address, uint64_t bytes) {
+std::vector<std::byte> contents(const Reproducer& reproducer, uint64_t address, uint64_t bytes) {
   std::vector<std::byte> result(bytes);
-  for (const Region& region : bundle.memory) {
+  for (const Region& region : reproducer.memory) {
     const uint64_t begin = std::max(address, region.address);
     const uint64_t end = std::min(address + bytes, region.address + region.bytes.size());
     if (begin >= end) continue;
@@ -153,17 +155,17 @@ std::vector<std::byte> contents(const Bundle& bundle, uint64_t address, uint64_t
   return result;
 }
 
-Expected<std::vector<spec::Decoded>> instructions(const Bundle& bundle, size_t launch) {
-  const Launch& l = bundle.launches.at(launch);
-  if (l.instructions > bundle.memory_bytes ||
-      uint64_t{l.count} * spec::kSlotBytes > bundle.memory_bytes - l.instructions) {
+Expected<std::vector<spec::Decoded>> instructions(const Reproducer& reproducer, size_t launch) {
+  const Launch& l = reproducer.launches.at(launch);
+  if (l.instructions > reproducer.memory_bytes ||
+      uint64_t{l.count} * spec::kSlotBytes > reproducer.memory_bytes - l.instructions) {
     return error(fmt::format("launch {} has {} slots at {:#x}, outside the memory of {} bytes", launch, l.count,
-                             l.instructions, bundle.memory_bytes));
+                             l.instructions, reproducer.memory_bytes));
   }
-  const auto bytes = contents(bundle, l.instructions, uint64_t{l.count} * spec::kSlotBytes);
+  const auto bytes = contents(reproducer, l.instructions, uint64_t{l.count} * spec::kSlotBytes);
   std::vector<spec::Slot> slots(l.count);
   if (!bytes.empty()) std::memcpy(slots.data(), bytes.data(), bytes.size());
-  auto decoded = spec::Isa(bundle.config).decode_all(slots, l.profile);
+  auto decoded = spec::Isa(reproducer.config).decode_all(slots, l.profile);
   if (!decoded) {
     return error(fmt::format("launch {}, slot {}: {}: {}", launch, decoded.error().index,
                              spec::describe(decoded.error().code), decoded.error().message));
@@ -171,62 +173,62 @@ Expected<std::vector<spec::Decoded>> instructions(const Bundle& bundle, size_t l
   return std::move(*decoded);
 }
 
-Status save_bundle(const Bundle& bundle, const fs::path& directory) {
+Status save_reproducer(const Reproducer& reproducer, const fs::path& directory) {
   std::error_code fault;
   fs::create_directories(directory, fault);
   if (fault) return error(fmt::format("cannot create the directory: {}", fault.message()), directory.string());
   std::vector<std::byte> blob;
   Json json = {{"format", kVersion},
-               {"version", bundle.version},
-               {"device", bundle.device},
-               {"origin", bundle.origin},
-               {"seed", bundle.seed},
-               {"reported", bundle.reported},
-               {"found", bundle.found},
-               {"configuration", Json::parse(spec::to_json(bundle.config))},
-               {"configuration_hash", fmt::format("{:016x}", spec::hash(bundle.config))},
-               {"memory_bytes", bundle.memory_bytes},
-               {"limit_ns", bundle.limit.count()},
-               {"memory", regions_to_json(bundle.memory, blob)},
+               {"version", reproducer.version},
+               {"device", reproducer.device},
+               {"origin", reproducer.origin},
+               {"seed", reproducer.seed},
+               {"reported", reproducer.reported},
+               {"found", reproducer.found},
+               {"configuration", Json::parse(spec::to_json(reproducer.config))},
+               {"configuration_hash", fmt::format("{:016x}", spec::hash(reproducer.config))},
+               {"memory_bytes", reproducer.memory_bytes},
+               {"limit_ns", reproducer.limit.count()},
+               {"memory", regions_to_json(reproducer.memory, blob)},
                {"launches", Json::array()},
-               {"expected", regions_to_json(bundle.expected, blob)}};
-  for (const Launch& launch : bundle.launches) {
+               {"expected", regions_to_json(reproducer.expected, blob)}};
+  for (const Launch& launch : reproducer.launches) {
     json["launches"].push_back({{"profile", name(launch.profile)},
                                 {"instructions", launch.instructions},
                                 {"count", launch.count},
                                 {"bases", launch.bases}});
   }
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const std::string program = assembly_of(bundle);
-  TENON_TRY(write_file(directory / "bundle.json", text));
+  const std::string program = assembly_of(reproducer);
+  TENON_TRY(write_file(directory / "reproducer.json", text));
   TENON_TRY(write_file(directory / "memory.bin", blob));
   return write_file(directory / "program.txt", program);
 }
 
-Expected<Bundle> load_bundle(const fs::path& directory) {
-  TENON_TRY_ASSIGN(text, read(directory / "bundle.json"));
-  Reader reader((directory / "bundle.json").string());
+Expected<Reproducer> load_reproducer(const fs::path& directory) {
+  TENON_TRY_ASSIGN(text, read(directory / "reproducer.json"));
+  Reader reader((directory / "reproducer.json").string());
   const Json json = Json::parse(*text, nullptr, false);
   if (json.is_discarded() || !json.is_object()) return reader.wrong("the file must be a JSON object");
   const uint64_t format = reader.integer(json, "format", 1000);
   TENON_TRY(reader.status());
   if (format != kVersion) {
-    return error(fmt::format("the bundle has format {}, this version of Tenon reads {}", format, kVersion),
+    return error(fmt::format("the reproducer has format {}, this version of Tenon reads {}", format, kVersion),
                  directory.string(), "replay it with the version of Tenon that wrote it");
   }
   TENON_TRY_ASSIGN(blob, read(directory / "memory.bin"));
 
-  Bundle bundle;
-  bundle.version = reader.text(json, "version");
-  bundle.device = reader.text(json, "device");
-  bundle.origin = reader.text(json, "origin");
-  bundle.seed = reader.integer(json, "seed", UINT64_MAX);
-  bundle.reported = reader.text(json, "reported");
-  bundle.found = reader.text(json, "found");
-  bundle.memory_bytes = reader.integer(json, "memory_bytes", kMaxMemory);
-  bundle.limit = std::chrono::nanoseconds(reader.integer(json, "limit_ns", kMaxLimit));
-  bundle.memory = regions_from_json(reader, reader.list(json, "memory"), *blob, bundle.memory_bytes);
-  bundle.expected = regions_from_json(reader, reader.list(json, "expected"), *blob, bundle.memory_bytes);
+  Reproducer reproducer;
+  reproducer.version = reader.text(json, "version");
+  reproducer.device = reader.text(json, "device");
+  reproducer.origin = reader.text(json, "origin");
+  reproducer.seed = reader.integer(json, "seed", UINT64_MAX);
+  reproducer.reported = reader.text(json, "reported");
+  reproducer.found = reader.text(json, "found");
+  reproducer.memory_bytes = reader.integer(json, "memory_bytes", kMaxMemory);
+  reproducer.limit = std::chrono::nanoseconds(reader.integer(json, "limit_ns", kMaxLimit));
+  reproducer.memory = regions_from_json(reader, reader.list(json, "memory"), *blob, reproducer.memory_bytes);
+  reproducer.expected = regions_from_json(reader, reader.list(json, "expected"), *blob, reproducer.memory_bytes);
   const Json& launches = reader.list(json, "launches");
   if (launches.size() > kMaxLaunches) reader.fail(fmt::format("more than {} launches", kMaxLaunches));
   for (const Json& entry : launches) {
@@ -244,20 +246,21 @@ Expected<Bundle> load_bundle(const fs::path& directory) {
       if (!bases[i].is_number_unsigned()) reader.fail("a base must be an integer");
       else launch.bases[i] = bases[i].get<uint64_t>();
     }
-    bundle.launches.push_back(launch);
+    reproducer.launches.push_back(launch);
   }
   const std::string hash = reader.text(json, "configuration_hash");
   TENON_TRY(reader.status());
   TENON_TRY_ASSIGN(config, spec::parse_config(json.contains("configuration") ? json["configuration"].dump() : "",
                                               directory.string()));
-  bundle.config = std::move(*config);
-  if (hash != fmt::format("{:016x}", spec::hash(bundle.config))) {
-    return error(fmt::format("the bundle's configuration hash is {}, in this version of Tenon its configuration {} has "
-                             "{:016x}",
-                             hash, bundle.config.name, spec::hash(bundle.config)),
-                 directory.string(), "replay it with the version of Tenon that wrote it: " + bundle.version);
+  reproducer.config = std::move(*config);
+  if (hash != fmt::format("{:016x}", spec::hash(reproducer.config))) {
+    return error(
+        fmt::format("the reproducer's configuration hash is {}, in this version of Tenon its configuration {} has "
+                    "{:016x}",
+                    hash, reproducer.config.name, spec::hash(reproducer.config)),
+        directory.string(), "replay it with the version of Tenon that wrote it: " + reproducer.version);
   }
-  return bundle;
+  return reproducer;
 }
 
 fs::path free_name(const fs::path& parent) {

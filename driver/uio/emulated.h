@@ -1,4 +1,4 @@
-// The protocol of an emulated PL (player.h): the messages between the transport and the process that emulates the
+// The protocol of an emulated PL (emulator.h): the messages between the transport and the process that emulates the
 // board.
 //
 // Where a path below the root is a socket instead of a device or a sysfs attribute, an access is a request and its
@@ -26,7 +26,7 @@ struct Answer {
   uint64_t value = 0;  // kRead: the register's value; kWait: kRunsFreely, or 0
 };
 
-// The answer of a player whose clock runs freely, independent of its client's waits.
+// The answer of an emulator whose clock runs freely, independent of its client's waits.
 inline constexpr uint64_t kRunsFreely = 1;
 
 }  // namespace tenon::driver::uio

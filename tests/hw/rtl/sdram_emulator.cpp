@@ -1,5 +1,5 @@
-// sdram_player LINK: plays a board with an SDRAM for clients that open serial:LINK: the Verilated design and the model
-// of its chip, at the pins of its serial line. Runs until it is killed.
+// sdram_emulator LINK: emulates a board with an SDRAM for clients that open serial:LINK: the Verilated design and the
+// model of its chip, at the pins of its serial line. Runs until it is killed.
 #include <cstdio>
 #include <memory>
 

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <string>
 
-#include "driver/uio/player.h"
+#include "driver/uio/emulator.h"
 
 namespace tenon::driver {
 
@@ -35,25 +35,25 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-class PlayedBoard {
+class EmulatedZynq {
  public:
-  explicit PlayedBoard(uio::PlayerOptions options) {
+  explicit EmulatedZynq(uio::EmulatorOptions options) {
     options.root = scratch_.path();
     options_ = std::move(options);
     restart();
   }
-  ~PlayedBoard() { kill(); }
-  // Plays the board, after kill() a new one.
+  ~EmulatedZynq() { kill(); }
+  // Emulates the board, after kill() a new one.
   void restart() {
-    auto player = uio::Player::create(options_);
-    if (!player) {
-      fmt::print(stderr, "{}\n", player.error().str());
+    auto emulator = uio::Emulator::create(options_);
+    if (!emulator) {
+      fmt::print(stderr, "{}\n", emulator.error().str());
       std::abort();
     }
     process_ = fork();
     if (process_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      (void)(*player)->run();
+      (void)(*emulator)->run();
       _exit(1);
     }
   }
@@ -68,7 +68,7 @@ class PlayedBoard {
 
  private:
   Scratch scratch_;
-  uio::PlayerOptions options_;
+  uio::EmulatorOptions options_;
   pid_t process_ = -1;
 };
 

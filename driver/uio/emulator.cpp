@@ -1,4 +1,4 @@
-#include "driver/uio/player.h"
+#include "driver/uio/emulator.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,9 +14,9 @@
 #include <fstream>
 #include <optional>
 
+#include "driver/uio/emulated.h"
 #include "driver/uio/files.h"
 #include "driver/uio/memory.h"
-#include "driver/uio/played.h"
 #include "hw/spec/registers.h"
 #include "sim/behavioral/behavioral.h"
 #include "sim/verilator/verilated.h"
@@ -38,9 +38,9 @@ constexpr char kManager[] = "/sys/class/fpga_manager/fpga0/";
 
 enum class Role : uint8_t { kInterrupt, kRegisters, kSyncForCpu, kSyncForDevice, kFirmware };
 
-class Simulated final : public Player {
+class Simulated final : public Emulator {
  public:
-  explicit Simulated(PlayerOptions options)
+  explicit Simulated(EmulatorOptions options)
       : options_(std::move(options)), files_(options_.root), dram_(options_.physical + options_.memory_bytes) {}
 
   Status lay_out() {
@@ -265,7 +265,7 @@ class Simulated final : public Player {
     return load(*config) ? state("operating", 0) : state("write complete error", EINVAL);
   }
 
-  const PlayerOptions options_;
+  const EmulatorOptions options_;
   const Files files_;
   Pages dram_;     // of the accelerator: physical addresses from 0
   Mapping cache_;  // the memory as the client's CPU sees it
@@ -277,10 +277,10 @@ class Simulated final : public Player {
 
 }  // namespace
 
-Expected<std::unique_ptr<Player>> Player::create(PlayerOptions options) {
-  auto player = std::make_unique<Simulated>(std::move(options));
-  TENON_TRY(player->lay_out());
-  return player;
+Expected<std::unique_ptr<Emulator>> Emulator::create(EmulatorOptions options) {
+  auto emulator = std::make_unique<Simulated>(std::move(options));
+  TENON_TRY(emulator->lay_out());
+  return emulator;
 }
 
 }  // namespace tenon::driver::uio

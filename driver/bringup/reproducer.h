@@ -1,8 +1,9 @@
-// A bundle: a directory with all data that reproduces a mismatch on a device.
+// A reproducer: a directory with all data that reproduces a mismatch on a device.
 //
-// Layout: `bundle.json` has the metadata (configuration, launches, device, first difference, versions), `memory.bin`
-// the nonzero bytes of DRAM before the first launch and the expected bytes after the last launch, `program.txt` the
-// instructions as assembly for readers. Loading trusts no input: every field, length and address is checked.
+// Layout: `reproducer.json` has the metadata (configuration, launches, device, first difference, versions),
+// `memory.bin` the nonzero bytes of DRAM before the first launch and the expected bytes after the last launch,
+// `program.txt` the instructions as assembly for readers. Loading trusts no input: every field, length and address is
+// checked.
 //
 // Semantics: the launches run in order on a device without tokens, and must not depend on the initial contents of
 // scratchpads. A difference is detected by the device itself (a stop, a race, a divergence of lockstep) or by comparing
@@ -27,8 +28,8 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
-struct Bundle {
-  std::string version;  // of Tenon, when the bundle was written
+struct Reproducer {
+  std::string version;  // of Tenon, when the reproducer was written
   std::string device;   // the URI of the device with the mismatch
   std::string origin;   // the command, or a description of the activity
   spec::Config config;
@@ -43,16 +44,16 @@ struct Bundle {
 };
 
 // Adds the nonzero pages of `bytes` as regions, from `address` on.
-void add_contents(Bundle& bundle, uint64_t address, std::span<const std::byte> bytes);
+void add_contents(Reproducer& reproducer, uint64_t address, std::span<const std::byte> bytes);
 
-// Bytes of the bundle's memory before the first launch; bytes outside all regions are 0.
-std::vector<std::byte> contents(const Bundle& bundle, uint64_t address, uint64_t bytes);
+// Bytes of the reproducer's memory before the first launch; bytes outside all regions are 0.
+std::vector<std::byte> contents(const Reproducer& reproducer, uint64_t address, uint64_t bytes);
 
 // The instructions of one launch, or the error of the decoder.
-Expected<std::vector<spec::Decoded>> instructions(const Bundle& bundle, size_t launch);
+Expected<std::vector<spec::Decoded>> instructions(const Reproducer& reproducer, size_t launch);
 
-Status save_bundle(const Bundle& bundle, const std::filesystem::path& directory);
-Expected<Bundle> load_bundle(const std::filesystem::path& directory);
+Status save_reproducer(const Reproducer& reproducer, const std::filesystem::path& directory);
+Expected<Reproducer> load_reproducer(const std::filesystem::path& directory);
 
 // The path of "mismatch-1" in `parent`, or of the first such name that does not exist.
 std::filesystem::path free_name(const std::filesystem::path& parent);
