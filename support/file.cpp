@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -222,12 +223,14 @@ Status write_file(const fs::path& path, std::string_view text) {
 
 std::filesystem::path own_file() {
   Dl_info info{};
+  link_map* map = nullptr;
   std::error_code fault;
-  std::filesystem::path file;
-  if (dladdr(reinterpret_cast<void*>(&own_file), &info) != 0 && info.dli_fname != nullptr)
-    file = std::filesystem::canonical(info.dli_fname, fault);
-  // A program may be known by the name that it was called by.
-  if (file.empty() || fault) file = std::filesystem::read_symlink("/proc/self/exe", fault);
+  // Of the program, the name is what it was called by, which may be of any folder: the map of the linker has none.
+  const bool known =
+      dladdr1(reinterpret_cast<void*>(&own_file), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
+  const std::filesystem::path file = known && map && map->l_name && *map->l_name
+                                         ? std::filesystem::canonical(map->l_name, fault)
+                                         : std::filesystem::read_symlink("/proc/self/exe", fault);
   return fault ? std::filesystem::path() : file;
 }
 

@@ -173,7 +173,7 @@ Expected<Batched> batched(Context& context, Module& module, const Function& func
   return Batching(context, module, function).run(own, of_sequences);
 }
 
-bool is_of_sequences(const Function& function) {
+bool is_of_sequences(const Function& function, const std::vector<bool>& own) {
   const Apply* layer = nullptr;
   for (const Binding& binding : function.body.bindings) {
     const auto* apply = std::get_if<Apply>(&binding.value);
@@ -184,7 +184,8 @@ bool is_of_sequences(const Function& function) {
   }
   if (!layer || !find_batching(layer->op->id).sequences) return false;
   const auto* x = std::get_if<VarId>(&layer->args[0]);
-  if (!x || std::ranges::find(function.params, *x) == function.params.end()) return false;
+  const auto param = x ? std::ranges::find(function.params, *x) : function.params.end();
+  if (param == function.params.end() || !own[static_cast<size_t>(param - function.params.begin())]) return false;
   // The length is a size of the sequence alone.
   const auto length = function.type(*x).tensor()->dims[0].variable();
   return length && std::ranges::none_of(function.params, [&](VarId param) {

@@ -25,7 +25,7 @@ struct Batched {
 // its last parameter, Tensor[(b,), i64], and the axis of the longest one in place of this dim.
 Expected<Batched> batched(Context& context, Module& module, const Function& function, const std::vector<bool>& own,
                           bool of_sequences = false);
-// Whether there is such a function.
-bool is_of_sequences(const Function& function);
+// Whether there is such a function: the sequence is one of the parameters with `own`.
+bool is_of_sequences(const Function& function, const std::vector<bool>& own);
 
 }  // namespace tenon::compiler::batch

@@ -381,7 +381,7 @@ class UnitMaker {
 
   void make_batched(Unit& unit) {
     const Function function = *module_.function(unit.name);
-    const bool of_sequences = is_of_sequences(function);
+    const bool of_sequences = is_of_sequences(function, unit.own);
     auto made = batched(context_, module_, function, unit.own, of_sequences);
     if (!made) {
       unit.why = std::move(made.error());

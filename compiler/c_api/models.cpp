@@ -42,6 +42,8 @@ struct tenon_model {
 namespace tenon::runtime::c_api {
 namespace {
 
+constexpr char kCalibrate[] = "tenon_model_calibrate";
+
 // Imports and compilations recur on the depth of the model.
 template <class Body>
 tenon_error* guarded_deeply(Body&& body) {
@@ -75,9 +77,18 @@ Status parse_options(tenon_model& model, const char* path, const tenon_option* o
   return model.executable.apply(model.options);
 }
 
-// Reads the model by its options.
-Status load_model(tenon_model& model) {
-  TENON_TRY_ASSIGN(loaded, cli::load(model.options, {}, model.sizes()));
+// Reads the model by these options, and describes its inputs and outputs.
+Status load_model(tenon_model& model, const cli::ModelOptions& options, std::span<const Tensor> data = {}) {
+  TENON_TRY_ASSIGN(loaded, cli::load(options, {}, model.sizes()));
+  if (!data.empty()) {
+    TENON_TRY_ASSIGN(ports, cli::input_ports(loaded->model, model.sizes()));
+    TENON_TRY_ASSIGN(samples, split_inputs(*ports, data, options.divide, kCalibrate, loaded->model.name));
+    if (samples->empty()) {
+      return error("there is no sample to calibrate with", kCalibrate,
+                   "give data like the data that the model will see");
+    }
+    loaded->calibration = std::move(*samples);
+  }
   const compiler::Context& context = *loaded->model.context;
   const compiler::Function& main = loaded->model.main();
   model.inputs.clear();
@@ -86,6 +97,7 @@ Status load_model(tenon_model& model) {
   model.outputs.clear();
   for (const compiler::Type part : main.result.parts()) model.outputs.push_back(context.str(part));
   model.loaded = std::move(*loaded);
+  model.report.reset();
   return {};
 }
 
@@ -97,41 +109,38 @@ Status import_model(const char* path, const tenon_option* options, size_t count,
   TENON_TRY(parse_options(*model, path, options, count));
   TENON_TRY_ASSIGN(accelerators, model->executable.accelerators());
   model->accelerators = std::move(*accelerators);
-  TENON_TRY(load_model(*model));
+  TENON_TRY(load_model(*model, model->options));
   *out = model.release();
   return {};
 }
 
 // A copy of a tensor of the caller's.
 Expected<Tensor> tensor_of(const tenon_value* value, size_t input) {
-  constexpr char kFunction[] = "tenon_model_calibrate";
-  if (!value) return error(fmt::format("the data of input {} is NULL", input), kFunction, {}, Fault::kUsage);
+  if (!value) return error(fmt::format("the data of input {} is NULL", input), kCalibrate, {}, Fault::kUsage);
   if (tenon_value_kind(value) != TENON_TENSOR)
-    return error(fmt::format("the data of input {} is no tensor", input), kFunction, {}, Fault::kUsage);
+    return error(fmt::format("the data of input {} is no tensor", input), kCalibrate, {}, Fault::kUsage);
   const int64_t* sizes = tenon_tensor_sizes(value);
   Tensor tensor(static_cast<DType>(tenon_tensor_dtype(value)), Shape(sizes, sizes + tenon_tensor_rank(value)));
   if (!tensor.bytes().empty()) std::memcpy(tensor.bytes().data(), tenon_tensor_data(value), tensor.bytes().size());
   return tensor;
 }
 
-bool has_unknown_size(const std::vector<Port>& ports) {
-  return std::ranges::any_of(ports, [](const Port& port) { return !port.is_static(); });
-}
-
-// Binds the unknown sizes of the model to those of the data, and reads it again.
-Status bind_sizes(tenon_model& model, const std::vector<Tensor>& data) {
-  TENON_TRY_ASSIGN(sizes, cli::sizes_of_data(model.loaded->model, data));
-  std::string shapes = model.options.shapes.empty() ? "" : model.options.shapes.front();
+// The options with the sizes of the data for the sizes that the model, as it was imported, leaves open.
+Expected<cli::ModelOptions> with_sizes_of(const tenon_model& model, std::span<const Tensor> data) {
+  cli::ModelOptions options = model.options;
+  if (model.sizes() != cli::Sizes::kStatic) return options;
+  TENON_TRY_ASSIGN(imported, cli::load(options, {}, model.sizes()));
+  TENON_TRY_ASSIGN(sizes, cli::sizes_of_data(imported->model, data));
+  std::string shapes = options.shapes.empty() ? "" : options.shapes.front();
   for (const auto& [name, size] : *sizes) shapes += fmt::format("{}{}={}", shapes.empty() ? "" : ",", name, size);
-  model.options.shapes = {shapes};
-  return load_model(model);
+  if (!shapes.empty()) options.shapes = {shapes};
+  return options;
 }
 
 Status calibrate(tenon_model* model, const tenon_value* const* data, size_t count) {
-  constexpr char kFunction[] = "tenon_model_calibrate";
-  TENON_TRY(require(kFunction, {{"model", model}, {"data", data}}));
+  TENON_TRY(require(kCalibrate, {{"model", model}, {"data", data}}));
   if (count != model->inputs.size()) {
-    return error(fmt::format("there are data of {} inputs, the model has {}", count, model->inputs.size()), kFunction,
+    return error(fmt::format("there are data of {} inputs, the model has {}", count, model->inputs.size()), kCalibrate,
                  {}, Fault::kUsage);
   }
   std::vector<Tensor> tensors;
@@ -139,14 +148,8 @@ Status calibrate(tenon_model* model, const tenon_value* const* data, size_t coun
     TENON_TRY_ASSIGN(tensor, tensor_of(data[i], i));
     tensors.push_back(std::move(*tensor));
   }
-  TENON_TRY_ASSIGN(unbound, cli::input_ports(model->loaded->model, cli::Sizes::kAny));
-  if (model->sizes() == cli::Sizes::kStatic && has_unknown_size(*unbound)) TENON_TRY(bind_sizes(*model, tensors));
-  TENON_TRY_ASSIGN(ports, cli::input_ports(model->loaded->model, model->sizes()));
-  TENON_TRY_ASSIGN(samples, split_inputs(*ports, tensors, model->options.divide, kFunction, model->loaded->model.name));
-  if (samples->empty())
-    return error("there is no sample to calibrate with", kFunction, "give data like the data that the model will see");
-  model->loaded->calibration = std::move(*samples);
-  return {};
+  TENON_TRY_ASSIGN(options, with_sizes_of(*model, tensors));
+  return load_model(*model, *options, tensors);
 }
 
 // What people want to know of a compilation.
@@ -167,6 +170,7 @@ std::string report_of(const compiler::Compilation& compiled) {
 
 Status compile(tenon_model* model, tenon_program** out) {
   TENON_TRY(require("tenon_model_compile", {{"model", model}, {"out", out}}));
+  model->report.reset();
   TENON_TRY_ASSIGN(compiled, cli::compile(*model->loaded, model->options, model->accelerators));
   TENON_TRY_ASSIGN(bytes, serialize(compiled->executable));
   if (tenon_error* failed =

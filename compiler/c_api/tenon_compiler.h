@@ -32,14 +32,15 @@ TENON_API const char* tenon_model_name(const tenon_model* model);
 TENON_API size_t tenon_model_input_count(const tenon_model* model);
 TENON_API size_t tenon_model_output_count(const tenon_model* model);
 /* Names and types, as "Tensor[(n, 3), f32]"; NULL where the index is out of range. A later call of
- * tenon_model_calibrate() may replace them. An output of a single result has the name "". */
+ * tenon_model_calibrate() may replace them. */
 TENON_API const char* tenon_model_input_name(const tenon_model* model, size_t index);
 TENON_API const char* tenon_model_input_type(const tenon_model* model, size_t index);
 TENON_API const char* tenon_model_output_type(const tenon_model* model, size_t index);
 
 /* The model is quantized with these samples when it is compiled, as with the option "calibrate" for files: one tensor
  * for each input, whose leading axis has the samples one after the other; unknown sizes become those of the data where
- * an accelerator needs them. The options "calibration", "keep", "accuracy" and others say how. */
+ * an accelerator needs them, for which the model's file is read again. The options "calibration", "keep", "accuracy" and
+ * others say how. After an error the model is as it was before. */
 TENON_API tenon_error* tenon_model_calibrate(tenon_model* model, const tenon_value* const* data, size_t input_count);
 
 /* Compiles the model; it may be compiled again, with other samples. */

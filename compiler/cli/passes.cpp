@@ -23,10 +23,7 @@ using compiler::Pass;
 Status list(bool json) {
   Json out;
   out.begin_object().key("passes").begin_array();
-  std::vector<Pass> passes = compiler::all_passes();
-  passes.insert(passes.end(), compiler::compile_steps().begin(), compiler::compile_steps().end());
-  std::ranges::sort(passes, {}, &Pass::name);
-  for (const Pass& pass : passes) {
+  for (const Pass& pass : compiler::all_passes()) {
     if (json) out.begin_object().field("name", pass.name).field("documentation", pass.documentation).end();
     else print_stdout("{:<18}{}\n", pass.name, pass.documentation);
   }
@@ -43,8 +40,12 @@ Status list(bool json) {
   pipeline("standard", compiler::standard_passes());
   pipeline("kernels", compiler::kernel_passes());
   pipeline("compile", compiler::compile_steps());
-  if (json) print_stdout("{}", out.end().str());
-  else print_stdout("\n");
+  if (json) {
+    print_stdout("{}", out.end().str());
+    return {};
+  }
+  print_stdout("\n\n");
+  for (const Pass& step : compiler::compile_steps()) print_stdout("{:<18}{}\n", step.name, step.documentation);
   return {};
 }
 

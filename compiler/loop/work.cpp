@@ -91,7 +91,9 @@ class Counter {
     if (*extent <= 0) return {};
     if (is_vector || !depends_on(loop.body, loop.var)) {
       const Binding first(state_.variables(), loop.var, 0);
-      return body(loop.body, times * *extent);
+      int64_t all = 0;
+      if (__builtin_mul_overflow(times, *extent, &all)) return error("the loops have more than 2^63 points");
+      return body(loop.body, all);
     }
     for (int64_t i = 0; i < *extent; ++i) {
       const Binding binding(state_.variables(), loop.var, i);

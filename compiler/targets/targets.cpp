@@ -71,7 +71,11 @@ Expected<std::vector<TargetRecord>> with_targets(std::span<const TargetRecord> a
       records.push_back(record_of(record, accelerators, i));
   }
   for (const TargetRecord& record : added) {
-    if (record.name == "cpu" || find_target(record.name, records)) {
+    // The name before a colon is that of the kind, as of accel:tiny and cuda:emulated.
+    const auto kind = [](std::string_view name) { return name.substr(0, name.find(':')); };
+    const bool is_known = std::ranges::any_of(
+        target_records(), [&](const TargetRecord& known) { return kind(known.name) == kind(record.name); });
+    if (record.name == "cpu" || is_known || find_target(record.name, records)) {
       return error(fmt::format("two targets are called '{}'", record.name), {}, "give the added one another name",
                    Fault::kUsage);
     }

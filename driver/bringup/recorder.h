@@ -64,6 +64,8 @@ class Recorders {
  public:
   // Records as Recorder.
   explicit Recorders(std::span<Accelerator* const> inner, std::optional<size_t> only = {});
+  Recorders(const Recorders&) = delete;  // the recorders count in this object
+  Recorders& operator=(const Recorders&) = delete;
 
   size_t launches() const { return launches_; }
   std::vector<Accelerator*> accelerators() const;  // in the order of the inner ones

@@ -206,6 +206,10 @@ Status save_reproducer(const Reproducer& reproducer, const fs::path& directory) 
 }
 
 Expected<Reproducer> load_reproducer(const fs::path& directory) {
+  if (std::error_code ignored; fs::exists(directory / "bundle.json", ignored)) {
+    return error("the directory was kept by an earlier version of Tenon", directory.string(),
+                 "rename its bundle.json to reproducer.json, which has the same fields");
+  }
   TENON_TRY_ASSIGN(text, read(directory / "reproducer.json"));
   Reader reader((directory / "reproducer.json").string());
   const Json json = Json::parse(*text, nullptr, false);

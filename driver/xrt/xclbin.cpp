@@ -20,8 +20,8 @@ constexpr size_t kSignatureLength = 8, kSignatureEnd = 8 + 4 + 28 + 256, kUnique
 constexpr char kMagic[8] = {'x', 'c', 'l', 'b', 'i', 'n', '2', '\0'};
 constexpr uint32_t kMaxSections = 1000;
 
-constexpr std::string_view kSealName = "tenon", kSealMagic = "tenon xclbin 1\n\n";
-constexpr size_t kDigestAt = kSealMagic.size(), kConfigAt = kDigestAt + SHA256_DIGEST_LENGTH;
+constexpr std::string_view kMetadataName = "tenon", kMetadataMagic = "tenon xclbin 1\n\n";
+constexpr size_t kDigestAt = kMetadataMagic.size(), kConfigAt = kDigestAt + SHA256_DIGEST_LENGTH;
 
 template <class T>
 void put(std::vector<std::byte>& bytes, size_t at, T value) {
@@ -39,8 +39,8 @@ std::string text_at(std::span<const std::byte> bytes, size_t at, size_t max) {
   return {text, strnlen(text, max)};
 }
 
-bool is_seal(const XclbinSection& section) {
-  return section.kind == SectionKind::kUserMetadata && section.name == kSealName;
+bool is_metadata(const XclbinSection& section) {
+  return section.kind == SectionKind::kUserMetadata && section.name == kMetadataName;
 }
 
 std::array<uint8_t, SHA256_DIGEST_LENGTH> digest(std::span<const std::byte> bytes) {
@@ -57,8 +57,8 @@ struct Damage {
 };
 
 // The configuration in the metadata, whose digest covers the file with zeros as the digest's own bytes.
-Expected<spec::Config> check_seal(std::span<const std::byte> file, size_t at, size_t bytes, const Damage& damage) {
-  if (bytes < kConfigAt || text_at(file, at, kSealMagic.size()) != kSealMagic) {
+Expected<spec::Config> check_metadata(std::span<const std::byte> file, size_t at, size_t bytes, const Damage& damage) {
+  if (bytes < kConfigAt || text_at(file, at, kMetadataMagic.size()) != kMetadataMagic) {
     return damage("the metadata section of Tenon has an unknown format");
   }
   std::vector<std::byte> blank(file.begin(), file.end());
@@ -91,10 +91,10 @@ const XclbinSection* Xclbin::find(SectionKind kind) const {
 }
 
 void add_metadata(Xclbin& xclbin, const spec::Config& config) {
-  std::erase_if(xclbin.sections, is_seal);
+  std::erase_if(xclbin.sections, is_metadata);
   xclbin.config = config;
-  const std::string text = std::string(kSealMagic) + std::string(SHA256_DIGEST_LENGTH, '\0') + spec::to_json(config);
-  XclbinSection section{SectionKind::kUserMetadata, std::string(kSealName), {}};
+  const std::string text = std::string(kMetadataMagic) + std::string(SHA256_DIGEST_LENGTH, '\0') + spec::to_json(config);
+  XclbinSection section{SectionKind::kUserMetadata, std::string(kMetadataName), {}};
   std::ranges::copy(std::as_bytes(std::span(text)), std::back_inserter(section.data));
   xclbin.sections.push_back(std::move(section));
 }
@@ -113,7 +113,7 @@ std::vector<std::byte> to_bytes(Xclbin& xclbin) {
     std::memcpy(file.data() + header + 4, section.name.data(), std::min(section.name.size(), kNameBytes - 1));
     put<uint64_t>(file, header + 24, at);
     put<uint64_t>(file, header + 32, section.data.size());
-    if (is_seal(section)) {
+    if (is_metadata(section)) {
       metadata = at;
       std::fill_n(file.begin() + static_cast<ptrdiff_t>(at + kDigestAt), SHA256_DIGEST_LENGTH, std::byte{});
     }
@@ -161,8 +161,8 @@ Expected<Xclbin> read_xclbin(std::span<const std::byte> file, std::string_view w
     }
     const auto data = file.subspan(at, bytes);
     section.data.assign(data.begin(), data.end());
-    if (is_seal(section)) {
-      TENON_TRY_ASSIGN(config, check_seal(file, at, bytes, damage));
+    if (is_metadata(section)) {
+      TENON_TRY_ASSIGN(config, check_metadata(file, at, bytes, damage));
       xclbin.config = std::move(*config);
     }
     xclbin.sections.push_back(std::move(section));

@@ -8,8 +8,13 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> data_path(std::string_view relative) {
   std::vector<fs::path> path;
-  if (const fs::path file = own_file(); !file.empty())
-    path.push_back(file.parent_path().parent_path() / TENON_DATA_BESIDE_BIN / relative);
+  // bin/tenon, lib/libtenon_compiler.so, lib/tenon/tenon-driver-x.so, with or without a folder of the architecture.
+  constexpr int kDeepest = 4;
+  fs::path prefix = own_file().parent_path();
+  for (int i = 0; i < kDeepest && prefix.has_relative_path(); ++i) {
+    prefix = prefix.parent_path();
+    path.push_back(prefix / TENON_DATA_BESIDE_BIN / relative);
+  }
   path.push_back(fs::path(TENON_SOURCE_DIR) / relative);
   path.push_back(fs::path(TENON_INSTALLED_DATA) / relative);
   return path;

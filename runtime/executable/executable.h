@@ -37,7 +37,7 @@
 
 namespace tenon::runtime {
 
-inline constexpr uint32_t kExecutableVersion = 3;
+inline constexpr uint32_t kExecutableVersion = 4;
 
 // A size of a port that is not the same in every run.
 inline constexpr int64_t kAnySize = -1;

@@ -9,6 +9,7 @@
 #include <ranges>
 #include <utility>
 
+#include "support/memory.h"
 #include "support/try.h"
 
 namespace tenon::runtime {
@@ -479,6 +480,9 @@ Expected<std::vector<std::shared_ptr<const std::vector<int64_t>>>> make_tables(c
     if (!table.limit.empty()) limit = sizes.value(table.limit, index);
     TENON_TRY(limit);
     if (*limit < 0 || *limit > kMaxRows) return error(fmt::format("rows of up to {} elements are too long", *limit));
+    TENON_TRY(check_memory(
+        sizeof(int64_t) * (static_cast<uint64_t>(*count) + (table.kind == SignatureTable::Kind::kCounts ? *limit : 0)),
+        "a table of a batch", {}));
     CallMemory::MadeTable key{
         .table = {table.kind, {{Op::kConstant, *count}}, {}, {{Op::kConstant, *limit}}}, .lengths = {}, .contents = {}};
     for (const auto& [op, operand] : table.width) {

@@ -46,6 +46,9 @@ Diagnostic Runner::keep_difference(Diagnostic differs, Runner& good, Runner& wro
 Expected<Devices> open_devices(std::span<const std::string> uris) {
   Devices devices;
   for (const std::string& uri : uris) {
+    if (uri.empty()) {
+      return error("a device's URI is empty", {}, "name one, as behavioral:default, or omit the option", Fault::kUsage);
+    }
     TENON_TRY_ASSIGN(opened, driver::open(uri));
     devices.push_back(std::move(*opened));
   }

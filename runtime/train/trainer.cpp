@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -26,18 +27,23 @@ std::unexpected<Diagnostic> no_step(const std::string& why) {
                "tenon train MODEL --step FILE.tnx makes one");
 }
 
-template <class T>
-std::optional<int64_t> first_infinite(const Tensor& tensor) {
-  const auto data = tensor.data<T>();
-  for (size_t i = 0; i < data.size(); ++i) {
-    if (!std::isfinite(data[i])) return static_cast<int64_t>(i);
-  }
+// The first element of a tensor of floats for which `test` holds.
+template <class Test>
+std::optional<int64_t> first_element(const Tensor& tensor, const Test& test) {
+  const auto search = [&](const auto& data) -> std::optional<int64_t> {
+    const auto found = std::ranges::find_if(data, test);
+    if (found == data.end()) return std::nullopt;
+    return found - data.begin();
+  };
+  if (tensor.dtype() == DType::kF32) return search(tensor.data<float>());
+  if (tensor.dtype() == DType::kF64) return search(tensor.data<double>());
   return std::nullopt;
 }
 std::optional<int64_t> first_infinite(const Tensor& tensor) {
-  if (tensor.dtype() == DType::kF32) return first_infinite<float>(tensor);
-  if (tensor.dtype() == DType::kF64) return first_infinite<double>(tensor);
-  return std::nullopt;
+  return first_element(tensor, [](auto value) { return !std::isfinite(value); });
+}
+std::optional<int64_t> first_nan(const Tensor& tensor) {
+  return first_element(tensor, [](auto value) { return std::isnan(value); });
 }
 
 }  // namespace
@@ -181,9 +187,9 @@ std::vector<Tensor> Trainer::inputs(const TrainingData& data, std::span<const in
 
 std::string Trainer::origin_of_infinite(std::span<const Tensor> inputs) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (first_infinite(inputs[i])) return fmt::format("in '{}' before the step", port(i).name);
+    if (first_infinite(inputs[i])) return fmt::format("; '{}' was not finite before it", port(i).name);
   }
-  std::string origin;
+  std::string infinite, nan;
   SessionOptions options = options_;
   options.budget = 0;  // values are looked at where they are made
   options.hook = [&](const Step& step) -> Status {
@@ -191,16 +197,21 @@ std::string Trainer::origin_of_infinite(std::span<const Tensor> inputs) const {
       const auto at = first_infinite(result);
       if (!at) continue;
       const std::string& layer = step.instruction->layer;
-      origin = fmt::format("element {} of the {} of {}", *at, to_string(result.shape()),
-                           layer.empty() ? fmt::format("instruction {} of '{}'", step.index, step.function->name)
-                                         : fmt::format("'{}'", layer));
+      const std::string found =
+          fmt::format("element {} of the {} of {}", *at, to_string(result.shape()),
+                      layer.empty() ? fmt::format("instruction {} of '{}'", step.index, step.function->name)
+                                    : fmt::format("'{}'", layer));
+      const bool is_nan = first_nan(result).has_value();
+      if (infinite.empty() && !is_nan) infinite = "; the first infinite value is " + found;  // which a mask may be
+      if (!is_nan) continue;
+      nan = (infinite.empty() ? "; the first NaN is " : ", the first NaN ") + found;
       return error("found");
     }
     return {};
   };
   if (auto session = Session::create(*executable_, std::move(options)); session)
     static_cast<void>(session->run(inputs));
-  return origin;
+  return infinite + nan;
 }
 
 Expected<double> Trainer::run(const TrainingData& data, std::span<const int64_t> samples, double rate,
@@ -217,9 +228,8 @@ Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t
   std::vector<Tensor> results;
   TENON_TRY_ASSIGN(value, run(data, samples, rate, results));
   if (!std::isfinite(*value)) {
-    const std::string origin = origin_of_infinite(inputs(data, samples, rate));
-    return error(fmt::format("the loss of step {} is {}{}{}", steps_ + 1, std::isnan(*value) ? "NaN" : "infinite",
-                             origin.empty() ? "" : "; the first value that is not finite is ", origin),
+    return error(fmt::format("the loss of step {} is {}{}", steps_ + 1, std::isnan(*value) ? "NaN" : "infinite",
+                             origin_of_infinite(inputs(data, samples, rate))),
                  {},
                  "a smaller learning rate, or a limit of the gradients' norm (--clip), may help; the weights are those "
                  "before this step");

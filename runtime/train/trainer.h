@@ -76,7 +76,7 @@ class Trainer {
   std::vector<Tensor> inputs(const TrainingData& data, std::span<const int64_t> samples, double rate) const;
   Expected<double> run(const TrainingData& data, std::span<const int64_t> samples, double rate,
                        std::vector<Tensor>& results);
-  // Where a run with these inputs has the first value that is NaN or infinite; empty where it has none.
+  // For people: where a run with these inputs has its first infinite value, and its first NaN; empty where it has none.
   std::string origin_of_infinite(std::span<const Tensor> inputs) const;
 
   const Executable* executable_;

@@ -272,7 +272,29 @@ Status PendingCalls::run_group(std::span<const uint32_t> nodes) {
     }
     return {};
   }
+  if (!unit(nodes_[nodes[0]]).sequences.empty()) return run_sequences(nodes);
   return run_part(nodes);
+}
+
+// Calls over sequences are copied to the length of the longest: those of about equal lengths are one part, so that what
+// is copied stays within a multiple of the sequences.
+Status PendingCalls::run_sequences(std::span<const uint32_t> nodes) {
+  std::vector<std::pair<int64_t, uint32_t>> by_length;
+  for (const uint32_t i : nodes) by_length.emplace_back(length_of(nodes_[i]), i);
+  std::ranges::stable_sort(by_length, {}, &std::pair<int64_t, uint32_t>::first);
+  std::vector<uint32_t> part;
+  int64_t steps = 0;
+  for (const auto& [length, i] : by_length) {
+    const int64_t count = std::ssize(part) + 1;
+    if (count > 1 && length > 0 && length > kMostPadding * (steps + length) / count) {
+      TENON_TRY(run_part(part));
+      part.clear();
+      steps = 0;
+    }
+    part.push_back(i);
+    steps += length;
+  }
+  return run_part(part);
 }
 
 Status PendingCalls::run_part(std::span<const uint32_t> nodes) {
@@ -521,11 +543,17 @@ Status PendingCalls::take_batch(std::span<const uint32_t> nodes, const Word& res
     return word.tag == Tag::kTensor ? &static_cast<const TensorObject*>(word.object)->tensor : nullptr;
   };
   const auto is_sequence = [&](size_t k) { return !unit.sequence_results.empty() && unit.sequence_results[k]; };
+  int64_t longest = 0;
+  if (!unit.sequences.empty()) {
+    for (const uint32_t i : nodes) longest = std::max(longest, length_of(nodes_[i]));
+  }
   for (size_t k = 0; words && k < unit.own_results.size(); ++k) {
     if (!unit.own_results[k]) continue;
     const Tensor* const all = tensor_of(k);
-    if (!all || all->shape().empty() || all->shape()[0] != count || (is_sequence(k) && all->shape().size() < 2))
+    if (!all || all->shape().empty() || all->shape()[0] != count)
       words = error(fmt::format("result {} of a batch of {} calls has another leading size", k, count));
+    else if (is_sequence(k) && (all->shape().size() < 2 || all->shape()[1] < longest))
+      words = error(fmt::format("result {} of a batch of sequences has fewer than {} steps", k, longest));
   }
   made_.clear();
   for (size_t row = 0; words && row < nodes.size(); ++row) {
@@ -550,10 +578,9 @@ Status PendingCalls::take_batch(std::span<const uint32_t> nodes, const Word& res
   return {};
 }
 
-// The first steps of a row of a batch's sequences; empty without memory, and where there are fewer.
+// The first steps of a row of a batch's sequences; empty without memory.
 Word PendingCalls::steps_of(const Tensor& all, size_t row, int64_t length) {
   const std::span<const int64_t> sizes(all.shape());
-  if (length > sizes[1]) return {};
   const size_t row_bytes = all.bytes().size() / static_cast<size_t>(sizes[0]),
                bytes = sizes[1] == 0 ? 0 : row_bytes / static_cast<size_t>(sizes[1]) * static_cast<size_t>(length);
   Shape shape = run_.heap.shape();

@@ -64,6 +64,8 @@ class PendingCalls {
   static constexpr size_t kMostOwnBytes = size_t{1} << 16;
   // Of a call of several by rows: results of more rows leave the caches before the next kernel reads them.
   static constexpr int64_t kMostRows = 512;
+  // Of a call of several over sequences: the steps that are copied, by those of the sequences.
+  static constexpr int64_t kMostPadding = 4;
   static constexpr size_t kMaxNodes = size_t{1} << 18;  // which bounds the memory of calls that nothing waits for
 
   struct Node {
@@ -98,6 +100,7 @@ class PendingCalls {
   int64_t row_count(const Node& node);  // of a unit with joined axes
   int64_t length_of(const Node& node);  // of a unit over sequences; -1: its operands differ in it
   Status run_group(std::span<const uint32_t> nodes);
+  Status run_sequences(std::span<const uint32_t> nodes);
   Status run_part(std::span<const uint32_t> nodes);
   Status run_one(uint32_t node);
   // Whether the batch was executed; an error is that of the batch alone.

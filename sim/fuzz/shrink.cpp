@@ -73,7 +73,7 @@ std::vector<int64_t*> extents_of(spec::Instruction& instruction) {
         } else if constexpr (std::is_same_v<T, spec::native::Gemm>) {
           return {&x.r0, &x.r1, &x.r2, &x.y, &x.x};
         } else if constexpr (std::is_same_v<T, spec::native::Requantize>) {
-          return {&x.rows, &x.cols, &x.residual, &x.to_inp, &x.win_rows, &x.win_cols, &x.win_carry};
+          return {&x.rows, &x.cols, &x.residual, &x.to_inp, &x.win_rows, &x.win_cols, &x.win_pitch, &x.win_carry};
         } else {
           return {};
         }

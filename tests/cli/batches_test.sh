@@ -72,7 +72,7 @@ for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 
     printf 'def @main[T](%%x: Tensor[(T, %s, 3), f32]) -> Tensor[(T, %s, %s, %s), f32] { %s(%%x, $w, $r, $b, $h%s, direction="%s").0 }\n' \
       "$sequences" "$directions" "$sequences" "$hidden" "$op" "$cell" "$direction"
   } >"$scratch/$op.tn"
-  awk -v n="$sequences" 'BEGIN { srand(9); for (i = 0; i < 20; i++) { t = 1 + i % 3; printf "["; for (k = 0; k < t; k++) { printf "%s[", k ? ", " : ""; for (j = 0; j < n; j++) printf "%s[%.3f, %.3f, %.3f]", j ? ", " : "", rand(), rand(), rand(); printf "]" } print "]" } }' \
+  awk -v n="$sequences" 'BEGIN { srand(9); for (i = 0; i < 20; i++) { t = i == 7 ? 300 : 1 + i % 3; printf "["; for (k = 0; k < t; k++) { printf "%s[", k ? ", " : ""; for (j = 0; j < n; j++) printf "%s[%.3f, %.3f, %.3f]", j ? ", " : "", rand(), rand(), rand(); printf "]" } print "]" } }' \
     >"$scratch/recurrent.txt"
   run=("$tenon" run "$scratch/$op.tn" --instances "$scratch/recurrent.txt")
   "${run[@]}" --batch 1 >"$scratch/alone"
@@ -80,7 +80,7 @@ for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 
   for batch in 2 7 64; do "${run[@]}" --batch $batch | cmp - "$scratch/alone"; done
   counts=$("$tenon" bench batching --model "$scratch/$op.tn" --instances "$scratch/recurrent.txt" --batches 20 --rounds 1 --json)
   grep -q '"nodes": 20' <<<"$counts"
-  grep -q '"calls": 1' <<<"$counts"
+  grep -q '"calls": 2' <<<"$counts"  # one of the long sequence, to whose length the others are not copied
 done
 
 # Requests that come at random times: every answer is compared with its run alone.

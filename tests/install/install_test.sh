@@ -91,3 +91,10 @@ grep -q "the executable is no step of training: no run of it updates a tensor" "
 "$tenon" devices >"$scratch/devices"
 grep -q '^verilator:' "$scratch/devices"
 [ -e "$share/sim/verilator/harness.cpp" ]
+# A transport finds the installed configurations, too.
+if [ -n "$(find "$scratch/moved" -name tenon-driver-systemc.so)" ]; then
+  "$scratch/example/build/classify" "$scratch/compiled.tnx" systemc:only-here | grep -qF "logits (1, 10): $logit "
+fi
+# By its name alone, in a folder with something of this name.
+mkdir -p "$scratch/other/tenon"
+(cd "$scratch/other" && PATH="$scratch/moved/bin:$PATH" tenon hw show only-here) | grep -q '^tensor core *1x4x4'

@@ -62,6 +62,12 @@ Status supports_pool(const spec::Config& config, const Layer& layer, const Regio
     return refuse(layer, fmt::format("a window of {} x {} needs {} accumulators, and acc has {}", layer.kernel_h,
                                      layer.kernel_w, least, config.depth(spec::Memory::kAcc)));
   }
+  // A strip is at least one window wide, whose vectors are loaded together.
+  const int64_t columns = std::min(layer.kernel_w, input.w);
+  if (columns > config.depth(spec::Memory::kInp)) {
+    return refuse(layer, fmt::format("a window of {} columns needs {} vectors, and inp has {}", layer.kernel_w, columns,
+                                     config.depth(spec::Memory::kInp)));
+  }
   return {};
 }
 

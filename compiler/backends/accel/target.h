@@ -16,6 +16,7 @@ namespace tenon::compiler::accel {
 //   accel.add              requantize_add(cast(x), constants, residual)
 //   accel.requantize       requantize(cast(x), constants)
 //   accel.global_sum_pool  requantize(global_sum_pool(x), constants)
+//   accel.max_pool2d       max_pool2d(x), and that of a requantized layer, which is fused with it
 // Shapes must be static; supports() checks the other limits. Values cross the boundary in the layout of
 // boundary_layout().
 // Programs are compiled with these options; prices are those of layers that are not fused. `name` is the target's, by

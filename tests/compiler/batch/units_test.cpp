@@ -143,6 +143,19 @@ def @main[t](%x: Tensor[(t, 1, 2), f32]) -> Tensor[(t, 1, 1, 2), f32] {
   const auto again = parse(context, printed.text, printed.side);
   ASSERT_TRUE(again) << again.error().str();
   EXPECT_TRUE(equal(units.module, *again));
+  // A sequence that all instances share has one length.
+  Context other;
+  auto with_state = parse(other, R"(#[version = "1"]
+const $w: Tensor[(1, 2, 2), f32] = [1, 2, 3, 4];
+const $b: Tensor[(1, 4), f32] = [1, 2, 3, 4];
+def @main[t](%x: Tensor[(t, 1, 2), f32], %h: Tensor[(1, 1, 2), f32]) { rnn(%x, $w, $w, $b, %h) })");
+  ASSERT_TRUE(with_state) << with_state.error().str();
+  const Units shared = make_units(other, std::move(*with_state), other.symbol("main"), {false, true});
+  for (const Unit& unit : shared.units) {
+    if (!unit.batched) continue;
+    const Function& function = *shared.module.function(*unit.batched);
+    EXPECT_NE(other.str(function.type(function.params.back())), "Tensor[(b,), i64]");
+  }
   // Of a function without a length that differs, there is no such batched function.
   const auto wrong = parse(context, R"(#[version = "1"]
 def @f.batched[b](%x: Tensor[(b, 2), f32], %lengths: Tensor[(b,), i64]) -> Tensor[(b, 2), f32] { tanh(%x) }

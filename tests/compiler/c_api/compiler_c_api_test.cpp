@@ -139,6 +139,10 @@ TEST(CompilerInterface, QuantizesWithSamplesInMemory) {
   const TextFile file("dense.tn", kDense);
   const Model model = import_model(file.path, {{"config", "tiny"}});
   ASSERT_TRUE(model);
+  const Value wide = tensor({1, 3}, {1, 2, 3});
+  const tenon_value* wrong[] = {wide.get()};
+  EXPECT_THAT(text_of(tenon_model_calibrate(model.get(), wrong, 1)), HasSubstr("(1, 3)"));
+  EXPECT_STREQ(tenon_model_input_type(model.get(), 0), "Tensor[(n, 4), f32]");  // as before
   const Value samples = tensor({2, 4}, {0, 1, -1, 1, 1, -0.5, 0.25, 0.5});
   const tenon_value* data[] = {samples.get()};
   ASSERT_EQ(text_of(tenon_model_calibrate(model.get(), data, 1)), "no error");
@@ -155,6 +159,24 @@ TEST(CompilerInterface, QuantizesWithSamplesInMemory) {
   EXPECT_THAT(text_of(report), HasSubstr("\"target\": \"accel\""));
 }
 
+// Each set of samples binds the sizes that the model leaves open; a report is of the last compilation alone.
+TEST(CompilerInterface, SamplesOfAnotherSizeReplaceTheFirst) {
+  const TextFile file("sizes.tn", "def @main[n, k](%x: Tensor[(n, k), f32]) { relu(%x) }\n");
+  const Model model = import_model(file.path, {{"config", "tiny"}});
+  ASSERT_TRUE(model);
+  tenon_text* text = nullptr;
+  for (const int64_t width : {7, 8}) {
+    const Value samples = tensor({4, width}, std::vector<float>(static_cast<size_t>(4 * width), 0.5F));
+    const tenon_value* data[] = {samples.get()};
+    ASSERT_EQ(text_of(tenon_model_calibrate(model.get(), data, 1)), "no error");
+    EXPECT_EQ(tenon_model_input_type(model.get(), 0), "Tensor[(1, " + std::to_string(width) + "), f32]");
+    EXPECT_THAT(text_of(tenon_model_report(model.get(), &text)), HasSubstr("the model is not compiled"));
+    ASSERT_TRUE(compile(model));
+    ASSERT_EQ(text_of(tenon_model_report(model.get(), &text)), "no error");
+    tenon_text_free(text);
+  }
+}
+
 TEST(CompilerInterface, TellsWhatIsWrongWithAModel) {
   EXPECT_THAT(import_fault(file_name("none.onnx"), {{"cpu", ""}}), HasSubstr("none.onnx"));
   const TextFile file("wrong.tn", "def @main(%x: Tensor[(2,), f32]) {\n  add(%x, %y)\n}\n");
@@ -162,6 +184,7 @@ TEST(CompilerInterface, TellsWhatIsWrongWithAModel) {
   const TextFile many("many.tn", "def @main(%x: Tensor[(2,), f32]) {\n  (%y, %z)\n}\n");
   const std::string faults = import_fault(many.path, {{"cpu", ""}});
   EXPECT_THAT(faults, HasSubstr("%y"));
+  EXPECT_THAT(faults, HasSubstr("%z"));
 }
 
 TEST(CompilerInterface, ChecksOptions) {

@@ -355,9 +355,15 @@ TEST(Trainer, KeepsTheLastWeightsWhereTheLossIsNotFinite) {
     loss = trainer->step(samples(), order, 1e6);
   }
   ASSERT_FALSE(loss);
-  EXPECT_THAT(loss.error().str(),
-              HasSubstr("the first value that is not finite is element 0 of the (4, 2) of instruction "));
+  EXPECT_THAT(loss.error().str(), HasSubstr("; the first infinite value is element 0 of the (4, 2) of instruction "));
   for (const auto& [name, weight] : trainer->weights()) EXPECT_EQ(weight, before.at(name));
+  // A weight that is not finite is named itself.
+  NamedTensors broken = trainer->weights();
+  broken.begin()->second.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  ASSERT_TRUE(trainer->set_weights(broken));
+  loss = trainer->step(samples(), order, 0.1);
+  ASSERT_FALSE(loss);
+  EXPECT_THAT(loss.error().str(), HasSubstr("; 'weight." + broken.begin()->first + "' was not finite before it"));
 }
 
 TEST(Trainer, NamesTheSampleThatDoesNotFit) {

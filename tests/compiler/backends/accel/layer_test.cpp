@@ -372,6 +372,10 @@ TEST(AccelLayer, PoolsThatCannotBeAreErrors) {
   EXPECT_HAS(refused(without, [](Region&) {}), "pool: error: configuration default has no maximum over windows");
   small.bytes[static_cast<size_t>(spec::Memory::kAcc)] = 8 * 64;
   EXPECT_HAS(refused(small, [](Region&) {}), "a window of 3 x 3 needs 16 accumulators, and acc has 8");
+  small = config();
+  small.bytes[static_cast<size_t>(spec::Memory::kInp)] = 2 * small.element_bytes(spec::Memory::kInp);
+  EXPECT_HAS(refused(small, [](Region& region) { region.layers.erase(region.layers.begin()); }),
+             "a window of 3 columns needs 3 vectors, and inp has 2");
   EXPECT_HAS(with(&Layer::kernel_h, 8), "the window is 8 x 3, RQ holds 1 .. 7");
   EXPECT_HAS(with(&Layer::stride_x, 65), "a stride of the window is 65, must be 1 .. 64");
   EXPECT_HAS(with(&Layer::dilation_x, 2), "the dilation of the window is 1, 2, must be 1");
