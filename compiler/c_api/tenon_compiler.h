@@ -39,8 +39,8 @@ TENON_API const char* tenon_model_output_type(const tenon_model* model, size_t i
 
 /* The model is quantized with these samples when it is compiled, as with the option "calibrate" for files: one tensor
  * for each input, whose leading axis has the samples one after the other; unknown sizes become those of the data where
- * an accelerator needs them, for which the model's file is read again. The options "calibration", "keep", "accuracy" and
- * others say how. After an error the model is as it was before. */
+ * an accelerator needs them, for which the model's file is read again. The options "calibration", "keep", "accuracy"
+ * and others say how. After an error the model is as it was before. */
 TENON_API tenon_error* tenon_model_calibrate(tenon_model* model, const tenon_value* const* data, size_t input_count);
 
 /* Compiles the model; it may be compiled again, with other samples. */

@@ -17,8 +17,8 @@ struct Work {
 };
 
 // The points that loops visit, of which those whose guards fail count only where they are masked lanes of a vector,
-// which are computed too; of a choice between two ways, as around the parts of a tile, both count. Errors: parameters that
-// do not fit the signature; sizes that depend on a computed index; more than 2^63 points.
+// which are computed too; the points of both arms of an If count. Errors: parameters
+// that do not fit the signature; sizes that depend on a computed index; more than 2^63 points.
 Expected<Work> work_of(const TypeContext& context, const Function& function, std::span<const runtime::Tensor> params);
 // Of a function whose sizes are over its dims alone.
 Expected<Work> work_of(const TypeContext& context, const Function& function, const std::map<Symbol, int64_t>& dims);

@@ -93,7 +93,8 @@ const XclbinSection* Xclbin::find(SectionKind kind) const {
 void add_metadata(Xclbin& xclbin, const spec::Config& config) {
   std::erase_if(xclbin.sections, is_metadata);
   xclbin.config = config;
-  const std::string text = std::string(kMetadataMagic) + std::string(SHA256_DIGEST_LENGTH, '\0') + spec::to_json(config);
+  const std::string text =
+      std::string(kMetadataMagic) + std::string(SHA256_DIGEST_LENGTH, '\0') + spec::to_json(config);
   XclbinSection section{SectionKind::kUserMetadata, std::string(kMetadataName), {}};
   std::ranges::copy(std::as_bytes(std::span(text)), std::back_inserter(section.data));
   xclbin.sections.push_back(std::move(section));

@@ -127,7 +127,8 @@ RqCommand Random::rq(const Windows& w, uint32_t index) {
     const Window columns{source.begin, source.size - (c.win_cols - 1)};
     const uint32_t range = spread(columns, {{c.rows, &c.acc_pitch}, {c.cols, &c.acc_step}, {c.win_rows, &c.win_pitch}});
     c.acc_base = source.begin + below(range + 1);
-    if (w.acc.size == config_.depth(Memory::kAcc)) c.acc_base = (c.acc_base + below(w.acc.size)) % w.acc.size;  // across the end
+    if (w.acc.size == config_.depth(Memory::kAcc))
+      c.acc_base = (c.acc_base + below(w.acc.size)) % w.acc.size;  // across the end
   } else {
     c.acc_base = source.begin + below(spread(source, {{c.rows, &c.acc_pitch}, {c.cols, &c.acc_step}}) + 1);
   }
