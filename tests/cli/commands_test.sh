@@ -21,7 +21,7 @@ expect 2 "did you mean tenon compile?" "$tenon" comple
 expect 2 "did you mean tenon hw generate?" "$tenon" hw generat
 expect 2 "did you mean --shapes?" "$tenon" compile model.onnx --shape N=1
 expect 2 "unexpected arguments 'first', 'second'" "$tenon" hw show tiny first second
-expect 0 "bench transfer  measure" "$tenon" --help
+expect 0 "bench transfer   measure" "$tenon" --help
 expect 2 "tenon-run: error: there is no option --ouput" "$tenon_run" model.tnx --ouput o.npz
 expect 2 "tenon-run: error: --runs is '0'" "$tenon_run" model.tnx --runs 0
 expect 0 "tenon-run 0." "$tenon_run" --version
