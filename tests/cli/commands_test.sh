@@ -374,7 +374,7 @@ expect 2 "there is no pass 'nothing'" "$tenon" fuzz ir --pass nothing
 expect 0 "seeds 5 to 10: all promises hold" "$tenon" fuzz partition --count 6 --seed 5 --directory "$scratch"
 # Regions around an if with regions are one.
 expect 0 "all promises hold" "$tenon" fuzz partition --count 1 --seed 502309 --directory "$scratch"
-expect 0 "1 modules" "$tenon" fuzz ir --gradients --count 1 --seed 700181 --directory "$scratch"
+expect 0 "1 modules" "$tenon" fuzz ir --gradients -n 1 --seed 700181 -o "$scratch"
 expect 0 "3 labels, with launches: the search finds the optimum of " "$tenon" fuzz partition --optimal --count 5 --seed 5
 expect 2 "--count is '0', must be an integer of at least 1" "$tenon" fuzz partition --count 0
 expect 2 "--count is '0', must be an integer of at least 1" "$tenon" fuzz ir --count 0

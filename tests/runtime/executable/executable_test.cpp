@@ -115,9 +115,9 @@ TEST(Executable, ADamagedFileSaysWhatIsWrong) {
   has(bad, "does not begin with Tenon's signature");
   bad = good;
   bad[8] = std::byte{9};
-  has(bad, "format version 9, this runtime reads 3");
+  has(bad, "format version 9, this runtime reads 4");
   bad[8] = std::byte{2};  // a file of an earlier version of Tenon
-  has(bad, "executable of format version 2, this runtime reads 3");
+  has(bad, "executable of format version 2, this runtime reads 4");
   has(bad, "compile the model again with this version's tenon compile");
   bad = good;
   bad.pop_back();

@@ -374,7 +374,12 @@ TEST(AccelLayer, PoolsThatCannotBeAreErrors) {
   EXPECT_HAS(refused(small, [](Region&) {}), "a window of 3 x 3 needs 16 accumulators, and acc has 8");
   small = config();
   small.bytes[static_cast<size_t>(spec::Memory::kInp)] = 2 * small.element_bytes(spec::Memory::kInp);
-  EXPECT_HAS(refused(small, [](Region& region) { region.layers.erase(region.layers.begin()); }),
+  EXPECT_HAS(refused(small,
+                     [](Region& region) {  // of the pool alone
+                       region.tensors[0] = region.tensors[static_cast<size_t>(region.layers[1].input)];
+                       region.layers[1].input = 0;
+                       region.layers.erase(region.layers.begin());
+                     }),
              "a window of 3 columns needs 3 vectors, and inp has 2");
   EXPECT_HAS(with(&Layer::kernel_h, 8), "the window is 8 x 3, RQ holds 1 .. 7");
   EXPECT_HAS(with(&Layer::stride_x, 65), "a stride of the window is 65, must be 1 .. 64");
