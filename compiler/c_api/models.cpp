@@ -206,8 +206,8 @@ tenon_error* out_of_memory() noexcept {
 tenon_error* make_error(Diagnostic diagnostic) noexcept {
   try {
     for (const Diagnostic& other : diagnostic.more) diagnostic.what += '\n' + other.str();
-    return tenon_error_create(static_cast<tenon_fault>(diagnostic.fault), diagnostic.what.c_str(),
-                              diagnostic.where.c_str(), diagnostic.help.c_str());
+    return tenon_error_create(static_cast<int32_t>(diagnostic.fault), diagnostic.what.c_str(), diagnostic.where.c_str(),
+                              diagnostic.help.c_str());
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   }

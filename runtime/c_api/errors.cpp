@@ -35,7 +35,7 @@ const char* tenon_error_what(const tenon_error* error) { return error->diagnosti
 const char* tenon_error_where(const tenon_error* error) { return error->diagnostic.where.c_str(); }
 const char* tenon_error_help(const tenon_error* error) { return error->diagnostic.help.c_str(); }
 const char* tenon_error_text(const tenon_error* error) { return error->text.c_str(); }
-tenon_error* tenon_error_create(tenon_fault fault, const char* what, const char* where, const char* help) {
+tenon_error* tenon_error_create(int32_t fault, const char* what, const char* where, const char* help) {
   try {
     const auto text = [](const char* given) { return std::string(given ? given : ""); };
     const bool known = fault == TENON_FAULT_INPUT || fault == TENON_FAULT_USAGE;

@@ -47,8 +47,8 @@ TENON_API const char* tenon_error_help(const tenon_error* error);  /* what can b
 TENON_API const char* tenon_error_text(const tenon_error* error);  /* all of this, as the commands print it */
 TENON_API void tenon_error_free(tenon_error* error);
 /* An error with copies of these texts, of which NULL is the empty one: for libraries and bindings that extend this
- * interface. Never NULL. */
-TENON_API tenon_error* tenon_error_create(tenon_fault fault, const char* what, const char* where, const char* help);
+ * interface. Never NULL. A fault that is none of tenon_fault is TENON_FAULT_INTERNAL. */
+TENON_API tenon_error* tenon_error_create(int32_t fault, const char* what, const char* where, const char* help);
 
 /* ---- Values: tensors, tuples, and data of the model's own types ---- */
 

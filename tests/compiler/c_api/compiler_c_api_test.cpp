@@ -251,7 +251,7 @@ TEST(CompilerInterface, ErrorsAreThoseOfTheRuntime) {
   EXPECT_EQ(tenon_error_fault(error), TENON_FAULT_USAGE);
   EXPECT_STREQ(tenon_error_help(error), "");
   EXPECT_EQ(text_of(error), "file: error: x is 3");
-  error = tenon_error_create(static_cast<tenon_fault>(17), nullptr, nullptr, "help");
+  error = tenon_error_create(17, nullptr, nullptr, "help");
   EXPECT_EQ(tenon_error_fault(error), TENON_FAULT_INTERNAL);
   EXPECT_THAT(text_of(error), StartsWith("error: "));
   tenon_program* program = nullptr;
