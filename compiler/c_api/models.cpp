@@ -1,7 +1,6 @@
 // Models of the C interface: import, samples, compilation.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -10,13 +9,11 @@
 
 #include "compiler/c_api/tenon_compiler.h"
 #include "compiler/cli/compilation_json.h"
-#include "compiler/cli/data_sizes.h"
 #include "compiler/cli/executable_options.h"
 #include "compiler/cli/executable_text.h"
 #include "compiler/cli/model_options.h"
 #include "runtime/c_api/guarded.h"
 #include "runtime/executable/executable.h"
-#include "runtime/run/samples.h"
 #include "support/deep_stack.h"
 #include "support/json.h"
 #include "support/printable.h"
@@ -77,28 +74,17 @@ Status parse_options(tenon_model& model, const char* path, const tenon_option* o
   return model.executable.apply(model.options);
 }
 
-// Reads the model by these options, and describes its inputs and outputs.
-Status load_model(tenon_model& model, const cli::ModelOptions& options, std::span<const Tensor> data = {}) {
-  TENON_TRY_ASSIGN(loaded, cli::load(options, {}, model.sizes()));
-  if (!data.empty()) {
-    TENON_TRY_ASSIGN(ports, cli::input_ports(loaded->model, model.sizes()));
-    TENON_TRY_ASSIGN(samples, split_inputs(*ports, data, options.divide, kCalibrate, loaded->model.name));
-    if (samples->empty()) {
-      return error("there is no sample to calibrate with", kCalibrate,
-                   "give data like the data that the model will see");
-    }
-    loaded->calibration = std::move(*samples);
-  }
-  const compiler::Context& context = *loaded->model.context;
-  const compiler::Function& main = loaded->model.main();
+// Takes the model, and describes its inputs and outputs.
+void set_loaded(tenon_model& model, cli::LoadedModel loaded) {
+  const compiler::Context& context = *loaded.model.context;
+  const compiler::Function& main = loaded.model.main();
   model.inputs.clear();
   for (const compiler::VarId param : main.params)
     model.inputs.emplace_back(context.name(main.info(param).name), context.str(main.type(param)));
   model.outputs.clear();
   for (const compiler::Type part : main.result.parts()) model.outputs.push_back(context.str(part));
-  model.loaded = std::move(*loaded);
+  model.loaded = std::move(loaded);
   model.report.reset();
-  return {};
 }
 
 Status import_model(const char* path, const tenon_option* options, size_t count, tenon_model** out) {
@@ -109,7 +95,8 @@ Status import_model(const char* path, const tenon_option* options, size_t count,
   TENON_TRY(parse_options(*model, path, options, count));
   TENON_TRY_ASSIGN(accelerators, model->executable.accelerators());
   model->accelerators = std::move(*accelerators);
-  TENON_TRY(load_model(*model, model->options));
+  TENON_TRY_ASSIGN(loaded, cli::load(model->options, {}, model->sizes()));
+  set_loaded(*model, std::move(*loaded));
   *out = model.release();
   return {};
 }
@@ -125,18 +112,6 @@ Expected<Tensor> tensor_of(const tenon_value* value, size_t input) {
   return tensor;
 }
 
-// The options with the sizes of the data for the sizes that the model, as it was imported, leaves open.
-Expected<cli::ModelOptions> with_sizes_of(const tenon_model& model, std::span<const Tensor> data) {
-  cli::ModelOptions options = model.options;
-  if (model.sizes() != cli::Sizes::kStatic) return options;
-  TENON_TRY_ASSIGN(imported, cli::load(options, {}, model.sizes()));
-  TENON_TRY_ASSIGN(sizes, cli::sizes_of_data(imported->model, data));
-  std::string shapes = options.shapes.empty() ? "" : options.shapes.front();
-  for (const auto& [name, size] : *sizes) shapes += fmt::format("{}{}={}", shapes.empty() ? "" : ",", name, size);
-  if (!shapes.empty()) options.shapes = {shapes};
-  return options;
-}
-
 Status calibrate(tenon_model* model, const tenon_value* const* data, size_t count) {
   TENON_TRY(require(kCalibrate, {{"model", model}, {"data", data}}));
   if (count != model->inputs.size()) {
@@ -148,8 +123,9 @@ Status calibrate(tenon_model* model, const tenon_value* const* data, size_t coun
     TENON_TRY_ASSIGN(tensor, tensor_of(data[i], i));
     tensors.push_back(std::move(*tensor));
   }
-  TENON_TRY_ASSIGN(options, with_sizes_of(*model, tensors));
-  return load_model(*model, *options, tensors);
+  TENON_TRY_ASSIGN(loaded, cli::load_calibrated(model->options, model->sizes(), tensors, kCalibrate));
+  set_loaded(*model, std::move(*loaded));
+  return {};
 }
 
 // What people want to know of a compilation.

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -243,8 +245,17 @@ Sizes sizes_of_inputs(const ModelOptions& options, bool has_accelerator) {
   return has_accelerator && options.shapes.size() < 2 ? Sizes::kStatic : Sizes::kAny;
 }
 
+namespace {
+
+// What data tell of a model; empty functions: there are no data.
+struct Data {
+  std::function<Expected<std::map<std::string, int64_t>>(const compiler::Model&)> sizes;
+  std::function<Expected<compiler::Samples>(const compiler::Model&)> calibration;
+  std::string where;  // of the calibration
+};
+
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes, Sizes sizes,
-                           std::span<const std::string> data) {
+                           const Data& data) {
   TENON_TRY(open_libraries(options));
   TENON_TRY(options.plugins.use_kernels());
   TENON_TRY(bucket_shapes(options));
@@ -254,9 +265,8 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
                                 options.entry);
   };
   TENON_TRY_ASSIGN(model, read());
-  if (!options.calibration_data.empty()) data = options.calibration_data;
-  if (sizes == Sizes::kStatic && !data.empty() && has_unknown_sizes(*model)) {
-    TENON_TRY_ASSIGN(found, sizes_of_data(*model, data));
+  if (sizes == Sizes::kStatic && data.sizes && has_unknown_sizes(*model)) {
+    TENON_TRY_ASSIGN(found, data.sizes(*model));
     std::vector<std::string> text;
     for (const auto& [name, size] : *found) text.push_back(fmt::format("{}={}", name, size));
     if (!options.quiet && !text.empty()) print_stderr("{}: sizes by the data: {}\n", model->name, fmt::join(text, ","));
@@ -265,14 +275,40 @@ Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOpti
     model = std::move(*bound);
   }
   LoadedModel loaded{std::move(*model), {}};
-  if (options.calibration_data.empty()) return loaded;
-  TENON_TRY_ASSIGN(ports, input_ports(loaded.model, sizes));
-  TENON_TRY_ASSIGN(samples, runtime::read_samples(*ports, options.calibration_data, options.divide, loaded.model.name));
+  if (!data.calibration) return loaded;
+  TENON_TRY_ASSIGN(samples, data.calibration(loaded.model));
   if (samples->empty())
-    return error("there is no sample to calibrate with", fmt::format("{}", fmt::join(options.calibration_data, ", ")),
-                 "give data like the data that the model will see");
+    return error("there is no sample to calibrate with", data.where, "give data like the data that the model will see");
   loaded.calibration = std::move(*samples);
   return loaded;
+}
+
+}  // namespace
+
+Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes, Sizes sizes,
+                           std::span<const std::string> data) {
+  const std::span<const std::string> calibration = options.calibration_data;
+  if (!calibration.empty()) data = calibration;
+  Data source{.sizes = {}, .calibration = {}, .where = fmt::format("{}", fmt::join(calibration, ", "))};
+  if (!data.empty()) source.sizes = [data](const compiler::Model& model) { return sizes_of_data(model, data); };
+  if (!calibration.empty()) {
+    source.calibration = [&options, calibration, sizes](const compiler::Model& model) -> Expected<compiler::Samples> {
+      TENON_TRY_ASSIGN(ports, input_ports(model, sizes));
+      return runtime::read_samples(*ports, calibration, options.divide, model.name);
+    };
+  }
+  return load(options, passes, sizes, source);
+}
+
+Expected<LoadedModel> load_calibrated(const ModelOptions& options, Sizes sizes, std::span<const runtime::Tensor> data,
+                                      const std::string& where) {
+  const Data source{.sizes = [data](const compiler::Model& model) { return sizes_of_data(model, data); },
+                    .calibration = [&](const compiler::Model& model) -> Expected<compiler::Samples> {
+                      TENON_TRY_ASSIGN(ports, input_ports(model, sizes));
+                      return runtime::split_inputs(*ports, data, options.divide, where, model.name);
+                    },
+                    .where = where};
+  return load(options, {}, sizes, source);
 }
 
 namespace {

@@ -101,6 +101,9 @@ Sizes sizes_of_inputs(const ModelOptions& options, bool has_accelerator);
 // they stay unknown.
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes = {},
                            Sizes sizes = Sizes::kAny, std::span<const std::string> data = {});
+// The same with tensors as the samples of the calibration, in the order of the inputs; `where` names them in errors.
+Expected<LoadedModel> load_calibrated(const ModelOptions& options, Sizes sizes, std::span<const runtime::Tensor> data,
+                                      const std::string& where);
 // Tensors are large blocks of memory: the allocator returns them to the system as soon as they are freed, where it
 // would keep blocks of the sizes that it has seen. To be called before the model is loaded.
 void return_freed_memory();

@@ -176,6 +176,12 @@ TEST_F(Plugin, TargetsHaveDifferentNames) {
   const auto twice = compile_program({.accelerators = {}, .added_targets = {*record, *record}});
   ASSERT_FALSE(twice);
   EXPECT_EQ(twice.error().what, "two targets are called 'relus'");
+  // With two accelerators, accel is the name of none, but of their kind.
+  TargetRecord accel = *record;
+  accel.name = "accel";
+  const auto kind = compile_program({.accelerators = {}, .added_targets = {accel}});
+  ASSERT_FALSE(kind);
+  EXPECT_EQ(kind.error().what, "two targets are called 'accel'");
 }
 
 // What is wrong before anything is compiled.
