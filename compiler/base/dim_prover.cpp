@@ -303,13 +303,29 @@ bool DimProver::implied(std::span<const Dim> facts, Dim dim) const {
   return impossible(claims);
 }
 
+Dim DimProver::reduced(Dim dim) const {
+  std::vector<DimTerm> terms = dim.node->terms;
+  if (terms.size() > 1 && terms[0].factors.empty() && terms[0].coefficient > 0) terms.erase(terms.begin());
+  const Monomial first = terms.empty() ? Monomial() : terms[0].factors;
+  for (const DimAtom* factor : first) {
+    const auto has = [&](const DimTerm& term) { return std::ranges::find(term.factors, factor) != term.factors.end(); };
+    if (!std::ranges::all_of(terms, has) || range(pool_.monomial({factor}), bounds_).lo.value_or(-1) < 0) continue;
+    for (DimTerm& term : terms) term.factors.erase(std::ranges::find(term.factors, factor));
+  }
+  Dim sum = pool_.dim(0);
+  for (const DimTerm& term : terms) sum = pool_.add(sum, pool_.monomial(term.factors, term.coefficient));
+  return sum;
+}
+
 Answer DimProver::less_equal(Dim a, Dim b) const {
   const Dim room = pool_.subtract(b, a);
   if (!room.valid()) return Answer::kUnknown;
   if (const auto value = room.constant()) return *value >= 0 ? Answer::kYes : Answer::kNo;
   if (impossible({pool_.subtract(pool_.dim(-1), room)})) return Answer::kYes;
   if (impossible({room})) return Answer::kNo;
-  return Answer::kUnknown;
+  const Dim smaller = reduced(room);
+  if (smaller == room || !smaller.valid()) return Answer::kUnknown;
+  return less_equal(pool_.dim(0), smaller) == Answer::kYes ? Answer::kYes : Answer::kUnknown;
 }
 
 Answer DimProver::equal(Dim a, Dim b) const {

@@ -42,6 +42,9 @@ class DimProver {
  private:
   // Whether no values of the variables make every dim of `facts` >= 0.
   bool impossible(const std::vector<Dim>& facts) const;
+  // The dim without a constant >= 0 and without the factors of all other terms that are >= 0: a dim that is >= 0 where
+  // the result is.
+  Dim reduced(Dim dim) const;
   std::vector<Dim> products(const std::vector<Dim>& claims) const;
 
   DimPool& pool_;

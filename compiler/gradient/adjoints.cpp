@@ -69,16 +69,20 @@ Status AdjointBuilder::add(Adjoint& to, const Adjoint& term) {
   return {};
 }
 
-Expected<Atom> AdjointBuilder::opened(const Atom& atom) {
-  TENON_TRY_ASSIGN(type, builder_.type_of(atom));
+Type with_named_sizes(Context& context, Type type, DimNames& dims, std::vector<Symbol>& made) {
+  return context.map_sizes(type, [&](Dim dim) {
+    if (!dim.erased()) return dim;
+    made.push_back(dims.fresh(context));
+    return context.dim(made.back());
+  });
+}
+
+Expected<Atom> opened(Builder& builder, const Atom& atom, DimNames& dims) {
+  TENON_TRY_ASSIGN(type, builder.type_of(atom));
   if (!has_erased(*type)) return atom;
   Cast cast{atom, {}, {}};
-  cast.type = builder_.context().map_sizes(*type, [&](Dim dim) {
-    if (!dim.erased()) return dim;
-    cast.fresh.push_back(dims_.fresh(builder_.context()));
-    return builder_.context().dim(cast.fresh.back());
-  });
-  return builder_.bind(std::move(cast), Symbol{});
+  cast.type = with_named_sizes(builder.context(), *type, dims, cast.fresh);
+  return builder.bind(std::move(cast), Symbol{});
 }
 
 Expected<Atom> AdjointBuilder::cast(const Atom& atom, Type type) {
@@ -91,7 +95,7 @@ Expected<Atom> AdjointBuilder::sum(const Atom& a, const Atom& b) {
   TENON_TRY_ASSIGN(type, builder_.type_of(a));
   TENON_TRY_ASSIGN(other, builder_.type_of(b));
   if (type->tensor()) {
-    TENON_TRY_ASSIGN(left, opened(has_erased(*type) && !has_erased(*other) ? *cast(a, *other) : a));
+    TENON_TRY_ASSIGN(left, opened(builder_, has_erased(*type) && !has_erased(*other) ? *cast(a, *other) : a, dims_));
     TENON_TRY_ASSIGN(common, builder_.type_of(*left));
     TENON_TRY_ASSIGN(right, cast(b, *common));
     return builder_.apply(ops::kAdd, {*left, *right});
@@ -107,7 +111,7 @@ Expected<Atom> AdjointBuilder::zero(Type type, const std::optional<Atom>& primal
   if (const TensorType* tensor = wanted.tensor()) {
     if (has_erased(wanted)) {
       if (!primal) return error("the size of an adjoint of zero is not known", "", "", Fault::kInternal);
-      TENON_TRY_ASSIGN(open, opened(*primal));
+      TENON_TRY_ASSIGN(open, opened(builder_, *primal, dims_));
       TENON_TRY_ASSIGN(found, builder_.type_of(*open));
       TENON_TRY_ASSIGN(value, zero(*found, std::nullopt));
       return cast(*value, wanted);

@@ -31,6 +31,12 @@ class DimNames {
   size_t next_ = 0;
 };
 
+// The type with a new dim in place of each visible `?`; `made` gets these dims.
+Type with_named_sizes(Context& context, Type type, DimNames& dims, std::vector<Symbol>& made);
+
+// The value with a name for each visible size that is `?`, by a match_cast.
+Expected<Atom> opened(Builder& builder, const Atom& atom, DimNames& dims);
+
 // The functions `@TAdjoint.add` that add adjoints of defined types, of which the module has one for each type.
 class AdjointAdders {
  public:
@@ -58,8 +64,6 @@ class AdjointBuilder {
   Expected<Atom> materialize(const Adjoint& adjoint, Type type, const std::optional<Atom>& primal);
   // The value with its sizes checked to be those of `type`.
   Expected<Atom> cast(const Atom& atom, Type type);
-  // The value with a name for each visible size that is `?`.
-  Expected<Atom> opened(const Atom& atom);
 
  private:
   Expected<Atom> zero(Type type, const std::optional<Atom>& primal);

@@ -135,7 +135,7 @@ Status Reverse::apply(const Record& record, const Adjoint& adjoint, Adjoints& ad
 Status Reverse::call(const Record& record, const Adjoint& adjoint, Adjoints& adjoints) {
   const auto& call = std::get<Call>(record.binding->value);
   TENON_TRY_ASSIGN(cotangent, adjoints_.materialize(adjoint, type(record.binding->var), record.value));
-  TENON_TRY_ASSIGN(open, adjoints_.opened(*cotangent));
+  TENON_TRY_ASSIGN(open, opened(builder_, *cotangent, tables_.dims));
   TENON_TRY_ASSIGN(all, builder_.call(record.callee->backward, {record.tape, *open}));
   uint32_t field = 0;
   for (size_t i = 0; i < call.args.size(); ++i) {

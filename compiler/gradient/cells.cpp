@@ -222,17 +222,12 @@ class Cells::Conversion {
     return nullptr;
   }
 
-  Expected<Atom> opened(Builder& builder, const Atom& value) {
-    AdjointAdders adders;
-    return AdjointBuilder(builder, adders, dims_).opened(value);
-  }
-
   Expected<std::optional<Atom>> instruction(Builder& builder, Binding& binding) {
     if (auto* make = std::get_if<MakeReference>(&binding.value)) {
       TENON_TRY_ASSIGN(type, builder.type_of(make->value));
       const auto cell = cells_.cells_.find(*type);
       if (cell == cells_.cells_.end()) return std::nullopt;
-      TENON_TRY_ASSIGN(value, opened(builder, make->value));
+      TENON_TRY_ASSIGN(value, opened(builder, make->value, dims_));
       TENON_TRY_ASSIGN(made, builder.call(cell->second.make, {*value}));
       return *made;
     }
@@ -245,7 +240,7 @@ class Cells::Conversion {
     if (auto* write = std::get_if<WriteReference>(&binding.value)) {
       const Cell* cell = cell_of(builder, write->reference);
       if (!cell) return std::nullopt;
-      TENON_TRY_ASSIGN(value, opened(builder, write->value));
+      TENON_TRY_ASSIGN(value, opened(builder, write->value, dims_));
       TENON_TRY_ASSIGN(done, builder.call(cell->write, {write->reference, *value}));
       return *done;
     }

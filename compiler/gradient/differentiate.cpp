@@ -256,7 +256,7 @@ class Differentiation : public PassesOfCallees {
     lambda.params.push_back(builder.declare(cotangent, "cotangent"));
     builder.open();
     AdjointBuilder checked(builder, tables_->adders, tables_->dims);
-    TENON_TRY_ASSIGN(open, checked.opened(lambda.params[0]));
+    TENON_TRY_ASSIGN(open, opened(builder, lambda.params[0], tables_->dims));
     TENON_TRY_ASSIGN(found, builder.call(passes->backward, {*tape, *open}));
     Atoms values;
     for (uint32_t i = 0; i < adjoints.size(); ++i) {

@@ -202,11 +202,7 @@ class Defunctionalization {
 
   // A parameter, with dims of the function where the type has `?`.
   void add_param(Function& function, Type type, Symbol name) {
-    const Type named = context_.map_sizes(type, [&](Dim dim) {
-      if (!dim.erased()) return dim;
-      function.dims.push_back(dims_.fresh(context_));
-      return context_.dim(function.dims.back());
-    });
+    const Type named = with_named_sizes(context_, type, dims_, function.dims);
     function.params.push_back(static_cast<VarId>(function.vars.size()));
     function.vars.push_back({named, name, {}});
   }
@@ -267,10 +263,8 @@ class Defunctionalization {
       const Family* family = family_of(function_.type(*callee));
       if (!family) return error("a call of an unknown closure", "", "", Fault::kInternal);
       builder.open();
-      AdjointAdders adders;
-      AdjointBuilder adjoints(builder, adders, dims_);
       for (Atom& arg : call->args) {
-        TENON_TRY_ASSIGN(open, adjoints.opened(arg));
+        TENON_TRY_ASSIGN(open, opened(builder, arg, dims_));
         arg = *open;
       }
       std::ranges::move(builder.close(Atom{}).bindings, std::back_inserter(out));

@@ -7,6 +7,7 @@
 
 #include "compiler/gradient/adjoints.h"
 #include "compiler/ir/instantiate.h"
+#include "compiler/ir/rewrite.h"
 #include "support/try.h"
 
 namespace tenon::compiler::gradient {
@@ -37,26 +38,43 @@ class Specialization {
   static constexpr size_t kMaxCopies = 64;  // of one function
 
   Status calls(Symbol name, std::vector<Symbol>& made) {
-    Function function = *module_.function(name);
-    Status status;
-    bool changed = false;
-    for_each_binding(function.body, [&](Binding& binding) {
-      Call* call = call_of(binding.value);
-      auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
-      const Function* polymorphic = callee ? module_.function(*callee) : nullptr;
-      if (!status || !polymorphic || polymorphic->types.empty()) return;
-      auto copy = copy_for(function, *callee, *polymorphic, *call, made);
-      if (copy) {
-        call->callee = *copy;
-        call->types.clear();
-        changed = true;
-        return;
-      }
-      status = std::unexpected(std::move(copy.error()));
-      if (status.error().where.empty()) status.error().where = module_.span(function.info(binding.var).span).str();
-    });
-    TENON_TRY(status);
-    if (changed) *module_.function(name) = std::move(function);
+    const Function function = *module_.function(name);
+    bool calls_any = false;
+    for_each_binding(function.body,
+                     [&](const Binding& binding) { calls_any |= polymorphic(binding.value) != nullptr; });
+    if (!calls_any && !renamed_params_.contains(name)) return {};
+    TENON_TRY_ASSIGN(changed, rewrite(context_, module_, function,
+                                      [&](Builder& builder, Binding& binding) -> Expected<std::optional<Atom>> {
+                                        const Function* callee = polymorphic(binding.value);
+                                        if (callee)
+                                          TENON_TRY(specialize(builder, *callee, *call_of(binding.value), made));
+                                        return std::nullopt;
+                                      }));
+    *module_.function(name) = std::move(*changed);
+    return {};
+  }
+
+  // The polymorphic function that the value calls; nullptr where it calls none.
+  const Function* polymorphic(const Value& value) const {
+    const Call* call = call_of(value);
+    auto* callee = call ? std::get_if<Symbol>(&call->callee) : nullptr;
+    const Function* function = callee ? module_.function(*callee) : nullptr;
+    return function && !function->types.empty() ? function : nullptr;
+  }
+
+  // Makes the call one of a copy, whose arguments have a name for each size.
+  Status specialize(Builder& builder, const Function& callee, Call& call, std::vector<Symbol>& made) {
+    auto copy = copy_for(builder.function(), std::get<Symbol>(call.callee), callee, call, made);
+    if (!copy) {
+      if (copy.error().where.empty()) copy.error().where = module_.span(builder.span()).str();
+      return std::unexpected(std::move(copy.error()));
+    }
+    call.callee = *copy;
+    call.types.clear();
+    for (Atom& arg : call.args) {
+      TENON_TRY_ASSIGN(open, opened(builder, arg, dims_));
+      arg = *open;
+    }
     return {};
   }
 
@@ -130,16 +148,35 @@ class Specialization {
       symbol = context_.symbol(fmt::format("{}.of{}", context_.name(name), i));
       if (!module_.globals.contains(symbol)) break;
     }
+    if (name_sizes_of_params(copy)) renamed_params_.insert(symbol);
     copies.emplace(std::move(key), symbol);
     module_.globals.emplace(symbol, std::move(copy));
     made.push_back(symbol);
     return symbol;
   }
 
+  // Gives a dim to each `?` in the types of the parameters, which the body has under their old types; whether there was
+  // one.
+  bool name_sizes_of_params(Function& function) {
+    std::vector<Binding> erasing;
+    for (VarId& param : function.params) {
+      const VarInfo info = function.info(param);
+      if (!has_erased(info.type)) continue;
+      const auto named = static_cast<VarId>(function.vars.size());
+      function.vars.push_back({with_named_sizes(context_, info.type, dims_, function.dims), info.name, info.span});
+      erasing.push_back({param, Cast{named, info.type, {}}});
+      param = named;
+    }
+    std::ranges::copy(erasing, std::inserter(function.body.bindings, function.body.bindings.begin()));
+    return !erasing.empty();
+  }
+
   Context& context_;
   Module& module_;
   DimNames dims_;
   std::map<Symbol, std::map<std::vector<Type>, Symbol>> copies_;
+  // Copies with dims in place of `?` in the types of their parameters, whose variables are to be renumbered.
+  std::set<Symbol> renamed_params_;
 };
 
 }  // namespace

@@ -118,7 +118,8 @@ Status det(GradientBuilder& g) {
   if (size.constant() == 0) return g.status();
   // Row i: all indices but i.
   const Term rows = indices_below(g, size),
-             left = along(indices_below(g, context.subtract(size, context.dim(1))), 1, 2);
+             left = along(indices_below(g, context.maximum({context.subtract(size, context.dim(1)), context.dim(0)})),
+                          1, 2);
   const Term others = left + less_equal(along(rows, 0, 2), left).cast(DType::kI64);
   const Term minors = gather(gather(x, others, rank - 1), others, rank - 2);
   std::vector<int64_t> axes;

@@ -112,6 +112,33 @@ const std::vector<Program> kPrograms{
          "  @fold(fn (%x: Tensor[(?,), f64], %s: Tensor[(), f64]) { tanh(sum(%x * %x, axes=[0])) * %s }, 1f64, %l)\n"
          "}",
      {{3}, {2}}},
+    {"polymorphic_function_of_an_unknown_size",
+     kLists +
+         "def @pick[A](%x: A, %l: List[A], %n: Tensor[(), i64]) -> A {\n"
+         "  if (%n == 0i64) { %x } else { match %l { Cons(%h, %t) => @pick(%h, %t, %n - 1i64), Nil => %x } }\n}\n"
+         "def @f(%a: Tensor[(3,), f64], %b: Tensor[(2,), f64])" +
+         kScalar +
+         "{\n"
+         "  let %l: List[Tensor[(?,), f64]] = Cons(%a, Cons(%b, Nil));\n"
+         "  let %e: Tensor[(?,), f64] = %b;\n"
+         "  let %x = match %l { Cons(%h, %t) => tanh(%h), Nil => %e };\n"
+         "  let %y = @pick(%x, %l, 2i64);\n"
+         "  sum(%y * %y, axes=[0]) * sum(@pick(%y, %l, 0i64), axes=[0]) * sum(%a, axes=[0])\n"
+         "}",
+     {{3}, {2}}},
+    {"determinant_of_no_elements",
+     "def @d[n](%x: Tensor[(n, n), f64]) { det(%x) }\n"
+     "def @f(%a: Tensor[(0, 0), f64], %b: Tensor[(3, 3), f64])" +
+         kScalar + "{ @d(%a) * @d(%b) }",
+     {{0, 0}, {3, 3}}},
+    {"sizes_proved_by_a_common_factor",
+     "def @g[n in 0..9](%a: Tensor[(n, n % 3), f64]) {\n"
+     "  let %h = fn (%s: Tensor[(), f64]) { sum(reshape(%a, zero=1, shape=[n * n - 3 * n * (n // 3)]), axes=[0]) * %s "
+     "};\n"
+     "  %h(sum(%a, axes=[0, 1]))\n}\n"
+     "def @f(%a: Tensor[(5, 2), f64])" +
+         kScalar + "{ @g(%a) }",
+     {{5, 2}}},
     {"closures_that_capture",
      kLists + "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" + kScalar +
          "{\n"
