@@ -95,6 +95,10 @@ class Cells::Conversion {
       std::vector<Type> args;
       for (const Type arg : adt->args) args.push_back(converted(arg));
       result = context_.adt(adt->name, std::move(args));
+    } else if (const FunctionType* function = type.function()) {
+      std::vector<Type> params;
+      for (const Type param : function->params) params.push_back(converted(param));
+      result = context_.function(std::move(params), converted(function->result));
     } else if (const ReferenceType* reference = type.reference()) {
       const Type content = converted(reference->value);
       result = context_.reference(content);
@@ -170,12 +174,7 @@ class Cells::Conversion {
 
   // A parameter, with dims of the function where the type has `?`.
   Atom param(Builder& builder, Type type, std::string_view name) {
-    const Type named = context_.map_sizes(type, [&](Dim dim) {
-      if (!dim.erased()) return dim;
-      builder.function().dims.push_back(dims_.fresh(context_));
-      return context_.dim(builder.function().dims.back());
-    });
-    return builder.param(named, name);
+    return builder.param(with_named_sizes(context_, type, dims_, builder.function().dims), name);
   }
 
   Status functions(const Cell& cell) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "compiler/remat/segments.h"
 #include "runtime/remat/best.h"
 
 namespace tenon::compiler {
@@ -32,6 +33,18 @@ int64_t least_peak(const StepLog& log) {
   for (const uint32_t tensor : log.results)
     if (!constant[tensor]) results += log.bytes[tensor];
   return log.constant_bytes() + std::max(most, results);
+}
+
+// The plans that cost less than all with less memory, from the most memory on.
+std::vector<RematPlan> least_costs(std::vector<RematPlan> found) {
+  std::ranges::stable_sort(found, [](const RematPlan& a, const RematPlan& b) {
+    return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
+  });
+  std::vector<RematPlan> frontier;
+  for (RematPlan& plan : found)
+    if (frontier.empty() || plan.cost < frontier.back().cost) frontier.push_back(std::move(plan));
+  std::ranges::reverse(frontier);
+  return frontier;
 }
 
 }  // namespace
@@ -115,40 +128,38 @@ std::vector<uint32_t> without_unread(const StepLog& log, std::span<const uint32_
 std::vector<RematPlan> find_frontier(const StepLog& log, const FrontierOptions& options) {
   std::vector<uint32_t> plain(log.calls.size());
   std::iota(plain.begin(), plain.end(), 0U);
-  RematPlan base = measure(log, plain);
-  base.order = std::move(plain);
-  base.found_by = "the step as it is";
-  std::vector<RematPlan> found{base};
-  const int64_t least = least_peak(log);
-  const double most_cost = options.max_slowdown * static_cast<double>(base.cost);
-  constexpr int64_t kReplayedCalls = 24'000, kLeastBudgets = 8;
+  std::vector<RematPlan> found;
+  const auto add = [&](std::vector<uint32_t> order, std::string found_by) {
+    RematPlan plan = measure(log, order);
+    plan.order = std::move(order);
+    plan.found_by = std::move(found_by);
+    found.push_back(std::move(plan));
+  };
+  add(std::move(plain), "the step as it is");
+  const int64_t peak = found[0].peak, cost = found[0].cost;
   const auto calls = std::max<int64_t>(1, static_cast<int64_t>(log.calls.size()));
-  const int64_t budgets = std::min(options.budgets, std::max(kLeastBudgets, kReplayedCalls / calls));
+  const int64_t least = least_peak(log);
+  for (int64_t budget = peak - peak / 20; budget > least; budget -= (budget + 19) / 20)
+    add(without_unread(log, segmented_order(log, budget)), "segments");
+  if (calls > options.max_replayed_calls) return least_costs(std::move(found));
+
+  constexpr int64_t kSquaredCalls = 12'000'000, kLeastBudgets = 8;
+  const int64_t budgets = std::min(options.budgets, std::max(kLeastBudgets, kSquaredCalls / (calls * calls)));
+  const CoreOptions limits{
+      .max_extra_cost = static_cast<int64_t>(options.max_slowdown * static_cast<double>(cost)) - cost,
+      .max_extra_count = 100 * calls};
   // In equal ratios: a deep network has its cheap plans near the root of its peak.
   const double ratio =
-      static_cast<double>(std::max<int64_t>(1, least)) / static_cast<double>(std::max<int64_t>(1, base.peak));
+      static_cast<double>(std::max<int64_t>(1, least)) / static_cast<double>(std::max<int64_t>(1, peak));
   for (int64_t i = 1; i <= budgets; ++i) {
     const double part = std::pow(ratio, static_cast<double>(i) / static_cast<double>(budgets));
-    CoreOptions core{.budget = static_cast<int64_t>(static_cast<double>(base.peak) * part),
-                     .max_extra_cost = static_cast<int64_t>(most_cost) - base.cost,
-                     .max_extra_count = 100 * static_cast<int64_t>(log.calls.size())};
+    CoreOptions core = limits;
+    core.budget = static_cast<int64_t>(static_cast<double>(peak) * part);
     runtime::remat::Best best = best_replay(log, core, options.effort);
     if (best.replay.failure) break;
-    const std::vector<uint32_t> order = without_unread(log, best.replay.order);
-    RematPlan plan = measure(log, order);
-    plan.order = order;
-    plan.found_by = std::move(best.found_by);
-    found.push_back(std::move(plan));
+    add(without_unread(log, best.replay.order), std::move(best.found_by));
   }
-  // From the least memory on, what costs less than all before.
-  std::ranges::stable_sort(found, [](const RematPlan& a, const RematPlan& b) {
-    return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
-  });
-  std::vector<RematPlan> frontier;
-  for (RematPlan& plan : found)
-    if (frontier.empty() || plan.cost < frontier.back().cost) frontier.push_back(std::move(plan));
-  std::ranges::reverse(frontier);
-  return frontier;
+  return least_costs(std::move(found));
 }
 
 const RematPlan* within(std::span<const RematPlan> frontier, int64_t budget) {

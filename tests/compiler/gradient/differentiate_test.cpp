@@ -139,6 +139,12 @@ const std::vector<Program> kPrograms{
      "def @f(%a: Tensor[(5, 2), f64])" +
          kScalar + "{ @g(%a) }",
      {{5, 2}}},
+    {"closure_of_a_reference_without_a_derivative",
+     "def @count(%r: Ref[Tensor[(), f64]], %n: Tensor[(), i64]) {\n"
+     "  let %h = fn (%c: Ref[Tensor[(), f64]]) { 2i64 };\n  %n + %h(%r)\n}\n"
+     "def @f(%x: Tensor[(), f64])" +
+         kScalar + "{ let %r = ref(%x * %x); read(%r) * cast(@count(%r, 1i64), dtype=\"f64\") }",
+     {{}}},
     {"closures_that_capture",
      kLists + "def @f(%a: Tensor[(), f64], %b: Tensor[(), f64])" + kScalar +
          "{\n"

@@ -68,6 +68,22 @@ TEST(Frontier, OfALinearNetworkTradesTimeForMemory) {
   EXPECT_EQ(within(frontier, 2), nullptr);
 }
 
+TEST(Frontier, OfALongLinearNetworkHasSegments) {
+  constexpr int64_t kLayers = 1000;
+  const StepLog log = runtime::remat::linear_network(kLayers);
+  const std::vector<RematPlan> frontier = find_frontier(log, {.max_replayed_calls = 0});
+  for (const RematPlan& plan : frontier) EXPECT_TRUE(is_order(log, plan.order));
+  const RematPlan* plan = within(frontier, 2 * 31 + 4);
+  ASSERT_TRUE(plan);
+  EXPECT_LE(plan->cost, log.cost() + kLayers);
+  // A layer that cannot be computed again is kept.
+  StepLog kept = log;
+  const std::vector<uint32_t> first = log.first_results();
+  kept.events.push_back({StepLog::Kind::kKeep, first[500]});
+  for (const RematPlan& one : find_frontier(kept, {.max_replayed_calls = 0}))
+    EXPECT_EQ(std::ranges::count(one.order, 500U), 1);
+}
+
 TEST(Frontier, CountsWhatKernelsTake) {
   StepLog log = runtime::remat::linear_network(16);
   const int64_t peak = find_frontier(log).front().peak;
