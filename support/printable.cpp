@@ -82,4 +82,18 @@ std::string printable_lines(std::string_view text) {
   }
 }
 
+std::string html_text(std::string_view text, size_t longest) {
+  std::string result;
+  for (const char c : printable(text, longest)) {
+    switch (c) {
+      case '&': result += "&amp;"; break;
+      case '<': result += "&lt;"; break;
+      case '>': result += "&gt;"; break;
+      case '"': result += "&quot;"; break;
+      default: result += c;
+    }
+  }
+  return result;
+}
+
 }  // namespace tenon

@@ -13,6 +13,9 @@ inline constexpr size_t kLongestName = 120;  // bytes of a name that are shown
 // beginning and the end are shown, with the count of bytes between them.
 std::string printable(std::string_view text, size_t longest = kLongestName);
 
+// The same for a page of HTML: as the content of an element, or as the value of an attribute in double quotes.
+std::string html_text(std::string_view text, size_t longest = 1000);
+
 // The whole text, whose line ends and tabs remain.
 std::string printable_text(std::string_view text);
 

@@ -16,6 +16,7 @@
 #include "compiler/frontend/onnx.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
+#include "compiler/train/curves.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/limits.h"
 #include "runtime/run/results.h"
@@ -71,7 +72,8 @@ void interrupt(int signal) {
 }
 
 struct TrainCommand {
-  std::string model, labels, eval_labels, output, state, metrics, step_file, init = "model", schedule = "constant";
+  std::string model, labels, eval_labels, output, state, metrics, page, step_file, init = "model",
+                                                                                   schedule = "constant";
   std::vector<std::string> data, eval_data;
   TrainingStepOptions training;
   QuantizationOptions quantization;
@@ -113,8 +115,11 @@ struct TrainCommand {
     for (const std::string& samples : quantization.calibration_data) inputs.push_back(samples);
     if (training.step.optimizer.ends_with(".tn")) inputs.push_back(training.step.optimizer);
     inputs.insert(inputs.end(), eval_data.begin(), eval_data.end());
-    for (const auto& [path, option] :
-         {std::pair{output, "--output"}, {state, "--state"}, {metrics, "--metrics"}, {step_file, "--step"}})
+    for (const auto& [path, option] : {std::pair{output, "--output"},
+                                       {state, "--state"},
+                                       {metrics, "--metrics"},
+                                       {page, "--report"},
+                                       {step_file, "--step"}})
       TENON_TRY(runtime::check_output(path, option, inputs));
     if (data.empty() && (step_file.empty() || !labels.empty() || !output.empty())) {
       return error("--data is required", {}, "without --data, --labels and --output, --step alone writes the step",
@@ -380,6 +385,7 @@ struct TrainCommand {
   }
 
   Status train() {
+    TENON_TRY(read_epochs());
     for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, interrupt);
     for (int64_t epoch = trainer_->steps() / steps_of_epoch(); epoch < epochs; ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
@@ -447,6 +453,10 @@ struct TrainCommand {
       file.flush();
       if (!file) return error("the metrics cannot be written", metrics);
     }
+    if (!page.empty()) {
+      epochs_.push_back({epoch + 1, loss, accuracy, rate_at(trainer_->steps() - 1), seconds});
+      TENON_TRY(write_file(page, compiler::curves_page(fmt::format("Training of {}", model_.name), facts(), epochs_)));
+    }
     if (json) print_stdout("{}\n", flat);
     else
       print_stdout("epoch {}: loss {:.4f}{}, {:.1f} s{}\n", epoch + 1, loss,
@@ -456,6 +466,27 @@ struct TrainCommand {
                                           memory.peak_bytes, *bound_, planned_)
                             : ", a step: " + runtime::describe(memory));
     return flush_output();  // an epoch may take long
+  }
+
+  std::vector<std::pair<std::string, std::string>> facts() const {
+    return {{"optimizer", training.step.optimizer},
+            {"loss", training.step.loss},
+            {"samples", fmt::format("{}, {} in a step", training_.samples(), training.samples_of_step())},
+            {"rate", fmt::format("{}, {}", rate, schedule)},
+            {"seed", fmt::format("{}", seed)}};
+  }
+
+  // The epochs before this run, as the file of metrics has them.
+  Status read_epochs() {
+    if (page.empty() || metrics.empty()) return {};
+    TENON_TRY_ASSIGN(known, compiler::read_metrics(metrics));
+    const int64_t first = trainer_->steps() / steps_of_epoch();
+    for (const compiler::EpochMetrics& epoch : *known) {
+      if (epoch.epoch > first) continue;
+      std::erase_if(epochs_, [&](const compiler::EpochMetrics& other) { return other.epoch >= epoch.epoch; });
+      epochs_.push_back(epoch);
+    }
+    return {};
   }
 
   // The share of held-out samples whose class is right, in percent; a last batch is filled up with its first
@@ -503,6 +534,7 @@ struct TrainCommand {
   runtime::Executable step_, forward_;
   std::optional<runtime::Trainer> trainer_;
   std::optional<runtime::Session> evaluation_;
+  std::vector<compiler::EpochMetrics> epochs_;  // of the report
   int64_t classes_ = 0;
   // Where the step keeps the budget by its plan: what it takes at most, and its calls that are executed again.
   std::optional<int64_t> bound_;
@@ -539,6 +571,10 @@ Action train_model(Options& options) {
                  "write the step, with the first weights, as an executable that other programs train with (tenon.h); "
                  "alone, without --data");
   options.option(command->metrics, "--metrics", "FILE.jsonl", "append a line of JSON for each epoch");
+  options.option(
+      command->page, "--report", "FILE.html",
+      "write the curves of loss, accuracy and rate as a self-contained page after each epoch; with --metrics, "
+      "of the epochs before an interruption too");
   command->budget.declare(options);
   options.option(command->threads, "--threads", "N", "threads of native kernels; 0: all usable processors",
                  runtime::kThreadBounds);

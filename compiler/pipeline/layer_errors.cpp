@@ -28,17 +28,6 @@ double real_element(const Tensor& tensor, size_t i, const Scale& scale) {
   }
 }
 
-std::string escaped(std::string_view text) {
-  constexpr size_t kLongestText = 1000;
-  std::string result;
-  for (const char c : printable(text, kLongestText)) {
-    if (c == '<') result += "&lt;";
-    else if (c == '&') result += "&amp;";
-    else result += c;
-  }
-  return result;
-}
-
 std::string device_text(const LayerError& layer) {
   if (!layer.on_device) return "";
   if (layer.device_differing == 0) return "equal";
@@ -214,7 +203,7 @@ std::string LayerErrors::html(const std::string& title) const {
     rows += fmt::format(
         "<tr{}><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td "
         "class=\"h\">{}</td><td>{}</td></tr>\n",
-        bad == i ? " class=\"bad\"" : "", escaped(layer.name), layer.snr(),
+        bad == i ? " class=\"bad\"" : "", html_text(layer.name), layer.snr(),
         layer.on_device ? fmt::format("{:.1f}", layer.device_snr()) : "", layer.worst, layer.clipped, bars,
         device_text(layer));
   }
@@ -229,7 +218,7 @@ to 0.5, 1, 2, 4, 8 steps and more.</p>
 <table><tr><th>layer</th><th>int8, dB</th><th>device, dB</th><th>worst</th><th>clipped</th><th>errors</th><th>device</th></tr>
 {2}</table></body></html>
 )",
-                     escaped(title), escaped(suggestion()), rows);
+                     html_text(title), html_text(suggestion()), rows);
 }
 
 }  // namespace tenon::compiler

@@ -104,21 +104,6 @@ void replace(std::string& text, std::string_view placeholder, std::string_view v
   }
 }
 
-std::string escape(std::string_view text) {
-  constexpr size_t kLongestTitle = 1000;
-  std::string out;
-  for (char c : printable(text, kLongestTitle)) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 const driver::Info* device_of(const ReportInput& input, const spec::Config& config) {
@@ -175,7 +160,7 @@ std::string make_report(const ReportInput& input) {
   replace(page, "@CSS@", kReportCss);
   replace(page, "@JS@", kReportJs);
   // A model named "@DATA@" must not be replaced by the data.
-  std::string title = escape(input.title);
+  std::string title = html_text(input.title);
   std::ranges::replace(title, '@', ' ');
   replace(page, "@TITLE@", title);
   replace(page, "@DATA@", json);

@@ -14,9 +14,12 @@ train=("${any_batch[@]}" --batch 100)
 
 # It learns, and says so.
 expect 0 "epoch 4: loss" "${any_batch[@]}" --batch 25 --epochs 4 --rate 0.01 --schedule cosine --warmup 5 --eval-data "$digits:x" \
-  --eval-labels "$digits:y" --metrics "$scratch/m.jsonl" -o "$scratch/m.tnb"
+  --eval-labels "$digits:y" --metrics "$scratch/m.jsonl" --report "$scratch/m.html" -o "$scratch/m.tnb"
 grep -q '"epoch": 1' "$scratch/m.jsonl"
 [ "$(wc -l <"$scratch/m.jsonl")" = 4 ]
+# A curve of loss, accuracy and rate each, with a point for every epoch.
+[ "$(grep -c '<polyline' "$scratch/m.html")" = 3 ]
+[ "$(grep -c '<circle' "$scratch/m.html")" = 12 ]
 accuracy=$(tail -n 1 "$scratch/m.jsonl" | sed 's/.*"accuracy": \([0-9]*\).*/\1/')
 if [ "$accuracy" -lt 60 ]; then
   echo "the accuracy is $accuracy %" >&2
@@ -88,6 +91,16 @@ expect 1 "the model has stop_gradient, which quantization does not keep" "$tenon
 expect 2 "--calibrate needs the ranges of a trained model" "${integers[@]}" --init random -o "$scratch/x.tn"
 expect 2 "no operator has the name 'nonsense'" "${integers[@]}" --keep nonsense -o "$scratch/x.tn"
 expect 2 "--keep requires --calibrate" "${train[@]}" --keep nonsense -o "$scratch/x.tn"
+
+# The report of a training that goes on has the epochs before, by the file of metrics.
+"${any_batch[@]}" --batch 250 --epochs 1 --state "$scratch/r.npz" --metrics "$scratch/r.jsonl" -o "$scratch/r.tnb" >/dev/null
+cp "$scratch/r.npz" "$scratch/r1.npz"
+report=("${any_batch[@]}" --batch 250 --epochs 3 --state "$scratch/r.npz" --metrics "$scratch/r.jsonl" --report "$scratch/r.html" -o "$scratch/r.tnb")
+expect 0 "epoch 3: loss" "${report[@]}"
+[ "$(grep -c '<circle' "$scratch/r.html")" = 6 ] && grep -q "<title>epoch 1: " "$scratch/r.html"
+cp "$scratch/r1.npz" "$scratch/r.npz"
+echo '{"epoch": 1, "loss": null}' >>"$scratch/r.jsonl"
+expect 1 "r.jsonl:4: error: the line is not one of the metrics of tenon train" "${report[@]}"
 
 # Ctrl-C ends a training after a step, and the same command goes on from there; two do not write one state.
 long=("${train[@]}" --epochs 500 --state "$scratch/i.npz" -o "$scratch/long.tnb")

@@ -50,6 +50,10 @@ TEST(Printable, MessagesKeepTheirLinesAndForgeNone) {
   EXPECT_LT(printable_lines(std::string(6'000'000, '\n')).size(), 10'000u);
 }
 
+TEST(Printable, PagesShowWhatATextHas) {
+  EXPECT_EQ(html_text("<b title=\"x\">&\x1b"), "&lt;b title=&quot;x&quot;&gt;&amp;\\x1b");
+}
+
 TEST(Diagnostic, IsPrintedWithoutControlCharacters) {
   const Diagnostic hostile{
       .what = "no input is named 'x\x1b[2J\nerror: fake'", .where = "m\n.onnx", .help = "it has 'y\r\nerror: fake'"};
