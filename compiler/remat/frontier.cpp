@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
-#include "compiler/remat/segments.h"
+#include "compiler/remat/stages.h"
 #include "runtime/remat/best.h"
 
 namespace tenon::compiler {
@@ -33,6 +34,30 @@ int64_t least_peak(const StepLog& log) {
   for (const uint32_t tensor : log.results)
     if (!constant[tensor]) results += log.bytes[tensor];
   return log.constant_bytes() + std::max(most, results);
+}
+
+// The optimal plans of the log as a chain, for budgets from `peak` to `least`, also where only what is cheap to compute
+// is computed again. What is small beside the peak may be large beside a small budget, so that has units of its own.
+std::vector<std::vector<uint32_t>> chain_orders(const StepLog& log, int64_t peak, int64_t least) {
+  constexpr int64_t kStages = 64, kSlots = 1000;
+  std::vector<std::vector<uint32_t>> orders;
+  for (const double kept_share : {0.0, 0.25, 0.5, 0.75, 0.9}) {
+    const StagedStep staged(log, kStages, kept_share);
+    const int64_t kept = staged.kept_bytes();
+    for (const int64_t part : {1, 4}) {
+      const int64_t most = (peak - kept) / part;
+      if (most <= 0) continue;
+      const ChainPlans plans(staged.chain(), most, kSlots);
+      std::optional<int64_t> known;
+      for (int64_t bytes = most; kept + bytes >= least && bytes > most / 8; bytes -= (bytes + 39) / 40) {
+        const std::optional<int64_t> cost = plans.cost(bytes);
+        if (!cost) break;
+        if (cost != known) orders.push_back(staged.order(plans.steps(bytes)));
+        known = cost;
+      }
+    }
+  }
+  return orders;
 }
 
 // The plans that cost less than all with less memory, from the most memory on.
@@ -139,8 +164,7 @@ std::vector<RematPlan> find_frontier(const StepLog& log, const FrontierOptions& 
   const int64_t peak = found[0].peak, cost = found[0].cost;
   const auto calls = std::max<int64_t>(1, static_cast<int64_t>(log.calls.size()));
   const int64_t least = least_peak(log);
-  for (int64_t budget = peak - peak / 20; budget > least; budget -= (budget + 19) / 20)
-    add(without_unread(log, segmented_order(log, budget)), "segments");
+  for (std::vector<uint32_t>& order : chain_orders(log, peak, least)) add(without_unread(log, order), "chain");
   if (calls > options.max_replayed_calls) return least_costs(std::move(found));
 
   constexpr int64_t kSquaredCalls = 12'000'000, kLeastBudgets = 8;

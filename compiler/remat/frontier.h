@@ -34,8 +34,8 @@ struct FrontierOptions {
   int64_t budgets = 48;
   int64_t effort = 20;      // replays of a local search for each of them (runtime/remat/best.h)
   double max_slowdown = 4;  // the cost of a replayed plan at most, times that of the step
-  // Of longer logs only segments are tried (segments.h): the time of a replay grows with the square of the log.
-  int64_t max_replayed_calls = 2000;
+  // Of longer logs only plans as a chain are tried (stages.h): the time of a replay grows with the square of the log.
+  int64_t max_replayed_calls = 1000;
 };
 
 // At least one plan: the step as it is, the first.

@@ -5,17 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <queue>
 
 #include "compiler/fuzz/campaign.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/passes.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/remat/chain.h"
 #include "compiler/remat/plan.h"
 #include "compiler/remat/rematerialize.h"
 #include "runtime/remat/linear.h"
 #include "runtime/vm/session.h"
 #include "support/random.h"
 #include "tests/rounds.h"
+#include "tests/seed.h"
 
 namespace tenon::compiler {
 namespace {
@@ -68,7 +72,114 @@ TEST(Frontier, OfALinearNetworkTradesTimeForMemory) {
   EXPECT_EQ(within(frontier, 2), nullptr);
 }
 
-TEST(Frontier, OfALongLinearNetworkHasSegments) {
+// The least cost of a chain by a search over all states: what is stored of each stage (0: nothing, 1: what it passes,
+// 2: what it saves), what the last forward step passed without being stored, and the last stage with a backward pass to
+// come. What is stored remains until the backward pass that reads it.
+std::optional<int64_t> least_cost(const std::vector<ChainStage>& chain, int64_t memory) {
+  struct State {
+    std::vector<int> stored;
+    int passed = -1, last = 0;
+    auto operator<=>(const State&) const = default;
+  };
+  const auto n = static_cast<int>(chain.size());
+  std::map<State, int64_t> known;
+  std::priority_queue<std::pair<int64_t, State>, std::vector<std::pair<int64_t, State>>, std::greater<>> open;
+  const auto reach = [&](int64_t cost, const State& state) {
+    const auto [found, is_new] = known.try_emplace(state, cost);
+    if (!is_new && found->second <= cost) return;
+    found->second = cost;
+    open.emplace(cost, state);
+  };
+  reach(0, {std::vector<int>(chain.size(), 0), -1, n - 1});
+  while (!open.empty()) {
+    const auto [cost, state] = open.top();
+    open.pop();
+    if (known.at(state) < cost) continue;
+    if (state.last < 0) return cost;
+    int64_t stored = 0;
+    for (int i = 0; i < n; ++i)
+      stored += state.stored[i] == 0 ? 0 : state.stored[i] == 1 ? chain[i].passed : chain[i].saved;
+    const auto is_stored = [&](int stage) { return stage < 0 || state.stored[stage] > 0; };
+    const int64_t left = chain[state.last].left;
+    for (int i = 0; i <= state.last; ++i) {
+      if (state.stored[i] == 2 || (!is_stored(i - 1) && state.passed != i - 1)) continue;
+      const int64_t reads = is_stored(i - 1) ? 0 : chain[i - 1].passed;
+      if (stored + left + reads + chain[i].forward_peak <= memory) {
+        State next = state;
+        next.passed = i;
+        reach(cost + chain[i].forward, next);
+        next.stored[i] = 1;
+        next.passed = -1;
+        reach(cost + chain[i].forward, next);
+      }
+      if (is_stored(i - 1) && state.stored[i] == 0 && stored + left + chain[i].saving_peak <= memory) {
+        State next = state;
+        next.stored[i] = 2;
+        next.passed = -1;
+        reach(cost + chain[i].forward, next);
+      }
+    }
+    const int at = state.last;
+    if (state.stored[at] != 2 || !is_stored(at - 1) || stored + chain[at].backward_peak > memory) continue;
+    State next = state;
+    next.stored[at] = 0;
+    if (at > 0 && next.stored[at - 1] == 1) next.stored[at - 1] = 0;
+    next.passed = -1;
+    next.last = at - 1;
+    reach(cost + chain[at].backward, next);
+  }
+  return std::nullopt;
+}
+
+TEST(Chain, CostsWhatAnExhaustiveSearchFinds) {
+  Random random(test_seed(7));
+  int plans = 0, repeated = 0;
+  for (int64_t round = 0; round < rounds(1000); ++round) {
+    const int64_t n = round % 200 == 0 ? 10 : random.between(1, 6);
+    std::vector<ChainStage> chain;
+    int64_t all = 0, cost = 0, left = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      ChainStage stage{
+          .forward = random.between(1, 5), .backward = random.between(1, 9), .passed = random.between(1, 4)};
+      stage.saved = stage.passed + random.between(0, 6);
+      stage.forward_peak = stage.passed + random.between(0, 3);
+      stage.saving_peak = std::max(stage.saved, stage.forward_peak);
+      stage.backward_peak = random.between(0, 4);
+      all += stage.saved;
+      cost += stage.forward + stage.backward;
+      chain.push_back(stage);
+    }
+    for (int64_t i = n; i-- > 0;) {
+      chain[i].left = left;
+      left += random.between(0, 2);
+      chain[i].backward_peak += left;
+    }
+    const int64_t memory = random.between(1, all + left + 4);
+    const std::optional<int64_t> found = ChainPlans(chain, memory, memory).cost(memory);
+    EXPECT_EQ(found, least_cost(chain, memory)) << "round " << round;
+    plans += found.has_value();
+    repeated += found && *found > cost;
+  }
+  EXPECT_GT(plans, rounds(1000) / 4);
+  EXPECT_GT(repeated, rounds(1000) / 20);
+}
+
+TEST(Chain, StepsAreThoseOfTheCost) {
+  std::vector<ChainStage> chain(
+      40, {.forward = 2, .backward = 3, .passed = 1, .saved = 4, .forward_peak = 1, .saving_peak = 4});
+  const ChainPlans plans(chain, 160, 160);
+  EXPECT_EQ(plans.cost(160), 40 * 5);
+  for (int64_t memory = 4; memory <= 160; ++memory) {
+    const std::optional<int64_t> wanted = plans.cost(memory);
+    if (!wanted) continue;
+    int64_t cost = 0;
+    for (const ChainStep& step : plans.steps(memory)) cost += step.kind == ChainStep::Kind::kBackward ? 3 : 2;
+    EXPECT_EQ(cost, *wanted) << memory;
+  }
+  EXPECT_EQ(plans.cost(3), std::nullopt);
+}
+
+TEST(Frontier, OfALongLinearNetworkIsAChain) {
   constexpr int64_t kLayers = 1000;
   const StepLog log = runtime::remat::linear_network(kLayers);
   const std::vector<RematPlan> frontier = find_frontier(log, {.max_replayed_calls = 0});
