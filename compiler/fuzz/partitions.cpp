@@ -22,13 +22,14 @@ struct Drawn {
   bool by_cost = false;
 };
 
-// The tensors of all results in another order of axes, each field of a tuple too.
+// The tensors of known sizes in another order of axes, each field of a tuple too.
 void permute(Type type, std::vector<BoundaryLayout>& layouts) {
   if (type.tuple()) {
     for (const Type field : type.parts()) permute(field, layouts);
     return;
   }
-  const int64_t rank = type.tensor() ? type.tensor()->rank() : 0;
+  const auto shape = type.tensor() ? type.tensor()->shape() : std::nullopt;
+  const size_t rank = shape ? shape->size() : 0;
   if (rank == 2) layouts.push_back({"NC", "CN"});
   else if (rank == 3) layouts.push_back({"NCW", "NWC"});
   else if (rank == 4) layouts.push_back({"NCHW", "NHWC"});

@@ -186,7 +186,7 @@ extern "C" const tn_target* tn_target_get() {
   static const tn_row everything[] = {{"all", "relu(_) | _", 0}};
   static const tn_row wrong[] = {{"relu", "relu(_: f33)", 0}};
   static const tn_row no_samples[] = {{"path", "relu(_: f32(100003))", 0}};
-  static const tn_row paths[] = {{"path", "path(relu(_), sqrt(_), multiply(_, const))", 0}};
+  static const tn_row paths[] = {{"path", "path(relu(_: f32), sqrt(_), multiply(_, const))", 0}};
   static const tn_row tuples[] = {{"halves", "add((%s: split[axis=1](_)).0, (%s: split).1)", 0}};
   static const tn_row several[] = {{"relu", "relu(_: f32)", 0}, {"split", "split[axis=3](_)", 0}};
   static const tn_row branches[] = {{"branch", "if(_, relu(_), _)", 0}};
