@@ -13,7 +13,8 @@ extern "C" {
 #endif
 
 /* An option of `tenon compile`, which lists and explains them (--help), without its dashes: {"config", "tiny"}. NULL or
- * "" is the value of a flag, as {"cpu", NULL}; an option that may be repeated stands in several elements. */
+ * "" is the value of a flag, as {"cpu", NULL}; an option that may be repeated stands in several elements. A program
+ * that is compiled with {"plugin", FILE} calls kernels of this file, which tenon_session_options.plugins names. */
 typedef struct tenon_option {
   const char* name;
   const char* value;

@@ -257,7 +257,6 @@ struct Data {
 Expected<LoadedModel> load(const ModelOptions& options, const compiler::PassOptions& passes, Sizes sizes,
                            const Data& data) {
   TENON_TRY(open_libraries(options));
-  TENON_TRY(options.plugins.use_kernels());
   TENON_TRY(bucket_shapes(options));
   TENON_TRY_ASSIGN(shapes, compiler::parse_shapes(options.shapes.size() == 1 ? options.shapes[0] : ""));
   const auto read = [&] {
@@ -388,15 +387,21 @@ Expected<std::vector<std::string>> parse_targets(const ModelOptions& options,
   return targets;
 }
 
-// The targets of the plugins. With --fallback interpreter, those that are wrong are left out, with a note.
-Expected<std::vector<compiler::TargetRecord>> open_plugins(const ModelOptions& options) {
-  if (options.fallback != "interpreter") return options.plugins.open();
+// The targets of the plugins, whose kernels are those of their files from now on. With --fallback interpreter, those
+// that are wrong are left out, with a note.
+Expected<std::vector<compiler::TargetRecord>> open_plugins(const ModelOptions& options, std::string& notes) {
   std::vector<compiler::TargetRecord> records;
   for (const std::string& file : options.plugins.files) {
     auto record = compiler::plugin::open(file, options.plugins.limits());
-    if (record) records.push_back(*std::move(record));
-    else if (!options.quiet) print_stderr("the model is compiled without a plugin\n{}\n", record.error().str());
+    if (record) {
+      TENON_TRY(runtime::use_library(file));
+      records.push_back(*std::move(record));
+      continue;
+    }
+    if (options.fallback != "interpreter") return std::unexpected(std::move(record.error()));
+    notes += fmt::format("the model is compiled without a plugin\n{}\n", record.error().str());
   }
+  if (!options.quiet) print_stderr("{}", notes);
   return records;
 }
 
@@ -470,7 +475,8 @@ void return_freed_memory() {
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         std::vector<compiler::AcceleratorOptions> accelerators,
                                         const compiler::PassOptions& passes) {
-  TENON_TRY_ASSIGN(plugins, open_plugins(options));
+  std::string left_out;
+  TENON_TRY_ASSIGN(plugins, open_plugins(options, left_out));
   TENON_TRY_ASSIGN(targets, parse_targets(options, accelerators, *plugins));
   TENON_TRY_ASSIGN(inexact, parse_inexact(options));
   std::vector<std::string> levels = split(options.levels);
@@ -538,6 +544,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   if (!compiled) return compiled;
   bar.reset(), line.reset();
   if (!options.quiet) print_stderr("{}", compiled->notes);
+  compiled->notes.insert(0, left_out);
   TENON_TRY(report_fallback(options, *compiled));
   return compiled;
 }

@@ -32,7 +32,7 @@ struct PluginCheck {
     }
     if (unchecked == 0) return {};
     return error(fmt::format("{} of {} rows of {} have no samples", unchecked, checks->size(), target.name), file,
-                 "another --seed may find some; patterns with paths, tuples, branches or functions have none");
+                 "another --seed may find some");
   }
 };
 

@@ -14,11 +14,14 @@
 #include "compiler/pipeline/compare.h"
 #include "compiler/pipeline/node_prices.h"
 #include "compiler/pipeline/work.h"
+#include "compiler/plugin/child.h"
+#include "runtime/library/library.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
 #include "runtime/run/runner.h"
 #include "runtime/run/samples.h"
 #include "runtime/vm/program_on_device.h"
+#include "runtime/vm/session.h"
 #include "support/output.h"
 #include "support/try.h"
 
@@ -144,9 +147,8 @@ class SamplesCommand {
     TENON_TRY(read_data(*ports, loaded_->model.name));
     model.for_this_machine = true;
     model.executable_only = !options_.check && options_.labels.empty();
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, model, accelerators_of(infos())));
-    compilation_ = std::move(*compiled);
-    executable_ = compilation_->executable;
+    TENON_TRY(compile_model());
+    TENON_TRY(leave_out_failing_kernels());
     if (executable_.programs.empty()) TENON_TRY(check_compared(0));
     warn_about_devices();
     output_.operators(executable_.name, options_.verbose
@@ -154,6 +156,44 @@ class SamplesCommand {
                                             : compiler::summarize(compilation_->partitioned, compilation_->placements));
     output_.work(compiler::macs_by_target(compilation_->partitioned));
     return {};
+  }
+
+  Status compile_model() {
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded_, options_.model, accelerators_of(infos())));
+    compilation_ = std::move(*compiled);
+    executable_ = compilation_->executable;
+    return {};
+  }
+
+  bool calls_plugins() const {
+    const auto is_of_plugin = [&](const compiler::Placement& placement) {
+      return std::ranges::find(options_.model.plugins.files, placement.target, runtime::library_name) !=
+             options_.model.plugins.files.end();
+    };
+    return std::ranges::any_of(compilation_->placements, is_of_plugin);
+  }
+
+  // With --fallback interpreter, the first sample is tried in a process of its own: where a kernel of a plugin crashes,
+  // does not return, or has a result of another type, the model is compiled without plugins. Not where there are
+  // devices, which have threads that such a process lacks.
+  Status leave_out_failing_kernels() {
+    ModelOptions& model = options_.model;
+    if (model.fallback != "interpreter" || !devices_.empty() || samples_.empty() || !calls_plugins()) return {};
+    const auto failed = compiler::plugin::call_in_child(
+        [&](compiler::plugin::ChildOutput& output) {
+          output.step("a kernel of a plugin");
+          auto session = runtime::Session::create(executable_, {.threads = 1});
+          auto results = session ? session->run(samples_[0]) : std::unexpected(session.error());
+          output.answer(results ? "" : results.error().str());
+        },
+        model.plugins.limits());
+    if (failed && failed->empty()) return {};
+    if (!options_.quiet) {
+      print_stderr("the model is compiled without plugins\n{}: error: {}\n", fmt::join(model.plugins.files, ", "),
+                   failed ? *failed : failed.error().what);
+    }
+    model.plugins.files.clear();
+    return compile_model();
   }
 
   void warn_about_devices() const {

@@ -17,7 +17,7 @@ void SamplesOutput::operators(const std::string& name, const std::string& placem
 void SamplesOutput::work(const std::map<std::string, int64_t>& macs) {
   int64_t all = 0, accelerator = 0;
   for (const auto& [target, count] : macs) {
-    const compiler::TargetRecord* record = compiler::find_target(target.substr(0, target.find(':')));
+    const compiler::TargetRecord* record = compiler::find_target(compiler::kind_of(target));
     all += count, accelerator += record && record->of_configuration ? count : 0;
   }
   const double percent = all ? 100.0 * static_cast<double>(accelerator) / static_cast<double>(all) : 0;

@@ -4,15 +4,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "compiler/cli/model_options.h"
+#include "compiler/cli/pass_options.h"
 #include "compiler/cli/progress.h"
 #include "compiler/pipeline/measure_costs.h"
+#include "compiler/targets/targets.h"
 #include "compiler/tune/search.h"
 #include "runtime/native/native.h"
 #include "runtime/run/results.h"
 #include "support/file.h"
 #include "support/json.h"
+#include "support/number.h"
 #include "support/try.h"
 
 namespace tenon::cli {
@@ -22,17 +26,47 @@ using compiler::tune::Tuned;
 
 struct TuneCommand {
   ModelOptions model;
-  std::string config, level, costs;
-  double mhz = 100;
+  std::string config, level, costs, mhz = "100";
   int64_t trials = 24;
   double seconds = 0;
   bool json = false, quiet = false;
 
-  // The figures of this machine, and of an accelerator beside it whose memory is the processor's.
+  // None without --config.
+  Expected<std::vector<compiler::AcceleratorOptions>> accelerators() const {
+    std::vector<compiler::AcceleratorOptions> none;
+    if (config.empty()) return none;
+    return load_accelerators(config);
+  }
+
+  // The clocks of the accelerators by their targets' names: --mhz has one for all, or one for each.
+  Expected<std::map<std::string, double>> clocks() const {
+    TENON_TRY_ASSIGN(found, accelerators());
+    TENON_TRY_ASSIGN(records, compiler::with_targets({}, *found));
+    std::vector<double> values;
+    for (const std::string& text : split(mhz)) {
+      TENON_TRY_ASSIGN(value, read_number("--mhz", text, Bounds<double>{.least = 0, .most = 1e5, .above = true}));
+      values.push_back(*value);
+    }
+    const size_t count = std::max<size_t>(found->size(), 1);
+    if (values.size() != 1 && values.size() != count) {
+      return error(fmt::format("--mhz '{}' has {} clocks, must have 1, or {}: one for each accelerator", mhz,
+                               values.size(), count),
+                   {}, "--config names the accelerators, as --config default,tiny --mhz 100,150", Fault::kUsage);
+    }
+    std::map<std::string, double> clocks;
+    for (const compiler::TargetRecord& record : *records) {
+      if (record.of_configuration) clocks.emplace(record.name, values[std::min(clocks.size(), values.size() - 1)]);
+    }
+    return clocks;
+  }
+
+  // The figures of this machine, and of accelerators beside it whose memory is the processor's.
   Status measure() const {
     TENON_TRY(runtime::check_output(costs, "--costs", {}));
+    TENON_TRY_ASSIGN(clock_of, clocks());
     TENON_TRY_ASSIGN(measured, compiler::measure_costs());
-    measured->devices["accel"] = {.launch_ns = measured->call_ns, .gbytes = measured->gbytes, .mhz = mhz};
+    for (const auto& [name, clock] : *clock_of)
+      measured->devices[name] = {.launch_ns = measured->call_ns, .gbytes = measured->gbytes, .mhz = clock};
     const std::string text = compiler::to_json(*measured);
     TENON_TRY(write_file(costs, text));
     print_stdout("{}", text);
@@ -51,12 +85,8 @@ struct TuneCommand {
     ModelOptions plain = model;
     plain.records.clear();  // groups do not depend on them
     TENON_TRY_ASSIGN(loaded, load(plain));
-    std::vector<compiler::AcceleratorOptions> accelerators;
-    if (!config.empty()) {
-      TENON_TRY_ASSIGN(found, load_accelerators(config));
-      accelerators = std::move(*found);
-    }
-    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, plain, std::move(accelerators)));
+    TENON_TRY_ASSIGN(found, accelerators());
+    TENON_TRY_ASSIGN(compiled, cli::compile(*loaded, plain, *std::move(found)));
     compiler::tune::TuneOptions options{.trials = trials,
                                         .seconds = seconds,
                                         .level = level.empty() ? std::string(runtime::host_levels().front()) : level};
@@ -130,11 +160,12 @@ Action tune_model(Options& options) {
   auto command = std::make_shared<TuneCommand>();
   command->model.declare(options, ModelOptions::Records::kTuned);
   options.option(command->config, "--config", "NAME,...",
-                 "leave out the operators that these accelerators support; default: everything runs on the CPU");
+                 "leave out the operators that these accelerators support; default: everything runs on the CPU. With "
+                 "--costs: the accelerators of the file; default: one of any configuration");
   options.option(command->costs, "--costs", "FILE",
                  "measure the figures of this machine that tenon compile --costs reads, without a model: seconds");
-  options.option(command->mhz, "--mhz", "MHZ", "clock of the accelerator, for the file of --costs",
-                 {.least = 0, .most = 1e5, .above = true});
+  options.option(command->mhz, "--mhz", "MHZ,...",
+                 "clock of all accelerators, or of each of --config, for the file of --costs");
   options.option(command->level, "--level", "LEVEL",
                  "instruction set level, as x86-64-v3, that this processor has; default: its best. Each level has "
                  "separate records");
@@ -147,7 +178,8 @@ Action tune_model(Options& options) {
       "several may write it at a time. Results do not depend on it, only times do.\n\n"
       "tenon tune model.onnx --shapes N=1 --records model.records\n"
       "tenon run model.onnx --shapes N=1 --cpu --records model.records --data d.npz:x\n"
-      "tenon tune --costs machine.json --mhz 100");
+      "tenon tune --costs machine.json --mhz 100\n"
+      "tenon tune --costs machine.json --config default,tiny --mhz 100,150");
   return [command] { return command->run(); };
 }
 

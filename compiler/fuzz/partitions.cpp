@@ -22,6 +22,30 @@ struct Drawn {
   bool by_cost = false;
 };
 
+// The tensors of known sizes in another order of axes, each field of a tuple too.
+void permute(Type type, std::vector<BoundaryLayout>& layouts) {
+  if (type.tuple()) {
+    for (const Type field : type.parts()) permute(field, layouts);
+    return;
+  }
+  const auto shape = type.tensor() ? type.tensor()->shape() : std::nullopt;
+  const size_t rank = shape ? shape->size() : 0;
+  if (rank == 2) layouts.push_back({"NC", "CN"});
+  else if (rank == 3) layouts.push_back({"NCW", "NWC"});
+  else if (rank == 4) layouts.push_back({"NCHW", "NHWC"});
+  else layouts.emplace_back();
+}
+
+Expected<Boundary> permuted_boundary(Context&, const Module&, const Function& region) {
+  Boundary boundary;
+  for (const VarId param : region.params) {
+    if (region.type(param).tensor()) permute(region.type(param), boundary.params);
+    else boundary.params.emplace_back();
+  }
+  permute(region.result, boundary.results);
+  return boundary;
+}
+
 Drawn draw(const Context& context, uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](uint64_t n) { return random() % n; };
@@ -67,6 +91,7 @@ Drawn draw(const Context& context, uint64_t seed) {
         return error("too many values");
       };
     }
+    if (below(3) == 0) target.boundary = permuted_boundary;
     drawn.costs.devices[target.name] = {.launch_ns = static_cast<double>(below(3000)),
                                         .gbytes = 0.5 + static_cast<double>(below(10)),
                                         .gmacs_f32 = 0.5 + static_cast<double>(below(20)),

@@ -23,6 +23,12 @@ namespace {
 using runtime::Register;
 using runtime::Registers;
 
+// The types of the registers of a value: a tuple has those of its fields.
+void add_leaves(Type type, std::vector<Type>& leaves) {
+  if (!type.tuple()) return leaves.push_back(type);
+  for (const Type field : type.parts()) add_leaves(field, leaves);
+}
+
 }  // namespace
 
 FunctionLowering::FunctionLowering(FunctionLowering& parent, VarId self)
@@ -766,7 +772,8 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
     emit(runtime::CallKernel{library->kernel, library->attrs, operands_of(library->operands, *args), results},
          std::string(program_.context.name(name)));
     // What follows is generated for these types, and the library is foreign code.
-    const std::vector<Type> types = function_->type(binding.var).parts();
+    std::vector<Type> types;
+    add_leaves(function_->type(binding.var), types);
     for (size_t i = 0; i < results.size(); ++i) {
       check({types[i].tensor(), results[i]}, {}, false, fmt::format("result {} of the kernel {}", i, library->kernel),
             program_.context.str(types[i]));

@@ -131,9 +131,11 @@ Price price_of(double macs, double gmacs, double bytes, double gbytes, double ex
 
 }  // namespace
 
+std::string_view kind_of(std::string_view target) { return target.substr(0, target.find(':')); }
+
 const Costs::Device* Costs::device(std::string_view target) const {
   auto found = devices.find(target);
-  if (found == devices.end()) found = devices.find(target.substr(0, target.find(':')));
+  if (found == devices.end()) found = devices.find(kind_of(target));
   return found == devices.end() ? nullptr : &found->second;
 }
 

@@ -20,10 +20,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "compiler/ir/module.h"
 
 namespace tenon::compiler {
+
+// The name of a target up to a colon: "accel" of "accel:tiny", "cuda" of "cuda:emulated".
+std::string_view kind_of(std::string_view target);
 
 struct Costs {
   struct Device {
@@ -34,7 +38,7 @@ struct Costs {
   double gmacs_f32 = 0, gmacs_i8 = 0, gbytes = 0, call_ns = 0;
   std::map<std::string, Device, std::less<>> devices;  // by target
 
-  // The entry of the target, else that of the part of its name before a colon; nullptr where there is none.
+  // The entry of the target, else that of its kind; nullptr where there is none.
   const Device* device(std::string_view target) const;
 };
 

@@ -320,7 +320,10 @@ class Matcher {
   // the nearest first. Between start and end lie the steps that depend on the start; that these and the start have no
   // other users makes the end their dominator.
   bool path(const GraphPattern& pattern, const DataFlow& flow, const Atom& end, const Where* where, Next next) {
-    const size_t last = *flow.producer(std::get<VarId>(end));
+    const auto* end_var = std::get_if<VarId>(&end);
+    const auto producer_of_end = end_var ? flow.producer(*end_var) : std::nullopt;
+    if (!producer_of_end) return fail(where, flow, end, [] { return "an operation as the end of a path"; });
+    const size_t last = *producer_of_end;
     const auto& bindings = flow.block().bindings;
     std::set<size_t, std::greater<>> reached, open{last};
     while (!open.empty()) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <string>
 
+#include "support/function_ref.h"
 #include "support/try.h"
 
 namespace tenon::compiler {
@@ -117,21 +119,50 @@ Expected<Outlined> outline(Context& context, Module& module, const Function& fun
   return outlined;
 }
 
-Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BoundaryLayout& layout, Symbol name) {
-  if (layout.stored == layout.plain) return atom;
-  return builder.apply(ops::kLayoutTransform, {atom}, {{"from", layout.plain}, {"to", layout.stored}},
-                       context.name(name));
+namespace {
+
+// The step applied to each tensor of the value that has another layout.
+Expected<Atom> transform(Builder& builder, Atom value, BoundaryLayouts layouts, Type type, std::string_view name,
+                         FunctionRef<Expected<Atom>(Atom, const BoundaryLayout&, Type)> step) {
+  const auto is_plain = [](const BoundaryLayout& layout) { return layout.stored == layout.plain; };
+  if (std::ranges::all_of(layouts, is_plain)) return value;
+  if (!type.tuple()) return step(value, layouts[0], type);
+  const std::vector<Type> parts = type.parts();
+  assert(parts.size() == layouts.size());
+  Atoms fields;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    TENON_TRY_ASSIGN(field, builder.project(value, static_cast<uint32_t>(i)));
+    if (!is_plain(layouts[i])) {
+      TENON_TRY_ASSIGN(transformed, step(*field, layouts[i], parts[i]));
+      field = *transformed;
+    }
+    fields.push_back(*field);
+  }
+  return builder.tuple(std::move(fields), name);
 }
 
-Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BoundaryLayout& layout, Type type,
+}  // namespace
+
+Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, BoundaryLayouts layouts, Type type,
+                        Symbol name) {
+  return transform(builder, atom, layouts, type, context.name(name),
+                   [&](Atom tensor, const BoundaryLayout& layout, Type) {
+                     return builder.apply(ops::kLayoutTransform, {tensor},
+                                          {{"from", layout.plain}, {"to", layout.stored}}, context.name(name));
+                   });
+}
+
+Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, BoundaryLayouts layouts, Type type,
                             Symbol name) {
-  if (layout.stored == layout.plain) return atom;
-  runtime::Attrs attrs{{"from", layout.stored}, {"to", layout.plain}};
-  const bool blocked = layout.stored.find_first_of("0123456789") != std::string::npos;
-  if (const auto at = layout.plain.find('C'); blocked && at != std::string::npos) {
-    if (const auto channels = type.tensor()->dims[at].constant()) attrs["channels"] = *channels;
-  }
-  return builder.apply(ops::kLayoutTransform, {atom}, std::move(attrs), context.name(name));
+  return transform(builder, atom, layouts, type, context.name(name),
+                   [&](Atom tensor, const BoundaryLayout& layout, Type plain) {
+                     runtime::Attrs attrs{{"from", layout.stored}, {"to", layout.plain}};
+                     const bool blocked = layout.stored.find_first_of("0123456789") != std::string::npos;
+                     if (const auto at = layout.plain.find('C'); blocked && at != std::string::npos) {
+                       if (const auto channels = plain.tensor()->dims[at].constant()) attrs["channels"] = *channels;
+                     }
+                     return builder.apply(ops::kLayoutTransform, {tensor}, std::move(attrs), context.name(name));
+                   });
 }
 
 Expected<Function> with_boundary(Context& context, Module& module, const Function& region, const Boundary& boundary) {
@@ -141,6 +172,8 @@ Expected<Function> with_boundary(Context& context, Module& module, const Functio
   result.target = region.target;
   Builder builder(context, module, result);
   Copier copier(region, builder);
+  const BoundaryLayouts params = boundary.params;
+  BoundaryLayouts remaining = boundary.results;
   std::vector<Atom> stored;
   for (size_t i = 0; i < region.params.size(); ++i) {
     const VarInfo& info = region.info(region.params[i]);
@@ -149,14 +182,14 @@ Expected<Function> with_boundary(Context& context, Module& module, const Functio
     Function scratch;
     Builder scratch_builder(context, module, scratch);
     TENON_TRY_ASSIGN(transformed, store_as(context, scratch_builder, scratch_builder.param(info.type, "x"),
-                                           boundary.params[i], info.name));
+                                           params.subspan(i, 1), info.type, info.name));
     TENON_TRY_ASSIGN(type, scratch_builder.type_of(*transformed));
     stored.push_back(builder.param(*type, context.name(info.name)));
   }
   for (size_t i = 0; i < region.params.size(); ++i) {
     const VarInfo& info = region.info(region.params[i]);
     builder.at(info.span);
-    TENON_TRY_ASSIGN(plain, restore_from(context, builder, stored[i], boundary.params[i], info.type, info.name));
+    TENON_TRY_ASSIGN(plain, restore_from(context, builder, stored[i], params.subspan(i, 1), info.type, info.name));
     copier.define(region.params[i], *plain);
   }
   // outline() packs several results into a last tuple binding; a new tuple replaces it here.
@@ -167,11 +200,14 @@ Expected<Function> with_boundary(Context& context, Module& module, const Functio
     TENON_TRY(copier.copy(binding));
   }
   Atoms results;
-  for (size_t i = 0; i < plain_results.size(); ++i) {
-    const auto* var = std::get_if<VarId>(&plain_results[i]);
+  for (const Atom& plain : plain_results) {
+    const auto* var = std::get_if<VarId>(&plain);
     assert(var);
-    builder.at(region.info(*var).span);
-    TENON_TRY_ASSIGN(atom, store_as(context, builder, copier(*var), boundary.results[i], region.info(*var).name));
+    const VarInfo& info = region.info(*var);
+    builder.at(info.span);
+    const size_t tensors = info.type.parts().size();
+    TENON_TRY_ASSIGN(atom, store_as(context, builder, copier(*var), remaining.first(tensors), info.type, info.name));
+    remaining = remaining.subspan(tensors);
     results.push_back(*atom);
   }
   TENON_TRY_ASSIGN(atom, pack(builder, std::move(results)));

@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -70,9 +71,11 @@ std::vector<VarId> values_used_outside(const Block& block, const std::vector<siz
 Expected<Outlined> outline(Context& context, Module& module, const Function& function, const Block& block,
                            const std::vector<size_t>& bindings, std::vector<VarId> results);
 
-// A value transformed to a boundary's layout, and back; `type` is the type of the plain value.
-Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, const BoundaryLayout& layout, Symbol name);
-Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, const BoundaryLayout& layout, Type type,
+// A value transformed to a boundary's layout, and back; `type` is the type of the plain value. A tuple has a layout for
+// each field.
+using BoundaryLayouts = std::span<const BoundaryLayout>;
+Expected<Atom> store_as(Context& context, Builder& builder, Atom atom, BoundaryLayouts layouts, Type type, Symbol name);
+Expected<Atom> restore_from(Context& context, Builder& builder, Atom atom, BoundaryLayouts layouts, Type type,
                             Symbol name);
 
 // The region with parameters and results in their stored layouts.

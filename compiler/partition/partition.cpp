@@ -301,8 +301,10 @@ class Partitioner {
       TENON_TRY_ASSIGN(required, target.boundary(context_, module_, outlined->function));
       boundary = std::move(*required);
     }
+    size_t tensors = 0;
+    for (const VarId result : outlined->results) tensors += function_.type(result).parts().size();
     boundary.params.resize(outlined->args.size());
-    boundary.results.resize(outlined->results.size());
+    boundary.results.resize(tensors);
     TENON_TRY_ASSIGN(region, with_boundary(context_, module_, outlined->function, boundary));
     const Symbol symbol = fresh_global(context_, module_, target.name);
     module_.globals.emplace(symbol, std::move(*region));
@@ -311,21 +313,25 @@ class Partitioner {
     Builder builder(context_, module_, function_);
     builder.open();
     Atoms args;
+    const BoundaryLayouts params = boundary.params;
     for (size_t i = 0; i < outlined->args.size(); ++i) {
       const VarId var = outlined->args[i];
       const VarInfo info = function_.info(var);
       builder.at(info.span);
-      TENON_TRY_ASSIGN(stored, store_as(context_, builder, var, boundary.params[i], info.name));
+      TENON_TRY_ASSIGN(stored, store_as(context_, builder, var, params.subspan(i, 1), info.type, info.name));
       args.push_back(*stored);
     }
     builder.at(function_.info(outlined->results.back()).span);
     TENON_TRY_ASSIGN(call, builder.call(symbol, std::move(args), target.name));
     std::map<VarId, VarId> renamed;
+    BoundaryLayouts remaining = boundary.results;
     for (size_t i = 0; i < outlined->results.size(); ++i) {
       const VarInfo info = function_.info(outlined->results[i]);
       builder.at(info.span);
       TENON_TRY_ASSIGN(value, outlined->results.size() == 1 ? call : builder.project(*call, static_cast<uint32_t>(i)));
-      TENON_TRY_ASSIGN(plain, restore_from(context_, builder, *value, boundary.results[i], info.type, info.name));
+      const BoundaryLayouts layouts = remaining.first(info.type.parts().size());
+      remaining = remaining.subspan(layouts.size());
+      TENON_TRY_ASSIGN(plain, restore_from(context_, builder, *value, layouts, info.type, info.name));
       assert(*builder.type_of(*plain) == info.type);
       renamed.emplace(std::get<VarId>(*plain), outlined->results[i]);
     }

@@ -67,7 +67,8 @@ struct BoundaryLayout {
   std::string plain, stored;
 };
 struct Boundary {
-  std::vector<BoundaryLayout> params, results;
+  std::vector<BoundaryLayout> params;
+  std::vector<BoundaryLayout> results;  // of each tensor: a result that is a tuple has one for each field
 };
 
 // A composite of a region that is priced.

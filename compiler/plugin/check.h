@@ -27,8 +27,8 @@ struct RowCheck {
 // process of their own: integers must be equal, floats to 1e-4 of the largest one or of 1. The error has the first
 // function that fails, the sizes and the values that differ, or why the run has failed.
 //
-// Samples are made of operators with attributes, alternatives, optional operators and constants; a row whose pattern
-// has others, or that supports none of them, has no samples.
+// Samples are made of operators with attributes, alternatives, optional operators, paths, tuples, fields and constants;
+// a row that supports none of them has no samples.
 Expected<std::vector<RowCheck>> check_rows(const Target& target, const CheckOptions& options);
 
 }  // namespace tenon::compiler::plugin

@@ -17,6 +17,7 @@
 #include <exception>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace tenon::compiler::plugin {
 namespace {
@@ -68,28 +69,41 @@ class Reader {
   bool too_long = false;
   uint64_t resident = 0;  // bytes that the child had in memory at its start
 
+  // An answer may be large, and is stored once.
   void append(std::string_view bytes, uint64_t most) {
-    buffer_ += bytes;
-    for (;;) {
-      constexpr size_t kHead = 1 + sizeof(uint64_t);
-      if (buffer_.size() < kHead) return;
+    while (!bytes.empty() && !too_long) {
+      move(bytes, kHead, head_);
+      if (head_.size() < kHead) return;
       uint64_t length = 0;
-      std::memcpy(&length, buffer_.data() + 1, sizeof length);
-      too_long |= length > most;
-      if (too_long || buffer_.size() - kHead < length) return;
-      std::string text = buffer_.substr(kHead, length);
-      switch (buffer_[0]) {
-        case kResident: std::memcpy(&resident, text.data(), std::min(text.size(), sizeof resident)); break;
-        case kStep: step = std::move(text); break;
-        case kException: exception = std::move(text); break;
-        default: answer = std::move(text);
-      }
-      buffer_.erase(0, kHead + length);
+      std::memcpy(&length, head_.data() + 1, sizeof length);
+      too_long = length > most;
+      if (too_long) return;
+      move(bytes, length, text_);
+      if (text_.size() == length) finish();
     }
   }
 
  private:
-  std::string buffer_;
+  static constexpr size_t kHead = 1 + sizeof(uint64_t);
+
+  // Moves bytes to the end of the text until it has `size`.
+  static void move(std::string_view& bytes, uint64_t size, std::string& text) {
+    const std::string_view taken = bytes.substr(0, size - text.size());
+    text += taken;
+    bytes.remove_prefix(taken.size());
+  }
+
+  void finish() {
+    std::string text = std::exchange(text_, {});
+    switch (std::exchange(head_, {})[0]) {
+      case kResident: std::memcpy(&resident, text.data(), std::min(text.size(), sizeof resident)); break;
+      case kStep: step = std::move(text); break;
+      case kException: exception = std::move(text); break;
+      default: answer = std::move(text);
+    }
+  }
+
+  std::string head_, text_;  // of the message that is read
 };
 
 std::string mebibytes(uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20); }
@@ -111,10 +125,11 @@ std::string describe_end(int status, const rusage& usage, const Reader& reader, 
 
 }  // namespace
 
-void ChildOutput::write(char kind, std::string_view bytes) {
-  std::string message(1, kind);
-  const uint64_t length = bytes.size();
-  message.append(reinterpret_cast<const char*>(&length), sizeof length);
+void ChildOutput::write(char kind, std::initializer_list<std::string_view> parts) {
+  std::string head(1, kind);
+  uint64_t length = 0;
+  for (const std::string_view part : parts) length += part.size();
+  head.append(reinterpret_cast<const char*>(&length), sizeof length);
   const auto all = [&](std::string_view left) {
     while (!left.empty()) {
       const ssize_t written = ::write(file_, left.data(), left.size());
@@ -122,19 +137,21 @@ void ChildOutput::write(char kind, std::string_view bytes) {
       if (written > 0) left.remove_prefix(static_cast<size_t>(written));
     }
   };
-  all(message);
-  all(bytes);
+  all(head);
+  for (const std::string_view part : parts) all(part);
 }
-void ChildOutput::resident(uint64_t bytes) { write(kResident, {reinterpret_cast<const char*>(&bytes), sizeof bytes}); }
-void ChildOutput::step(std::string_view name) { write(kStep, name); }
+void ChildOutput::resident(uint64_t bytes) {
+  write(kResident, {std::string_view(reinterpret_cast<const char*>(&bytes), sizeof bytes)});
+}
+void ChildOutput::step(std::string_view name) { write(kStep, {name}); }
 // Then the process is killed: what the plugin printed goes out before.
-void ChildOutput::answer(std::string_view bytes) {
+void ChildOutput::answer(std::initializer_list<std::string_view> parts) {
   std::fflush(nullptr);
-  write(kAnswer, bytes);
+  write(kAnswer, parts);
 }
 void ChildOutput::exception(std::string_view what) {
   std::fflush(nullptr);
-  write(kException, what);
+  write(kException, {what});
 }
 
 namespace {

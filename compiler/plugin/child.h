@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -28,11 +29,12 @@ class ChildOutput {
   explicit ChildOutput(int file) : file_(file) {}
   void resident(uint64_t bytes);
   void step(std::string_view name);
-  void answer(std::string_view bytes);
+  void answer(std::initializer_list<std::string_view> parts);  // one after the other
+  void answer(std::string_view bytes) { answer({bytes}); }
   void exception(std::string_view what);
 
  private:
-  void write(char kind, std::string_view bytes);
+  void write(char kind, std::initializer_list<std::string_view> parts);
   int file_;
 };
 

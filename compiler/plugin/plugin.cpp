@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,6 +35,7 @@ enum class Answer : char { kDone = 'd', kRefused = 'r', kFailed = 'f' };
 // Numbers and texts one after the other, between the two processes.
 class Packer {
  public:
+  Packer() = default;
   explicit Packer(Answer answer) : bytes_(1, static_cast<char>(answer)) {}
   Packer& number(uint64_t value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -56,6 +58,8 @@ class Packer {
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
+  // After its first byte.
+  static Unpacker payload(std::string_view answer) { return Unpacker(answer.substr(1)); }
   bool valid() const { return valid_; }
   Answer answer() {
     const std::string_view first = take(1);
@@ -154,21 +158,45 @@ Description unpack_description(Unpacker& bytes) {
   return description;
 }
 
-// Whether each match of the pattern has an operator or another binding as its root.
-bool has_root(const GraphPattern& pattern) {
+// Why a target of regions in flat arrays has no row of this pattern; empty: it may have one.
+struct Unsupported {
+  std::string_view why, help;
+};
+Unsupported unsupported(const GraphPattern& pattern, bool is_root) {
+  using Kind = GraphPattern::Kind;
+  constexpr std::string_view kBegin = "begin it with an operator";
   switch (pattern.kind) {
-    case GraphPattern::Kind::kAny:
-    case GraphPattern::Kind::kConstant: return false;
-    case GraphPattern::Kind::kEither: return std::ranges::all_of(pattern.parts, has_root);
-    case GraphPattern::Kind::kOptional: return has_root(pattern.parts.front());
-    case GraphPattern::Kind::kOp:
-    case GraphPattern::Kind::kPath:
-    case GraphPattern::Kind::kTuple:
-    case GraphPattern::Kind::kField:
-    case GraphPattern::Kind::kBranch:
-    case GraphPattern::Kind::kFunction: return true;
+    case Kind::kAny:
+    case Kind::kConstant:
+      if (is_root) return {"matches values that no operator computes", kBegin};
+      break;
+    case Kind::kTuple:
+      if (is_root) return {"has a tuple as its root", kBegin};
+      break;
+    case Kind::kField:
+      if (is_root)
+        return {"has a field as its root",
+                "begin it with the operator of the tuple: its results are those of the region"};
+      break;
+    case Kind::kBranch:
+      return {"has an if, and a region is operators of one block",
+              "write a row for what an arm computes, where it is matched"};
+    case Kind::kFunction:
+      return {"has a call of a function, and a region is operators of one block",
+              "write a row for what the function computes, where it is matched"};
+    case Kind::kOp:
+    case Kind::kEither:
+    case Kind::kOptional:
+    case Kind::kPath: break;
   }
-  return true;
+  for (size_t i = 0; i < pattern.parts.size(); ++i) {
+    // An alternative, what an optional operator may leave, the end of a path.
+    const bool is_same = pattern.kind == Kind::kEither || (pattern.kind == Kind::kOptional && i == 0) ||
+                         (pattern.kind == Kind::kPath && i == 2);
+    const Unsupported found = unsupported(pattern.parts[i], is_root && is_same);
+    if (!found.why.empty()) return found;
+  }
+  return {};
 }
 
 // A plugin whose functions are called; copies of its target share it.
@@ -202,10 +230,9 @@ class Plugin {
       if (row.composite.size() == description_.name.size() + 1) return error("a row has no name");
       if (!names.insert(row.composite).second) return error(fmt::format("two rows are called {}", row.composite));
       TENON_TRY_ASSIGN(pattern, read_pattern(context, row.pattern, fmt::format("pattern of {}", row.composite)));
-      if (!has_root(*pattern)) {
-        return error(fmt::format("the pattern of {}, '{}', matches values that no operator computes", row.composite,
-                                 row.pattern),
-                     {}, "begin it with an operator");
+      if (const auto [why, advice] = unsupported(*pattern, true); !why.empty()) {
+        return error(fmt::format("the pattern of {}, '{}', {}", row.composite, row.pattern, why), {},
+                     std::string(advice));
       }
       patterns_.push_back(*std::move(pattern));
     }
@@ -258,7 +285,7 @@ class Plugin {
  private:
   using Step = FunctionRef<void(const tn_target&, ChildOutput&)>;
 
-  // The payload of the answer. The first failure is kept: nothing is asked after it.
+  // The answer, which is Answer::kDone. The first failure is kept: nothing is asked after it.
   Expected<std::string> call(std::string_view function, Step step) {
     if (failure_) return std::unexpected(*failure_);
     const auto in_child = [&](ChildOutput& output) {
@@ -275,7 +302,7 @@ class Plugin {
     }
     Unpacker bytes(*answer);
     switch (bytes.answer()) {
-      case Answer::kDone: return answer->substr(1);
+      case Answer::kDone: return answer;
       case Answer::kRefused: return error(fmt::format("{}: {}", description_.name, bytes.text()));
       case Answer::kFailed: return std::unexpected(failed(bytes.text()));
     }
@@ -292,14 +319,18 @@ class Plugin {
   Status accepts(const FlatRegion& flat) {
     if (failure_) return std::unexpected(*failure_);
     if (!description_.has_accepts) return {};
-    TENON_TRY(call("accepts", [&](const tn_target& target, ChildOutput& output) {
+    std::string key = key_of(flat);
+    if (const auto known = accepted_.find(key); known != accepted_.end()) return known->second;
+    const auto answer = call("accepts", [&](const tn_target& target, ChildOutput& output) {
       std::array<char, kMessageBytes> message{};
       if (target.accepts(&flat.region(), message.data(), kMessageBytes) == 0)
         return output.answer(Packer(Answer::kDone).bytes());
       message.back() = 0;
       output.answer(Packer(Answer::kRefused).text(message[0] ? message.data() : "accepts refuses it").bytes());
-    }));
-    return {};
+    });
+    Status status = answer ? Status() : std::unexpected(answer.error());
+    accepted_.emplace(std::move(key), status);
+    return status;
   }
 
   // In the child.
@@ -320,7 +351,7 @@ class Plugin {
                          return answer_failure(output, "cost", message);
                        output.answer(Packer(Answer::kDone).number(std::bit_cast<uint64_t>(seconds)).bytes());
                      }));
-    const double seconds = std::bit_cast<double>(Unpacker(*answer).number());
+    const double seconds = std::bit_cast<double>(Unpacker::payload(*answer).number());
     if (!(seconds >= 0 && seconds <= kMostSeconds)) {
       return std::unexpected(failed(fmt::format("cost says that {} takes {} seconds, must be from 0 to {}",
                                                 composite.composite, seconds, kMostSeconds)));
@@ -332,6 +363,8 @@ class Plugin {
     TENON_TRY_ASSIGN(flat, flatten_region(context, module, region, composites_));
     const tn_region& asked = flat->region();
     const size_t count = size_t{asked.params} + asked.results;
+    std::string key = key_of(*flat);
+    if (const auto known = boundaries_.find(key); known != boundaries_.end()) return known->second;
     TENON_TRY_ASSIGN(answer, call("boundary", [&](const tn_target& target, ChildOutput& output) {
                        std::array<char, kMessageBytes> message{};
                        std::vector<const char*> layouts(count, "");
@@ -341,7 +374,7 @@ class Plugin {
                        for (const char* layout : layouts) packer.text(layout);
                        output.answer(packer.bytes());
                      }));
-    Unpacker bytes(*answer);
+    Unpacker bytes = Unpacker::payload(*answer);
     Boundary boundary;
     for (size_t i = 0; i < count; ++i) {
       const bool is_param = i < asked.params;
@@ -353,6 +386,7 @@ class Plugin {
       }
       (is_param ? boundary.params : boundary.results).push_back(*std::move(layout));
     }
+    boundaries_.emplace(std::move(key), boundary);
     return boundary;
   }
 
@@ -371,36 +405,36 @@ class Plugin {
     Function scratch;
     Builder builder(context, module, scratch);
     const runtime::Shape shape(value.sizes, value.sizes + value.rank);
-    const Atom param = builder.param(context.tensor(shape, static_cast<DType>(value.dtype)), "x");
-    TENON_TRY(store_as(context, builder, param, layout, context.symbol("x")));
+    const Type type = context.tensor(shape, static_cast<DType>(value.dtype));
+    TENON_TRY(store_as(context, builder, builder.param(type, "x"), {&layout, 1}, type, context.symbol("x")));
     return layout;
   }
 
   Expected<RegionKernel> generate(Context& context, const Module& module, const Function& region) {
     TENON_TRY_ASSIGN(flat, flatten_region(context, module, region, composites_));
     const tn_region& asked = flat->region();
-    TENON_TRY_ASSIGN(answer, call("compile", [&](const tn_target& target, ChildOutput& output) {
-                       std::array<char, kMessageBytes> message{};
-                       tn_artifact artifact{};
-                       artifact.size = sizeof artifact;
-                       if (target.compile(&asked, &artifact, message.data(), kMessageBytes) != 0)
-                         return answer_failure(output, "compile", message);
-                       if (artifact.bytes != 0 && !artifact.data)
-                         return fail(output, fmt::format("compile returned NULL for {} bytes", artifact.bytes));
-                       if (artifact.bytes > limits_.memory)
-                         return fail(output, fmt::format("compile returned {} bytes, must be at most {}",
-                                                         artifact.bytes, limits_.memory));
-                       if (artifact.constants > kMaxConstants)
-                         return fail(output, fmt::format("compile returned {} constants, must be at most {}",
-                                                         artifact.constants, kMaxConstants));
-                       Packer packer(Answer::kDone);
-                       packer.text(artifact.kernel ? artifact.kernel : "run");
-                       packer.text(std::string_view(static_cast<const char*>(artifact.data), artifact.bytes));
-                       packer.number(artifact.constants);
-                       for (uint32_t i = 0; i < artifact.constants; ++i) packer.number(artifact.constant[i]);
-                       output.answer(packer.bytes());
-                     }));
-    Unpacker bytes(*answer);
+    TENON_TRY_ASSIGN(
+        answer, call("compile", [&](const tn_target& target, ChildOutput& output) {
+          std::array<char, kMessageBytes> message{};
+          tn_artifact artifact{};
+          artifact.size = sizeof artifact;
+          if (target.compile(&asked, &artifact, message.data(), kMessageBytes) != 0)
+            return answer_failure(output, "compile", message);
+          if (artifact.bytes != 0 && !artifact.data)
+            return fail(output, fmt::format("compile returned NULL for {} bytes", artifact.bytes));
+          if (artifact.bytes > limits_.memory)
+            return fail(output,
+                        fmt::format("compile returned {} bytes, must be at most {}", artifact.bytes, limits_.memory));
+          if (artifact.constants > kMaxConstants)
+            return fail(output, fmt::format("compile returned {} constants, must be at most {}", artifact.constants,
+                                            kMaxConstants));
+          Packer head(Answer::kDone), tail;
+          head.text(artifact.kernel ? artifact.kernel : "run").number(artifact.bytes);
+          tail.number(artifact.constants);
+          for (uint32_t i = 0; i < artifact.constants; ++i) tail.number(artifact.constant[i]);
+          output.answer({head.bytes(), {static_cast<const char*>(artifact.data), artifact.bytes}, tail.bytes()});
+        }));
+    Unpacker bytes = Unpacker::payload(*answer);
     LibraryCall made{.kernel = fmt::format("{}.{}", description_.name, bytes.text()), .attrs = {}, .operands = {}};
     const std::string_view data = bytes.text();
     runtime::Tensor artifact = runtime::Tensor::for_overwrite(DType::kU8, {static_cast<int64_t>(data.size())});
@@ -425,6 +459,9 @@ class Plugin {
   std::vector<std::string> composites_;
   std::vector<GraphPattern> patterns_;
   std::optional<Diagnostic> failure_;
+  // What it has answered, by region.
+  std::map<std::string, Status> accepted_;
+  std::map<std::string, Boundary> boundaries_;
 };
 
 }  // namespace

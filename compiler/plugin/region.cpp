@@ -1,13 +1,16 @@
 #include "compiler/plugin/region.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <variant>
 
 #include "compiler/ir/context.h"
+#include "compiler/ir/literal.h"
 #include "compiler/ir/operator.h"
+#include "compiler/partition/function_key.h"
 #include "runtime/native/operator_kernel.h"
 #include "support/try.h"
 
@@ -91,23 +94,33 @@ class Flattener {
     return found->second;
   }
 
-  // Tuples and their fields, which are no nodes; nothing for other values.
-  Expected<std::optional<Values>> fields_of(const std::map<VarId, Values>& vars, const Value& value) {
+  // Tuples and their fields, which are no nodes; nothing for other values. The tensors of a field that is a tuple stand
+  // among those of the tuple.
+  Expected<std::optional<Values>> fields_of(const Function& function, const std::map<VarId, Values>& vars,
+                                            const Value& value) {
     if (const auto* tuple = std::get_if<Tuple>(&value)) {
       Values fields;
       for (const Atom& field : tuple->fields) {
         TENON_TRY_ASSIGN(values, values_of(vars, field));
-        if (values->size() != 1) return error("a tuple is a field of a tuple");
-        fields.push_back(values->front());
+        fields.insert(fields.end(), values->begin(), values->end());
       }
       return fields;
     }
     if (const auto* project = std::get_if<Project>(&value)) {
       TENON_TRY_ASSIGN(values, values_of(vars, project->tuple));
-      if (project->index >= values->size()) return error("a tuple is a field of a tuple");
-      return Values{(*values)[project->index]};
+      const std::vector<Type> fields = function.type(std::get<VarId>(project->tuple)).parts();
+      auto first = values->begin();
+      for (uint32_t i = 0; i < project->index; ++i) first += tensors_in(fields[i]);
+      return Values(first, first + tensors_in(fields[project->index]));
     }
     return std::nullopt;
+  }
+
+  static std::ptrdiff_t tensors_in(Type type) {
+    if (!type.tuple()) return 1;
+    std::ptrdiff_t count = 0;
+    for (const Type part : type.parts()) count += tensors_in(part);
+    return count;
   }
 
   // The nodes of a composite, called with these arguments; `vars` receives its values.
@@ -117,7 +130,7 @@ class Flattener {
     made_.row_.push_back(row);
     for (size_t i = 0; i < args.size(); ++i) vars[composite.params[i]] = args[i];
     for (const Binding& binding : composite.body.bindings) {
-      TENON_TRY_ASSIGN(fields, fields_of(vars, binding.value));
+      TENON_TRY_ASSIGN(fields, fields_of(composite, vars, binding.value));
       if (*fields) {
         vars[binding.var] = std::move(**fields);
         continue;
@@ -151,7 +164,7 @@ class Flattener {
   Status add_region(const Function& region, std::span<const std::string> rows, std::map<VarId, Values>& vars) {
     add_params(region, vars, true);
     for (const Binding& binding : region.body.bindings) {
-      TENON_TRY_ASSIGN(fields, fields_of(vars, binding.value));
+      TENON_TRY_ASSIGN(fields, fields_of(region, vars, binding.value));
       if (*fields) {
         vars[binding.var] = std::move(**fields);
         continue;
@@ -229,6 +242,30 @@ class Flattener {
   std::map<uint32_t, std::string> stored_as_;  // by value of a result
   std::optional<Diagnostic> failed_;
 };
+
+std::string key_of(const FlatRegion& flat) {
+  const tn_region& region = flat.region();
+  std::string key;
+  const auto add = [&](std::span<const uint32_t> numbers) { key += fmt::format("{};", fmt::join(numbers, ",")); };
+  for (uint32_t i = 0; i < region.values; ++i) {
+    const tn_value& value = region.value[i];
+    key += fmt::format("{}({})", value.dtype, fmt::join(std::span(value.sizes, value.rank), ","));
+    if (value.data) key += "=";
+    if (value.data && value.bytes <= kComparedBytes) key.append(static_cast<const char*>(value.data), value.bytes);
+    key += ";";
+  }
+  for (size_t i = 0; i < flat.nodes_.size(); ++i) {
+    const FlatRegion::Node& node = flat.nodes_[i];
+    key += fmt::format("{}:{}", flat.node_[i].layer, node.op);
+    for (const auto& [name, value] : node.attrs) key += fmt::format("[{}={}]", name, attribute(value));
+    add(node.inputs);
+    add(node.outputs);
+  }
+  add(flat.row_);
+  add(flat.param_);
+  add(flat.result_);
+  return key;
+}
 
 Expected<FlatRegion> flatten_composite(const Context& context, const Module& module, const Function& composite,
                                        uint32_t row) {

@@ -30,6 +30,7 @@ class FlatRegion {
 
  private:
   friend class Flattener;
+  friend std::string key_of(const FlatRegion& flat);
   struct Node {
     std::string op, origin;
     std::vector<uint32_t> inputs, outputs;
@@ -46,6 +47,10 @@ class FlatRegion {
   std::vector<const runtime::Tensor*> constants_;
   tn_region region_{};
 };
+
+// What the answers of `accepts` and `boundary` may depend on: all of the region but nodes' origins and the elements of
+// large constants (kComparedBytes of function_key.h).
+std::string key_of(const FlatRegion& flat);
 
 // Errors: a value is no tensor of known sizes, or a composite does more than apply operators.
 // A match of the row of that index, as a function of its own.

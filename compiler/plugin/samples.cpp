@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "compiler/fuzz/operands.h"
@@ -40,31 +41,79 @@ class Sampler {
     return pattern;
   }
 
-  Made make(const GraphPattern& alternatives) {
+  // The value that the pattern describes; `through` is the first operand that it leaves open.
+  Made make(const GraphPattern& alternatives, Made through = {}) {
     const GraphPattern& pattern = choose(alternatives);
-    const bool is_operator = pattern.kind == GraphPattern::Kind::kOp || pattern.kind == GraphPattern::Kind::kOptional;
-    if (!is_operator) return std::nullopt;
+    const auto known = values_.find(pattern.name);
+    if (known != values_.end()) return known->second;
+    Made made;
+    switch (pattern.kind) {
+      case GraphPattern::Kind::kOp:
+      case GraphPattern::Kind::kOptional: made = operation(pattern, through); break;
+      case GraphPattern::Kind::kPath: made = path(pattern, through); break;
+      case GraphPattern::Kind::kField: made = field(pattern); break;
+      case GraphPattern::Kind::kTuple: made = tuple(pattern); break;
+      case GraphPattern::Kind::kAny:
+      case GraphPattern::Kind::kConstant:
+      case GraphPattern::Kind::kEither:
+      case GraphPattern::Kind::kBranch:
+      case GraphPattern::Kind::kFunction: return std::nullopt;
+    }
+    if (made && !pattern.name.empty()) values_.emplace(pattern.name, *made);
+    return made;
+  }
+
+  // From the start, or from an operand of the first step, through some steps to the end.
+  Made path(const GraphPattern& pattern, Made through) {
+    const GraphPattern& start = choose(pattern.parts[0]);
+    Made value = is_free(start) ? through : make(start, through);
+    if (!value && !is_free(start)) return std::nullopt;
+    for (int64_t steps = random_.between(0, 3); steps > 0; --steps) {
+      value = make(pattern.parts[1], value);
+      if (!value) return std::nullopt;
+    }
+    return make(pattern.parts[2], value);
+  }
+
+  Made field(const GraphPattern& pattern) {
+    const Made of = make(pattern.parts[0]);
+    if (!of || builder_.type_of(*of)->parts().size() <= pattern.field || !builder_.type_of(*of)->tuple()) return {};
+    const auto made = builder_.project(*of, pattern.field);
+    return made ? Made(*made) : std::nullopt;
+  }
+
+  Made tuple(const GraphPattern& pattern) {
+    Atoms fields;
+    for (const GraphPattern& part : pattern.parts) {
+      const Made made = make(part);
+      if (!made) return std::nullopt;
+      fields.push_back(*made);
+    }
+    const auto made = builder_.tuple(std::move(fields));
+    return made ? Made(*made) : std::nullopt;
+  }
+
+  Made operation(const GraphPattern& pattern, Made through) {
     const Operator* op = context_.find_operator(name(pattern.op));
     if (!op) return std::nullopt;
     // What a part does not describe is guessed with the operator.
     std::vector<const GraphPattern*> parts;
     std::vector<Made> given;
+    if (pattern.any_operands && through) given.push_back(through);
     for (const GraphPattern& part : pattern.parts) {
       const GraphPattern& chosen = choose(part);
       parts.push_back(&chosen);
       const auto known = values_.find(chosen.name);
       if (known != values_.end()) given.emplace_back(known->second);
-      else if (is_free(chosen)) given.emplace_back();
+      else if (is_free(chosen))
+        given.push_back(chosen.kind == GraphPattern::Kind::kAny ? std::exchange(through, std::nullopt) : std::nullopt);
       else if (Made made = make(chosen)) given.push_back(made);
       else return std::nullopt;
     }
     // An optional operator that is missing.
     if (pattern.kind == GraphPattern::Kind::kOptional && given.front() && random_.chance(40)) return given.front();
     for (int guess = 0; guess < kGuesses; ++guess) {
-      if (Made made = apply(*op, pattern, parts, given)) {
-        if (!pattern.name.empty()) values_.emplace(pattern.name, *made);
-        return made;
-      }
+      if (Made made = apply(*op, pattern, parts, given)) return made;
     }
     return std::nullopt;
   }
@@ -112,7 +161,7 @@ class Sampler {
     std::map<std::string, Atom> values;
     for (size_t i = 0; i < args.size(); ++i) {
       const GraphPattern* part = i < parts.size() ? parts[i] : nullptr;
-      if (part && given[i]) {
+      if (i < given.size() && given[i]) {
         args[i] = *given[i];
         continue;
       }

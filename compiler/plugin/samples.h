@@ -20,7 +20,7 @@ struct PatternSample {
   std::vector<runtime::Tensor> inputs;
 };
 
-// Nothing where the guesses fail, which is often so, or the pattern has paths, tuples, branches or functions. The
+// Nothing where the guesses fail, which is often so, or the pattern has branches or functions. The
 // pattern may not match: sizes are guessed too.
 std::optional<PatternSample> sample_of(Context& context, const GraphPattern& pattern, Random& random);
 

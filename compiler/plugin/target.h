@@ -4,15 +4,16 @@
  *
  * Semantics: the compiler asks the functions below in a process of their own, each call in a new copy of it: a call
  * leaves nothing for the next one, a crash is a diagnostic, and time and memory are limited. What they return depends
- * on the region alone. `accepts` and `cost` are asked once for equal matches; constants of more than 64 KiB count as
- * equal where their types are, so that these answers may depend on the elements of smaller ones only. All that they get
- * belongs to the compiler and lives until they return; what they return may be static or allocated, and is copied
- * before the process ends.
+ * on the region alone. `accepts`, `cost` and `boundary` are asked once for equal regions; constants of more than 64 KiB
+ * count as equal where their types are, so that these answers may depend on the elements of smaller ones only. All that
+ * they get belongs to the compiler and lives until they return; what they return may be static or allocated, and is
+ * copied before the process ends.
  *
  * A region is operators that run as one call. Its values are numbered: params from outside, constants, and results of
- * nodes, which stand in an order in which they can be computed. All sizes are known. `tenon ops NAME` explains
- * operators and attributes; attributes are complete. The interpreter defines the results of a region, which are
- * expected bit for bit of integers.
+ * nodes, which stand in an order in which they can be computed. Tuples and their fields are no nodes: an operator of a
+ * tuple has its fields as inputs, and one of several results has as many outputs. All sizes are known. `tenon ops NAME`
+ * explains operators and attributes; attributes are complete. The interpreter defines the results of a region, which
+ * are expected bit for bit of integers.
  *
  * A structure that has `size` grows at its end only, and so does tn_target; elements of arrays never grow. */
 #ifndef TENON_COMPILER_PLUGIN_TARGET_H_
@@ -72,7 +73,8 @@ enum {
 };
 typedef struct {
   const char* name;    /* "conv2d": of the matches; that of another row must be another one */
-  const char* pattern; /* its text: the grammar is in compiler/partition/pattern_text.h */
+  const char* pattern; /* its text: the grammar is in compiler/partition/pattern_text.h. Its root is an operator; it has
+                          no `if` and no `fn`: what arms and functions compute is matched in these */
   uint32_t flags;      /* TN_ROW_... */
 } tn_row;
 

@@ -71,10 +71,8 @@ Expected<std::vector<TargetRecord>> with_targets(std::span<const TargetRecord> a
       records.push_back(record_of(record, accelerators, i));
   }
   for (const TargetRecord& record : added) {
-    // The name before a colon is that of the kind, as of accel:tiny and cuda:emulated.
-    const auto kind = [](std::string_view name) { return name.substr(0, name.find(':')); };
     const bool is_known = std::ranges::any_of(
-        target_records(), [&](const TargetRecord& known) { return kind(known.name) == kind(record.name); });
+        target_records(), [&](const TargetRecord& known) { return kind_of(known.name) == kind_of(record.name); });
     if (record.name == "cpu" || is_known || find_target(record.name, records)) {
       return error(fmt::format("two targets are called '{}'", record.name), {}, "give the added one another name",
                    Fault::kUsage);

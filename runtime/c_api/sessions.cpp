@@ -1,11 +1,15 @@
 // Programs, devices and sessions of the C interface.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "runtime/c_api/handles.h"
+#include "runtime/library/library.h"
+#include "runtime/native/functions.h"
 #include "support/try.h"
 
 namespace tenon::runtime::c_api {
@@ -171,21 +175,42 @@ Status wait(const tenon_ticket* ticket, tenon_value** outputs, size_t output_cou
   return {};
 }
 
+// A member of the options that is an array, none of whose elements may be NULL; `size` is the name of its size.
+template <class T>
+Expected<std::span<T* const>> elements(T* const* array, size_t count, const char* name, const char* size,
+                                       const char* function) {
+  if (!array && count > 0)
+    return error(fmt::format("{} is NULL, and {} is {}", name, size, count), function, {}, Fault::kUsage);
+  const std::span<T* const> all(array, count);
+  const auto null = std::ranges::find(all, nullptr);
+  if (null == all.end()) return all;
+  return error(fmt::format("{}[{}] is NULL", name, null - all.begin()), function, {}, Fault::kUsage);
+}
+
 // The devices of the options: `devices`, or `device`.
 Expected<std::vector<std::shared_ptr<driver::Accelerator>>> devices_of(const tenon_session_options& options,
                                                                        const char* function) {
   if (options.device && options.device_count > 0)
     return error("device and devices are both given", function, "put the device among the others", Fault::kUsage);
-  if (!options.devices && options.device_count > 0)
-    return error(fmt::format("devices is NULL, and device_count is {}", options.device_count), function, {},
-                 Fault::kUsage);
+  TENON_TRY_ASSIGN(devices, elements(options.devices, options.device_count, "devices", "device_count", function));
   std::vector<std::shared_ptr<driver::Accelerator>> accelerators;
   if (options.device) accelerators.push_back(options.device->accelerator);
-  for (size_t i = 0; i < options.device_count; ++i) {
-    if (!options.devices[i]) return error(fmt::format("devices[{}] is NULL", i), function, {}, Fault::kUsage);
-    accelerators.push_back(options.devices[i]->accelerator);
-  }
+  for (const tenon_device* device : *devices) accelerators.push_back(device->accelerator);
   return accelerators;
+}
+
+// The code outside of the program that it calls.
+Status open_files(const tenon_session_options& options, const char* function) {
+  TENON_TRY_ASSIGN(libraries,
+                   elements(options.libraries, options.library_count, "libraries", "library_count", function));
+  for (const char* file : *libraries) {
+    TENON_TRY(open_functions(file));
+  }
+  TENON_TRY_ASSIGN(plugins, elements(options.plugins, options.plugin_count, "plugins", "plugin_count", function));
+  for (const char* file : *plugins) {
+    TENON_TRY(use_library(file));
+  }
+  return {};
 }
 
 const tenon_port* at(const std::vector<tenon_port>& ports, size_t index) {
@@ -199,6 +224,7 @@ Expected<DevicesAndOptions> session_options(const tenon_session_options* given, 
   DevicesAndOptions made;
   TENON_TRY_ASSIGN(devices, devices_of(*options, function));
   made.accelerators = std::move(*devices);
+  TENON_TRY(open_files(*options, function));
   SessionOptions& native = made.options;
   for (const auto& accelerator : made.accelerators) native.accelerators.push_back(accelerator.get());
   native.profile = false;

@@ -190,9 +190,16 @@ typedef struct tenon_session_options {
   uint64_t max_queue;           /* requests that wait for their turn; 0: 1024 */
   tenon_device* const* devices; /* in place of `device`: one of each configuration that the program requires */
   size_t device_count;          /* of `devices` */
+  /* Shared objects, which belong to the process once a session has named them, as native code with all of its rights.
+   * `plugins`: those of the plugins that the program was compiled with, for the kernels that it calls; the file name
+   * says of which one. `libraries`: those with functions that the program calls by name (`tenon-run --library`). */
+  const char* const* plugins;
+  size_t plugin_count;
+  const char* const* libraries;
+  size_t library_count;
 } tenon_session_options;
 #define TENON_SESSION_OPTIONS_INIT \
-  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, NULL, 0 }
+  { sizeof(tenon_session_options), NULL, NULL, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0 }
 
 /* Checks the devices against the program, and uploads to it. `options` may be NULL. */
 TENON_API tenon_error* tenon_session_create(const tenon_program* program, const tenon_session_options* options,

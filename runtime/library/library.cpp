@@ -67,6 +67,8 @@ Status use_library(const std::filesystem::path& file) {
     return error(fmt::format("'{}' cannot be the name of a library of kernels", name), file.string(),
                  "names of libraries have small letters, digits and underscores");
   }
+  // It is opened when a kernel is called, and its name would have no other file from now on.
+  if (!std::filesystem::exists(path, failed)) return error("the file does not exist", file.string());
   UsedLibraries& used = used_libraries();
   const std::lock_guard lock(used.mutex);
   const std::filesystem::path& known = used.files.emplace(name, path).first->second;
@@ -111,8 +113,8 @@ Expected<const tn_library*> open_library(std::string_view name) {
       fmt::format("the library of kernels '{}' is not installed: there is no {}", name, file_name), {},
       is_adapted
           ? "install oneDNN (Debian: libdnnl-dev) and build Tenon again, or compile the model without --targets"
-          : "name its file by --plugin, copy it into the folder lib/tenon beside the program, or name its folder by "
-            "TENON_DRIVER_PATH");
+          : "name its file by --plugin (in the C interface: plugins of tenon_session_options), copy it into the folder "
+            "lib/tenon beside the program, or name its folder by TENON_DRIVER_PATH");
 }
 
 std::string_view doc(const tn_library& library) {

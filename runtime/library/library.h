@@ -27,7 +27,8 @@ std::string library_name(const std::filesystem::path& file);
 bool is_library_name(std::string_view name);
 
 // The library of the name library_name(file) is this file from now on, before those that are installed; it is opened
-// when a kernel is called. An error where the name is no name of a library, or that of another file.
+// when a kernel is called. An error where there is no file, or its name is no name of a library, or that of another
+// file.
 Status use_library(const std::filesystem::path& file);
 
 // Opens the library, which stays open. The error explains what is missing and what to do.

@@ -59,7 +59,7 @@ let timeline = null;
 // Of several accelerators, the name of one; nothing where there is one.
 const accelerators = data.accelerators;
 const which = accelerator => accelerators.length > 1 ? ` · ${accelerator.name}` : '';
-const isAccelerator = node => node.device.split(':')[0] === 'accel';
+const isAccelerator = node => accelerators.some(accelerator => accelerator.name === node.device);
 
 function summary() {
   const { run } = data;

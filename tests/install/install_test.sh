@@ -78,6 +78,13 @@ grep -q 'digit.npz' "$scratch/said"
 "$tenon" run "$scratch/plugin.tnx" --cpu --data tests/models/resnet8_digits_test.npz:x 2>"$scratch/said" && exit 1
 grep -q "name its file by --plugin" "$scratch/said"
 
+# A program in C compiles with the plugin, and runs what it has compiled; without it, there are no kernels.
+"$scratch/example/build/compile" tests/models/resnet8_digits.onnx "$plugin" "$scratch/c_plugin.tnx" >"$scratch/said"
+[ "$(grep -c '"target": "macs"' "$scratch/said")" -ge 10 ] || { cat "$scratch/said"; exit 1; }
+grep -qE '^first logit -?[0-9]' "$scratch/said"
+"$scratch/example/build/classify" "$scratch/c_plugin.tnx" 2>"$scratch/said" && exit 1
+grep -q "plugins of tenon_session_options" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+
 # A program in C trains a model by its step.
 "$tenon" train tests/install/example/circle.tn --init random --batch 64 --step "$scratch/step.tnx" >/dev/null
 "$scratch/example/build/train" "$scratch/step.tnx" "$scratch/state.npz" >"$scratch/trained"

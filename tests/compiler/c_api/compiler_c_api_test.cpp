@@ -4,6 +4,7 @@
 #include <tenon_compiler.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -86,9 +87,7 @@ Value tensor(const std::vector<int64_t>& sizes, const std::vector<float>& elemen
   return Value(value);
 }
 
-std::vector<float> run(const Program& program, const Value& input, tenon_device* device = nullptr) {
-  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
-  options.device = device;
+std::vector<float> run(const Program& program, const Value& input, tenon_session_options options) {
   tenon_session* opened = nullptr;
   EXPECT_EQ(text_of(tenon_session_create(program.get(), &options, &opened)), "no error");
   const Session session(opened);
@@ -98,6 +97,12 @@ std::vector<float> run(const Program& program, const Value& input, tenon_device*
   const Value result(output);
   const auto* data = static_cast<const float*>(tenon_tensor_data(output));
   return {data, data + tenon_tensor_bytes(output) / sizeof(float)};
+}
+
+std::vector<float> run(const Program& program, const Value& input, tenon_device* device = nullptr) {
+  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+  options.device = device;
+  return run(program, input, options);
 }
 
 const std::string kTwice = "def @main[n](%x: Tensor[(n, 2), f32]) { (add(%x, %x)) }\n";
@@ -175,6 +180,57 @@ TEST(CompilerInterface, SamplesOfAnotherSizeReplaceTheFirst) {
     ASSERT_EQ(text_of(tenon_model_report(model.get(), &text)), "no error");
     tenon_text_free(text);
   }
+}
+
+std::string report_of(const Model& model) {
+  tenon_text* report = nullptr;
+  EXPECT_EQ(text_of(tenon_model_report(model.get(), &report)), "no error");
+  return text_of(report);
+}
+
+const std::string kRelu = "def @main(%x: Tensor[(4,), f32]) { relu(%x) }\n";
+
+TEST(CompilerInterface, CompilesWithAPluginAndRunsIt) {
+  const TextFile file("relu.tn", kRelu);
+  const Model model = import_model(file.path, {{"cpu", nullptr}, {"plugin", TENON_RELUS}});
+  ASSERT_TRUE(model);
+  const Program program = compile(model);
+  ASSERT_TRUE(program);
+  EXPECT_THAT(report_of(model), HasSubstr("\"target\": \"relus\""));
+  tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+  const char* const plugins[] = {TENON_RELUS};
+  options.plugins = plugins;
+  options.plugin_count = 1;
+  EXPECT_THAT(run(program, tensor({4}, {-1, 2, -3, 4}), options), ElementsAre(0, 2, 0, 4));
+}
+
+TEST(CompilerInterface, TellsWhatIsWrongWithAPlugin) {
+  const TextFile file("relu.tn", kRelu);
+  const std::string no_plugin = file_name("none.so");
+  const auto compile_fault = [](const Model& model) {
+    tenon_program* program = nullptr;
+    std::string text = text_of(tenon_model_compile(model.get(), &program));
+    EXPECT_EQ(program, nullptr);
+    return text;
+  };
+  EXPECT_THAT(compile_fault(import_model(file.path, {{"cpu", nullptr}, {"plugin", no_plugin.c_str()}})),
+              HasSubstr("none.so: error: the plugin is not used: it cannot be opened"));
+  setenv("TENON_TEST_PLUGIN", "wait in accepts", 1);
+  const ModelOptions slow{{"cpu", nullptr}, {"plugin", TENON_RELUS}, {"plugin-seconds", "1"}};
+  EXPECT_THAT(compile_fault(import_model(file.path, slow)),
+              HasSubstr("the plugin relus: accepts did not return within 1 s"));
+  EXPECT_THAT(import_fault(file.path, {{"plugin-seconds", "0"}}), HasSubstr("--plugin-seconds"));
+  // The compilation goes on without it, and the report says so: nothing is printed.
+  for (const char* behavior : {"wait in accepts", "NULL"}) {
+    setenv("TENON_TEST_PLUGIN", behavior, 1);
+    ModelOptions going_on = slow;
+    going_on.push_back({"fallback", "interpreter"});
+    const Model model = import_model(file.path, going_on);
+    const Program program = compile(model);
+    EXPECT_THAT(report_of(model), HasSubstr("the model is compiled without ")) << behavior;
+    EXPECT_THAT(run(program, tensor({4}, {-1, 2, -3, 4})), ElementsAre(0, 2, 0, 4));
+  }
+  unsetenv("TENON_TEST_PLUGIN");
 }
 
 TEST(CompilerInterface, TellsWhatIsWrongWithAModel) {

@@ -237,6 +237,16 @@ TEST_F(Patterns, EveryPathLeadsThroughSteps) {
   EXPECT_EQ(matched("path(matmul, negate, relu)", "r").substr(0, 8), "requires");  // %n uses %m outside
 }
 
+TEST_F(Patterns, APathEndsInAnOperation) {
+  body("add(%x, $w)");
+  for (const auto& [pattern, found] :
+       {std::pair{"add(path(_, relu, _), _)", "as operand 1 of add, found a value from outside %x"},
+        {"add(_, path(_, relu, const))", "as operand 2 of add, found a constant"}}) {
+    EXPECT_EQ(matched(pattern).find(std::string("requires an operation as the end of a path ") + found), 0u)
+        << matched(pattern);
+  }
+}
+
 TEST_F(Patterns, APathMayBeLongAndNotTooLong) {
   const auto chain = [&](int steps) {
     std::string text = "let %m = matmul(%x, $w); let %s0 = relu(%m); ";

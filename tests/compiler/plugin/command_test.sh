@@ -63,6 +63,25 @@ for behavior in "crash in accepts" "exit in accepts" "throw in accepts" "wait in
 done
 unset TENON_TEST_PLUGIN
 
+# So is one whose kernels fail: the first sample finds out.
+printf '#[version = "1"]\n\ndef @main(%%x: Tensor[(1, 3), f32]) { relu(%%x * %%x - 1f32) }\n' >"$scratch/rows.tn"
+over_rows=("$tenon" run "$scratch/rows.tn" --cpu --data "$scratch/x.npy" --quiet)
+"${over_rows[@]}" --output "$scratch/rows.npz" >/dev/null
+"${over_rows[@]}" --plugin "$plugin" --fallback interpreter --output "$scratch/found.npz" >/dev/null
+cmp "$scratch/rows.npz" "$scratch/found.npz"
+for wrong in "wrong size:result 0 of the kernel relus.run is f32 (2, 3)" "wrong type:result 0 of the kernel relus.run is i32" \
+  "crash in the kernel:a kernel of a plugin crashed by signal 11"; do
+  export TENON_TEST_PLUGIN=${wrong%%:*}
+  rm "$scratch/found.npz"
+  "$tenon" run "$scratch/rows.tn" --cpu --data "$scratch/x.npy" --plugin "$plugin" --fallback interpreter --output "$scratch/found.npz" \
+    >/dev/null 2>"$scratch/said"
+  grep -qF "the model is compiled without plugins" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+  grep -qF "${wrong#*:}" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+  cmp "$scratch/rows.npz" "$scratch/found.npz"
+done
+TENON_TEST_PLUGIN="wrong size" fails 1 "result 0 of the kernel relus.run is" "${over_rows[@]}" --plugin "$plugin"
+unset TENON_TEST_PLUGIN
+
 "$tenon" plugin check "$plugin" --samples 5 >"$scratch/said"
 grep -qE '^relus.scale +5 samples, equal to the interpreter  multiply\(' "$scratch/said"
 TENON_TEST_PLUGIN="wrong value" fails 1 "element 2 of the result is" "$tenon" plugin check "$plugin"

@@ -37,7 +37,16 @@ void take_all_memory() {
   }
 }
 
+// A line for each question: its operators.
+void list(const char* question, const tn_region* region) {
+  if (!does("list")) return;
+  std::printf("%s:", question);
+  for (uint32_t i = 0; i < region->nodes; ++i) std::printf(" %s", region->node[i].op);
+  std::printf("\n");
+}
+
 int32_t accepts(const tn_region* region, char* message, uint32_t bytes) {
+  list("accepts", region);
   if (does("crash in accepts")) std::raise(SIGSEGV);
   if (does("throw in accepts")) throw std::runtime_error("no such layer");
   if (does("exit in accepts")) std::exit(5);
@@ -53,6 +62,7 @@ int32_t accepts(const tn_region* region, char* message, uint32_t bytes) {
   if (does("take memory in accepts")) take_all_memory();
   if (does("print in accepts")) std::puts("a line of the plugin");
   if (does("refuse all")) return std::snprintf(message, bytes, "it is a bad day"), 1;
+  if (does("tuples") || does("several results")) return 0;
   if (region->params != 1 || region->results != 1) return std::snprintf(message, bytes, "it is no chain"), 1;
   for (uint32_t i = 0; i < region->nodes; ++i) {
     const tn_node& node = region->node[i];
@@ -75,6 +85,8 @@ int32_t cost(const tn_region*, double* seconds, char* message, uint32_t bytes) {
 }
 
 int32_t boundary(const tn_region* region, const char** layouts, char*, uint32_t) {
+  list("boundary", region);
+  if (does("several results")) layouts[region->params + region->results - 2] = "NHWC";  // the first part of a split
   if (does("layout")) {
     for (uint32_t i = 0; i < region->params + region->results; ++i) layouts[i] = "NHWC";
   }
@@ -90,9 +102,14 @@ int32_t compile(const tn_region* region, tn_artifact* artifact, char* message, u
   if (does("fail in compile")) return std::snprintf(message, bytes, "too many layers"), 1;
   if (does("NULL in compile")) return artifact->bytes = 100, 0;
   if (does("too much in compile")) return artifact->data = "", artifact->bytes = uint64_t{1} << 60, 0;
+  if (does("tuples")) return artifact->kernel = "sum_of_halves", 0;
+  if (does("several results")) {
+    artifact->kernel = "split", artifact->data = "rs" + (2 - region->nodes), artifact->bytes = region->nodes;
+    return 0;
+  }
   for (uint32_t i = 0; i < region->nodes; ++i) {
     const tn_node& node = region->node[i];
-    code.push_back(node.inputs == 1 ? 'r' : 'm');
+    code.push_back(std::strcmp(node.op, "sqrt") == 0 ? 's' : node.inputs == 1 ? 'r' : 'm');
     if (node.inputs == 2) factors.push_back(node.input[1]);
   }
   if (does("no constant")) factors.push_back(region->param[0]);
@@ -117,9 +134,48 @@ int32_t run(tn_call* call) {
   uint32_t factor = 2;
   for (const char op : code) {
     const float by = op == 'm' ? *static_cast<const float*>(call->buffers[factor++]) : 1;
-    for (size_t i = 0; i < count; ++i) y[i] = op == 'm' ? y[i] * by : std::max(y[i], 0.0f);
+    for (size_t i = 0; i < count; ++i)
+      y[i] = op == 'm' ? y[i] * by : op == 's' ? std::sqrt(y[i]) : std::max(y[i], 0.0f);
   }
   if (does("wrong value") && count > 2) y[2] += 1;
+  return 0;
+}
+
+// Of a split of C into halves, their sum.
+int32_t sum_of_halves(tn_call* call) {
+  const int64_t* x_sizes = call->dims + 1;
+  const int64_t sizes[] = {x_sizes[0], 1, x_sizes[2], x_sizes[3]};
+  auto* y = static_cast<float*>(call->result(call, 0, TN_F32, 4, sizes));
+  if (!y) return 1;
+  const auto* x = static_cast<const float*>(call->buffers[1]);
+  const int64_t half = sizes[2] * sizes[3];
+  for (int64_t i = 0; i < half; ++i) y[i] = x[i] + x[i + half];
+  return 0;
+}
+
+// The last axis of NCHW is split into its first column, stored as NHWC, and the others; before, for "rs", the ReLU of
+// the operand is a result of its own.
+int32_t split(tn_call* call) {
+  const std::string_view code(static_cast<const char*>(call->buffers[0]), static_cast<size_t>(call->dims[0]));
+  const int64_t *x_sizes = call->dims + 1, n = x_sizes[0], c = x_sizes[1], h = x_sizes[2], w = x_sizes[3];
+  const auto* given = static_cast<const float*>(call->buffers[1]);
+  std::vector<float> x(given, given + n * c * h * w);
+  uint32_t result = 0;
+  if (code == "rs") {
+    for (float& value : x) value = std::max(value, 0.0F);
+    auto* relu = static_cast<float*>(call->result(call, result++, TN_F32, 4, x_sizes));
+    if (!relu) return 1;
+    std::copy(x.begin(), x.end(), relu);
+  }
+  const int64_t first_sizes[] = {n, h, 1, c}, other_sizes[] = {n, c, h, w - 1};
+  auto* first = static_cast<float*>(call->result(call, result++, TN_F32, 4, first_sizes));
+  auto* other = static_cast<float*>(call->result(call, result, TN_F32, 4, other_sizes));
+  if (!first || !other) return 1;
+  for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
+    const int64_t column = i % w, row = i / w % h, channel = i / w / h % c, image = i / w / h / c;
+    if (column == 0) first[(image * h + row) * c + channel] = x[static_cast<size_t>(i)];
+    else *other++ = x[static_cast<size_t>(i)];
+  }
   return 0;
 }
 
@@ -129,7 +185,14 @@ extern "C" const tn_target* tn_target_get() {
   static const tn_row rows[] = {{"relu", "relu(_: f32)", 0}, {"scale", "multiply(_: f32, const)", 0}};
   static const tn_row everything[] = {{"all", "relu(_) | _", 0}};
   static const tn_row wrong[] = {{"relu", "relu(_: f33)", 0}};
-  static const tn_row paths[] = {{"path", "path(relu(_), relu(_), relu(_))", 0}};
+  static const tn_row no_samples[] = {{"path", "relu(_: f32(100003))", 0}};
+  static const tn_row paths[] = {{"path", "path(relu(_: f32), sqrt(_), multiply(_, const))", 0}};
+  static const tn_row tuples[] = {{"halves", "add((%s: split[axis=1](_)).0, (%s: split).1)", 0}};
+  static const tn_row several[] = {{"relu", "relu(_: f32)", 0}, {"split", "split[axis=3](_)", 0}};
+  static const tn_row branches[] = {{"branch", "if(_, relu(_), _)", 0}};
+  static const tn_row functions[] = {{"function", "relu(fn(relu(_)))", 0}};
+  static const tn_row tuple_root[] = {{"tuple", "(relu(_), _)", 0}};
+  static const tn_row field_root[] = {{"field", "relu(_) | split(_).0", 0}};
   static const tn_row twice[] = {{"relu", "relu(_)", 0}, {"relu", "multiply(_, _)", 0}};
   static tn_target target{.abi = TN_TARGET_ABI,
                           .flags = 0,
@@ -147,20 +210,27 @@ extern "C" const tn_target* tn_target_get() {
   if (does("wrong pattern")) target.row = wrong, target.rows = 1;
   if (does("two of a name")) target.row = twice;
   if (does("no rows")) target.rows = 0;
-  if (does("no samples")) target.row = paths, target.rows = 1;
+  if (does("no samples")) target.row = no_samples, target.rows = 1;
+  if (does("paths")) target.row = paths, target.rows = 1;
+  if (does("tuples")) target.row = tuples, target.rows = 1;
+  if (does("several results")) target.row = several;
+  if (does("branches")) target.row = branches, target.rows = 1;
+  if (does("functions")) target.row = functions, target.rows = 1;
+  if (does("tuple root")) target.row = tuple_root, target.rows = 1;
+  if (does("field root")) target.row = field_root, target.rows = 1;
   if (does("no compile")) target.compile = nullptr;
   if (does("another name")) target.name = "others";
   if (does("no name")) target.name = nullptr;
-  if (does("regions") || does("layout")) target.flags = TN_TARGET_REGIONS;
+  if (does("regions") || does("layout") || does("list") || does("several results")) target.flags = TN_TARGET_REGIONS;
   return &target;
 }
 
 extern "C" const tn_library* tn_library_get() {
-  static const char* const names[] = {"run"};
-  static const tn_kernel kernels[] = {run};
+  static const char* const names[] = {"run", "sum_of_halves", "split"};
+  static const tn_kernel kernels[] = {run, sum_of_halves, split};
   static const tn_variant variants[] = {{"x86-64", kernels}, {"armv8-a", kernels}, {"generic", kernels}};
   static const tn_library library{.abi = TN_ABI,
-                                  .count = 1,
+                                  .count = 3,
                                   .names = names,
                                   .variants = 3,
                                   .sites = 0,

@@ -244,6 +244,25 @@ TEST(CApi, AProgramOfTwoConfigurationsHasTwoDevices) {
   EXPECT_EQ(results.at(0).elements<int8_t>(), runtime::sample::expected(runtime::sample::expected(x)));
 }
 
+TEST(CApi, SessionsNameTheFilesOfCodeThatProgramsCall) {
+  const File file(runtime::sample::on_two_accelerators(), "files");
+  const api::Program program(file.path);
+  const char* const files[] = {"nowhere.so", nullptr};
+  const auto message = [&](const char* const* plugins, size_t plugin_count, const char* const* libraries,
+                           size_t library_count) {
+    tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+    options.plugins = plugins, options.plugin_count = plugin_count;
+    options.libraries = libraries, options.library_count = library_count;
+    return thrown([&] { api::Session session(program, options); });
+  };
+  EXPECT_THAT(message(nullptr, 1, nullptr, 0), HasSubstr("plugins is NULL, and plugin_count is 1"));
+  EXPECT_THAT(message(files, 1, nullptr, 0), HasSubstr("nowhere.so: error: the file does not exist"));
+  EXPECT_THAT(message(files + 1, 1, nullptr, 0), HasSubstr("plugins[0] is NULL"));
+  EXPECT_THAT(message(nullptr, 0, nullptr, 1), HasSubstr("libraries is NULL, and library_count is 1"));
+  EXPECT_THAT(message(nullptr, 0, files, 1), HasSubstr("nowhere.so: error: the library cannot be opened"));
+  EXPECT_THAT(message(nullptr, 0, files + 1, 1), HasSubstr("libraries[0] is NULL"));
+}
+
 TEST(CApi, StepsTrainTheWeights) {
   const File file(step_of_training(), "step");
   const api::Program program(file.path);
