@@ -76,7 +76,7 @@ Status FunctionLowering::finish(uint32_t index) {
   }
   code_.name = name_;
   code_.registers = next_;
-  overlap_devices(code_, ProgramLowering::kGpuCode);
+  overlap_devices(code_, ProgramLowering::kGpuCode, program_.accelerators);
   code_.captures = static_cast<uint32_t>(captures_.size());
   code_.self = self_register_.has_value();
   if (role_ != Role::kEntry) {
@@ -788,6 +788,7 @@ Status FunctionLowering::call_region(const Binding& binding, const Call& call, S
   }
   program.device = target->name;
   const auto id = static_cast<uint32_t>(program_.out.programs.size());
+  program_.accelerators.push_back(spec::hash(program.config));
   program_.out.programs.push_back(std::move(program));
   emit(runtime::CallProgram{id, *args, results}, std::string(program_.context.name(name)));
   return {};

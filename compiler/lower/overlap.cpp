@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -41,12 +42,34 @@ class Used {
   Registers read_, written_;
 };
 
-enum class Device : uint8_t { kAccelerator, kGpu };
+// The devices beside the processor, by what computes on them.
+class Devices {
+ public:
+  static constexpr uint64_t kGpu = UINT64_MAX;
+
+  Devices(uint32_t gpu_code, std::span<const uint64_t> accelerators)
+      : gpu_code_(gpu_code), accelerators_(accelerators) {}
+
+  // The device of a call, or of the start of one.
+  std::optional<uint64_t> of_call(const Operation& operation) const {
+    if (const auto* program = std::get_if<CallProgram>(&operation)) return accelerators_[program->program];
+    const auto* native = std::get_if<CallNative>(&operation);
+    return native && native->code == gpu_code_ ? std::optional(kGpu) : std::nullopt;
+  }
+  std::optional<uint64_t> of_start(const Operation& operation) const {
+    if (const auto* program = std::get_if<runtime::StartProgram>(&operation)) return accelerators_[program->program];
+    return std::holds_alternative<runtime::StartNative>(operation) ? std::optional(kGpu) : std::nullopt;
+  }
+
+ private:
+  uint32_t gpu_code_;
+  std::span<const uint64_t> accelerators_;
+};
 
 class BlockOrder {
  public:
-  BlockOrder(std::vector<Instruction>& block, uint32_t gpu_code, Device device)
-      : block_(block), gpu_code_(gpu_code), device_(device) {}
+  BlockOrder(std::vector<Instruction>& block, const Devices& devices, uint64_t device)
+      : block_(block), devices_(devices), device_(device) {}
 
   void run() {
     for (size_t i = 0; i < block_.size(); ++i) {
@@ -55,18 +78,13 @@ class BlockOrder {
   }
 
  private:
-  bool is_call(const Operation& operation) const {
-    const auto* native = std::get_if<CallNative>(&operation);
-    return device_ == Device::kAccelerator ? std::holds_alternative<CallProgram>(operation)
-                                           : native && native->code == gpu_code_;
-  }
+  bool is_call(const Operation& operation) const { return devices_.of_call(operation) == device_; }
   // The device's next work, code that may have some, and the ends of a block.
   bool is_barrier(const Operation& operation) const {
-    const bool starts = device_ == Device::kAccelerator ? std::holds_alternative<runtime::StartProgram>(operation)
-                                                        : std::holds_alternative<runtime::StartNative>(operation);
-    return starts || is_call(operation) || runtime::facts(operation).flow != runtime::Flow::kNext;
+    return devices_.of_start(operation) == device_ || is_call(operation) ||
+           runtime::facts(operation).flow != runtime::Flow::kNext;
   }
-  // Of the CPU, or of the other device.
+  // Of the CPU, or of another device.
   static bool is_work(const Instruction& instruction) {
     return std::holds_alternative<CallNative>(instruction.operation) ||
            std::holds_alternative<CallProgram>(instruction.operation);
@@ -81,8 +99,8 @@ class BlockOrder {
   size_t overlap(size_t at);
 
   std::vector<Instruction>& block_;
-  uint32_t gpu_code_;
-  Device device_;
+  const Devices& devices_;
+  uint64_t device_;
 };
 
 // Moves what does not depend on the call at `at` before it, up to the next barrier; returns the call's index.
@@ -115,19 +133,22 @@ size_t BlockOrder::overlap(size_t at) {
 
 }  // namespace
 
-void overlap_devices(runtime::Function& function, uint32_t gpu_code) {
-  const auto is_device_call = [&](const Instruction& i) {
-    const auto* native = std::get_if<CallNative>(&i.operation);
-    return std::holds_alternative<CallProgram>(i.operation) || (native && native->code == gpu_code);
-  };
-  if (std::ranges::none_of(function.code, is_device_call)) return;
+void overlap_devices(runtime::Function& function, uint32_t gpu_code, std::span<const uint64_t> accelerators) {
+  const Devices devices(gpu_code, accelerators);
+  std::vector<uint64_t> used;  // the accelerators in the order of their calls, then the GPU
+  for (const Instruction& instruction : function.code) {
+    const auto device = devices.of_call(instruction.operation);
+    if (device && std::ranges::find(used, *device) == used.end()) used.push_back(*device);
+  }
+  if (used.empty()) return;
+  std::ranges::stable_partition(used, [](uint64_t device) { return device != Devices::kGpu; });
   std::vector<uint32_t> moved(function.code.size());  // by the first instruction of a block
   std::vector<Instruction> code;
   for (const runtime::LiveBlock& block : runtime::live_blocks(function)) {
     moved[block.begin] = static_cast<uint32_t>(code.size());
     std::vector<Instruction> made(std::make_move_iterator(function.code.begin() + block.begin),
                                   std::make_move_iterator(function.code.begin() + block.end));
-    for (const Device device : {Device::kAccelerator, Device::kGpu}) BlockOrder(made, gpu_code, device).run();
+    for (const uint64_t device : used) BlockOrder(made, devices, device).run();
     std::ranges::move(made, std::back_inserter(code));
   }
   for (Instruction& instruction : code)

@@ -58,6 +58,7 @@ class ProgramLowering {
   NativeKernels natives, gpu_kernels;
   std::vector<GpuRegion> gpu_regions;  // the kernels of kGpuCode, whose steps are gpu_kernels
   runtime::Executable& out;
+  std::vector<uint64_t> accelerators;  // by program of `out`: the hash of its configuration
 
  private:
   Status lower_functions();  // those that were added

@@ -130,10 +130,7 @@ class Package {
   std::string text_;
 };
 
-}  // namespace
-
-std::string package_text(const Config& config) {
-  Package p;
+void add_configuration(Package& p, const Config& config) {
   p.section("Configuration.");
   p.integer("BLOCK_IN", config.block_in);
   p.integer("BLOCK_OUT", config.block_out);
@@ -166,7 +163,9 @@ std::string package_text(const Config& config) {
   p.vector("CONFIG_HASH", 64, hash(config));
   p.vector("ISA_VERSION", 16, kIsaVersion);
   p.vector("REGMAP_VERSION", 16, kRegisterMapVersion);
+}
 
+void add_widths(Package& p, const Config& config) {
   p.section("Widths that follow from it.");
   const CommandWidths w = command_widths(config);
   p.integer("SLOT_BITS", w.slot);
@@ -181,7 +180,9 @@ std::string package_text(const Config& config) {
   p.integer("STEP_BITS", w.step);
   p.integer("LOOP_BITS", w.loop);
   p.integer("UOP_INDEX_BITS", w.uop);
+}
 
+void add_scratchpads(Package& p, const Config& config) {
   p.section("Scratchpads: elements, index bits, bytes of an element, of a DMA unit, units of an element.");
   for (int i = 0; i < kScratchpads; ++i) {
     const auto memory = static_cast<Memory>(i);
@@ -198,7 +199,9 @@ std::string package_text(const Config& config) {
   p.vector("MEM_ACC8", 3, kScratchpads);
   p.section("Memory types of base LOAD and STORE.");
   p.enumeration("MEMTYPE_", 3, base::kMemoryTypeNames);
+}
 
+void add_units(Package& p, const Config& config) {
   p.section("Engines and units: indices, sets with a bit each, and values of each.");
   p.indices("ENG_", "engine", kEngineNames);
   p.integer("NUM_ENGINES", kEngines);
@@ -218,7 +221,9 @@ std::string package_text(const Config& config) {
                           {"signal_mask", kEngines},
                           {"target", index_bits(kUnits)},
                           {"range_error", 1}});
+}
 
+void add_instructions(Package& p, const Config& config) {
   p.section("Opcodes, bits 2:0; functions of the native profile, bits 6:3.");
   p.enumeration("OP_", 3, kOpcodeNames);
   p.enumeration("FN_MOVE_", 4, native::kMoveFunctionNames);
@@ -240,7 +245,17 @@ std::string package_text(const Config& config) {
     p.integer(fmt::format("UOP_{}_LSB", upper(field.name)), field.lsb);
     p.integer(fmt::format("UOP_{}_W", upper(field.name)), field.width);
   }
+}
 
+}  // namespace
+
+std::string package_text(const Config& config) {
+  Package p;
+  add_configuration(p, config);
+  add_widths(p, config);
+  add_scratchpads(p, config);
+  add_units(p, config);
+  add_instructions(p, config);
   p.section("Stop codes.");
   for (int code = 0; code < kHardwareStopCodes; ++code) {
     p.vector(fmt::format("STOP_{}", text_of(static_cast<StopCode>(code)).name), 8, static_cast<uint64_t>(code));

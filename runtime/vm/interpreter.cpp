@@ -349,37 +349,34 @@ Status Interpreter::invoke(const CallSite& site) {
   if (const auto* program = std::get_if<CallProgram>(&operation)) return launches_.invoke(site, *program);
   if (const auto* append = std::get_if<Append>(&operation)) return runtime::append(operands_, site, append->axis);
   const auto& native = std::get<CallNative>(operation);
-  auto& library = run_.session.natives[native.code];
-  if (auto* gpu = std::get_if<cuda::GpuLibrary>(&library)) return launches_.invoke(site, native, *gpu);
-  return kernels_.invoke(site, native, std::get<NativeLibrary>(library));
+  const auto* library = std::get_if<NativeLibrary>(&run_.session.natives[native.code]);
+  return library ? kernels_.invoke(site, native, *library) : launches_.invoke(site, native);
 }
 
 Status Interpreter::execute(const Operation& operation, const CallSite& site) {
   const auto rematerialized = [&](const auto& call) { return rematerializer_->call(site, call.args, call.results); };
-  return std::visit(Overloaded{[&](const CallKernel& call) {
-                                 return rematerializer_ ? rematerialized(call) : kernels_.execute(site, call);
-                               },
-                               [&](const CallProgram& call) {
-                                 return rematerializer_ ? rematerialized(call) : launches_.execute(site, call);
-                               },
-                               [&](const StartProgram& start) { return launches_.execute(start); },
-                               [&](const CallNative& call) {
-                                 if (rematerializer_) return rematerialized(call);
-                                 auto& library = run_.session.natives[call.code];
-                                 if (auto* gpu = std::get_if<cuda::GpuLibrary>(&library))
-                                   return launches_.execute(site, call, *gpu);
-                                 return kernels_.execute(site, call, std::get<NativeLibrary>(library));
-                               },
-                               [&](const StartNative& start) { return launches_.execute(start); },
-                               [&](const BindSize& bind) { return sizes_.execute(bind); },
-                               [&](const ComputeSize& compute) { return sizes_.execute(compute); },
-                               [&](const CheckShape& check) { return sizes_.execute(check); },
-                               [&](const CheckSize& check) { return sizes_.execute(check); },
-                               []<class O>(const O&) -> Status {
-                                 static_assert(O::kFacts.form == Form::kWords, "the instruction is executed nowhere");
-                                 return error("the instruction is in words", {}, {}, Fault::kInternal);
-                               }},
-                    operation);
+  return std::visit(
+      Overloaded{
+          [&](const CallKernel& call) { return rematerializer_ ? rematerialized(call) : kernels_.execute(site, call); },
+          [&](const CallProgram& call) {
+            return rematerializer_ ? rematerialized(call) : launches_.execute(site, call);
+          },
+          [&](const StartProgram& start) { return launches_.execute(start); },
+          [&](const CallNative& call) {
+            if (rematerializer_) return rematerialized(call);
+            const auto* library = std::get_if<NativeLibrary>(&run_.session.natives[call.code]);
+            return library ? kernels_.execute(site, call, *library) : launches_.execute(site, call);
+          },
+          [&](const StartNative& start) { return launches_.execute(start); },
+          [&](const BindSize& bind) { return sizes_.execute(bind); },
+          [&](const ComputeSize& compute) { return sizes_.execute(compute); },
+          [&](const CheckShape& check) { return sizes_.execute(check); },
+          [&](const CheckSize& check) { return sizes_.execute(check); },
+          []<class O>(const O&) -> Status {
+            static_assert(O::kFacts.form == Form::kWords, "the instruction is executed nowhere");
+            return error("the instruction is in words", {}, {}, Fault::kInternal);
+          }},
+      operation);
 }
 
 // The loop.

@@ -7,7 +7,9 @@
 #include <map>
 
 #include "runtime/library/library.h"
+#include "runtime/vm/accelerator_device.h"
 #include "runtime/vm/function_kernel.h"
+#include "runtime/vm/gpu_device.h"
 #include "runtime/vm/request_queue.h"
 #include "runtime/vm/run.h"
 #include "runtime/vm/state.h"
@@ -165,14 +167,18 @@ Status Session::State::check_devices() const {
 
 Status Session::State::upload_programs() {
   TENON_TRY(check_devices());
-  for (driver::Accelerator* accelerator : options.accelerators)
-    devices.push_back(std::make_unique<LaunchDevice>(*accelerator));
-  programs.reserve(executable.programs.size());
-  for (const AcceleratorProgram& program : executable.programs) {
+  std::vector<AcceleratorDevice*> accelerators;
+  for (driver::Accelerator* accelerator : options.accelerators) {
+    auto device = std::make_unique<AcceleratorDevice>(*accelerator);
+    accelerators.push_back(device.get());
+    devices.push_back(std::move(device));
+  }
+  for (uint32_t i = 0; i < executable.programs.size(); ++i) {
+    const AcceleratorProgram& program = executable.programs[i];
     driver::Accelerator* accelerator = find_accelerator(options.accelerators, program);
     const auto device = std::ranges::find(options.accelerators, accelerator) - options.accelerators.begin();
-    TENON_TRY_ASSIGN(loaded, ProgramOnDevice::upload(*accelerator, program));
-    programs.push_back({std::move(*loaded), devices[static_cast<size_t>(device)].get()});
+    TENON_TRY(accelerators[static_cast<size_t>(device)]->upload(i, program));
+    device_of_program.push_back(static_cast<uint32_t>(device));
   }
   return {};
 }
@@ -183,12 +189,15 @@ Status Session::State::load_natives() {
     return error("the executable has native code, which was forbidden", executable.name,
                  "run it without --no-native if you trust its maker");
   }
+  std::shared_ptr<cuda::SharedGpu> gpu;  // of all code
   for (const NativeCode& native : executable.natives) {
     if (native.is_for_gpu()) {
-      TENON_TRY_ASSIGN(library, load_gpu_code(native));
+      TENON_TRY_ASSIGN(library, load_gpu_code(native, gpu));
       natives.emplace_back(std::move(*library));
+      device_of_native.emplace_back(static_cast<uint32_t>(devices.size() - 1));
       continue;
     }
+    device_of_native.emplace_back();
     auto library = NativeLibrary::load(native, options.native_level);
     if (!library) {
       std::string& where = library.error().where;  // a kernel, or the code as a whole
@@ -208,7 +217,8 @@ void Session::State::use_threads() {
   pool = own_pool ? &*own_pool : &ThreadPool::of_process();
 }
 
-Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code) {
+Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code,
+                                                         std::shared_ptr<cuda::SharedGpu>& gpu) {
   if (!gpu) {
     auto opened =
         cuda::Gpu::open(options.gpu, options.gpu_driver.empty() ? cuda::default_driver() : options.gpu_driver);
@@ -219,6 +229,7 @@ Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code)
       return std::unexpected(std::move(failure));
     }
     gpu = std::make_shared<cuda::SharedGpu>(std::move(*opened));
+    devices.push_back(std::make_unique<GpuDevice>());
   }
   return cuda::GpuLibrary::load(code, gpu, executable.constants);
 }
@@ -314,7 +325,7 @@ const Profile& Session::profile() const { return state_->profile; }
 
 void Session::clear_profile() {
   state_->profile = {};
-  for (LoadedProgram& program : state_->programs) program.launched = false;
+  for (const auto& device : state_->devices) device->clear_profile();
   state_->origin = std::chrono::steady_clock::now();
 }
 

@@ -18,9 +18,8 @@
 #include "runtime/native/shared_object.h"
 #include "runtime/native/thread_pool.h"
 #include "runtime/vm/buffer_pool.h"
-#include "runtime/vm/device_copies.h"
+#include "runtime/vm/device.h"
 #include "runtime/vm/heap.h"
-#include "runtime/vm/program_on_device.h"
 #include "runtime/vm/session.h"
 #include "runtime/vm/words.h"
 
@@ -30,21 +29,6 @@ class InstanceSource;
 class RequestQueue;
 class Run;
 
-// An accelerator with the programs of its configuration.
-struct LaunchDevice {
-  explicit LaunchDevice(driver::Accelerator& opened) : accelerator(opened) {}
-
-  driver::Accelerator& accelerator;
-  std::mutex mutex;     // held during a launch
-  DeviceCopies copies;  // guarded by `mutex`
-};
-
-struct LoadedProgram {
-  ProgramOnDevice program;
-  LaunchDevice* device = nullptr;
-  bool launched = false;  // since the profile was cleared; guarded by the device's mutex
-};
-
 struct Session::State {
   const Executable& executable;
   SessionOptions options;
@@ -52,13 +36,13 @@ struct Session::State {
   SharedObject compiled;        // of functions that were compiled ahead of time
   std::vector<Word> constants;  // by constant
   std::vector<std::unique_ptr<TensorObject>> constant_objects;
-  std::vector<std::vector<OperatorKernel>> kernels;    // by function and instruction; empty if that is no CallKernel
-  std::vector<std::unique_ptr<LaunchDevice>> devices;  // by accelerator of the options
-  std::vector<LoadedProgram> programs;                 // by program
-  std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // by native code
+  std::vector<std::vector<OperatorKernel>> kernels;       // by function and instruction; empty if that is no CallKernel
+  std::vector<std::unique_ptr<Device>> devices;           // the accelerators of the options, and the GPU
+  std::vector<uint32_t> device_of_program;                // by program
+  std::vector<std::optional<uint32_t>> device_of_native;  // by native code; none: the processor
+  std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // likewise
   std::optional<ThreadPool> own_pool;
-  std::shared_ptr<cuda::SharedGpu> gpu;  // of the code for GPUs
-  ThreadPool* pool = nullptr;            // null without native code and kernels of libraries
+  ThreadPool* pool = nullptr;  // null without native code and kernels of libraries
   BufferPool buffers;
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
 
@@ -83,7 +67,7 @@ struct Session::State {
   Status upload_programs();
   Status load_natives();
   void use_threads();
-  Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code);
+  Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code, std::shared_ptr<cuda::SharedGpu>& gpu);
   Status make_words();
   Status load_compiled();
   Status check_inputs(std::span<const Value> inputs) const;

@@ -60,15 +60,14 @@ StartedCall::~StartedCall() {
   for (const Memory& memory : owned_) gpu_.release(memory);
 }
 
-bool StartedCall::is(const GpuLibrary& library, size_t kernel, std::span<const Tensor> params) const {
-  return &library == library_ && kernel == kernel_ &&
-         std::ranges::equal(params, params_, {}, [](const Tensor& param) { return param.bytes().data(); });
-}
-
 Expected<double> GpuLibrary::call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
                                   CallMemory& memory) {
-  TENON_TRY_ASSIGN(started, start(std::unique_lock(gpu_->in_use), kernel, params));
+  TENON_TRY_ASSIGN(started, start(kernel, params));
   return finish(**started, params, results, memory);
+}
+
+Expected<std::unique_ptr<StartedCall>> GpuLibrary::start(size_t kernel, std::span<const Tensor> params) {
+  return start(std::unique_lock(gpu_->in_use), kernel, params);
 }
 
 Expected<std::unique_ptr<StartedCall>> GpuLibrary::try_start(size_t kernel, std::span<const Tensor> params) {
@@ -80,9 +79,7 @@ Expected<std::unique_ptr<StartedCall>> GpuLibrary::try_start(size_t kernel, std:
 Expected<std::unique_ptr<StartedCall>> GpuLibrary::start(std::unique_lock<std::mutex> in_use, size_t kernel,
                                                          std::span<const Tensor> params) {
   auto call = std::make_unique<StartedCall>(std::move(in_use), gpu_->gpu);
-  call->library_ = this;
   call->kernel_ = kernel;
-  for (const Tensor& param : params) call->params_.push_back(param.bytes().data());
   if (Status status = queue(*call, params); !status) return located(kernel, std::move(status.error()));
   return call;
 }

@@ -43,17 +43,12 @@ class StartedCall {
   StartedCall& operator=(const StartedCall&) = delete;
   ~StartedCall();
 
-  // Whether it is the call of this kernel with these parameters, which have kept their memory since.
-  bool is(const GpuLibrary& library, size_t kernel, std::span<const Tensor> params) const;
-
  private:
   friend class GpuLibrary;
 
   std::unique_lock<std::mutex> in_use_;
   Gpu& gpu_;
-  const GpuLibrary* library_ = nullptr;
   size_t kernel_ = 0;
-  std::vector<const std::byte*> params_;  // on the host
   std::vector<int64_t> dims_;
   std::vector<Memory> owned_, results_;  // memory of the call; and of its results, which is among it
   bool ended_ = false;
@@ -91,8 +86,9 @@ class GpuLibrary {
   Expected<double> call(size_t kernel, std::span<const Tensor> params, std::vector<Tensor>& results,
                         CallMemory& memory);
 
-  // The same in two steps, between which the host does other work. The first returns nothing where the GPU belongs to
-  // another call now.
+  // The same in two steps, between which the host does other work. Where the GPU belongs to another call now, the first
+  // waits for it, or returns nothing.
+  Expected<std::unique_ptr<StartedCall>> start(size_t kernel, std::span<const Tensor> params);
   Expected<std::unique_ptr<StartedCall>> try_start(size_t kernel, std::span<const Tensor> params);
   Expected<double> finish(StartedCall& call, std::span<const Tensor> params, std::vector<Tensor>& results,
                           CallMemory& memory);

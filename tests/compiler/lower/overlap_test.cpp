@@ -19,13 +19,14 @@ using runtime::StartNative;
 using runtime::StartProgram;
 
 constexpr uint32_t kGpu = 1;
+constexpr uint64_t kAccelerators[] = {5, 5, 6};  // of programs 0, 1 and 2
 
 CallNative cpu_kernel(Registers args, Registers results) { return {0, 0, std::move(args), std::move(results)}; }
 
 std::vector<Operation> overlapped(std::vector<Operation> operations) {
   runtime::Function f{.name = "f", .registers = 10};
   for (Operation& operation : operations) f.code.push_back({std::move(operation), "layer"});
-  overlap_devices(f, kGpu);
+  overlap_devices(f, kGpu, kAccelerators);
   std::vector<Operation> found;
   for (const runtime::Instruction& instruction : f.code) {
     found.push_back(instruction.operation);
@@ -67,6 +68,17 @@ TEST(Overlap, ProgramsDoNotOverlapEachOther) {
                   cpu_kernel({0}, {4}), CallProgram{1, {0}, {3}}, Return{{1, 2, 3, 4}}}));
   const Code calls{CallProgram{0, {0}, {1}}, CallFunction{0, {0}, {2}}, cpu_kernel({0}, {3}), Return{{1, 2, 3}}};
   EXPECT_EQ(overlapped(calls), calls) << "a function may run a program";
+}
+
+TEST(Overlap, ProgramsOfSeveralAcceleratorsRunAtOnce) {
+  const CallProgram first{0, {0}, {1}}, second{2, {0}, {2}}, third{1, {0}, {3}};
+  EXPECT_EQ(overlapped({first, second, Return{{1, 2}}}),
+            (Code{StartProgram{2, {0}}, StartProgram{0, {0}}, first, second, Return{{1, 2}}}));
+  EXPECT_EQ(overlapped({first, second, third, Return{{1, 2, 3}}}),
+            (Code{StartProgram{2, {0}}, StartProgram{0, {0}}, first, third, second, Return{{1, 2, 3}}}))
+      << "programs of one accelerator one after another, beside that of the other one";
+  const Code chain{first, CallProgram{2, {1}, {2}}, Return{{2}}};
+  EXPECT_EQ(overlapped(chain), chain);
 }
 
 // Registers are reused in functions that are called: what is read and written stays in its order.

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -66,6 +70,14 @@ std::vector<Tensor> sentence(const std::map<std::string, Tensor>& arrays, int64_
                     tokens.data<int64_t>().begin());
   std::ranges::fill(mask.data<int64_t>(), 1);
   return {std::move(tokens), std::move(mask)};
+}
+
+Example encoder() {
+  auto model = load_model(std::string(kExamples) + "tiny_minilm.onnx", {{"N", 1}, {"T", 16}});
+  EXPECT_TRUE(model) << model.error().str();
+  const auto arrays = runtime::load_npz(std::string(kExamples) + "tiny_minilm.npz");
+  EXPECT_TRUE(arrays) << arrays.error().str();
+  return {std::move(*model), {sentence({arrays->begin(), arrays->end()}, 16)}};
 }
 
 class Accelerators : public testing::Test {
@@ -173,6 +185,85 @@ TEST_F(Accelerators, PinnedLayersOfBothAreEqualToThoseOfOne) {
   EXPECT_EQ(run(example, both, {"tiny", "default"}), expected) << "the order of devices is that of the user";
 }
 
+// Where the first launches of two accelerators wait for each other.
+class MeetingPoint {
+ public:
+  void meet(size_t accelerator) {
+    std::unique_lock lock(mutex_);
+    is_there_[accelerator] = true;
+    changed_.notify_all();
+    has_met_ = changed_.wait_for(lock, std::chrono::seconds(60), [&] { return is_there_[0] && is_there_[1]; });
+  }
+  bool has_met() const { return has_met_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_there_[2] = {false, false}, has_met_ = false;
+};
+
+class MeetingDevice final : public driver::Accelerator {
+ public:
+  MeetingDevice(driver::Accelerator& inner, std::function<void()> meet) : inner_(inner), meet_(std::move(meet)) {}
+  const driver::Info& info() const override { return inner_.info(); }
+  Expected<driver::Buffer> allocate(uint64_t bytes, uint64_t alignment) override {
+    return inner_.allocate(bytes, alignment);
+  }
+  void free(const driver::Buffer& buffer) override { inner_.free(buffer); }
+  Status write(const driver::Buffer& buffer, uint64_t offset, std::span<const std::byte> data) override {
+    return inner_.write(buffer, offset, data);
+  }
+  Status read(const driver::Buffer& buffer, uint64_t offset, std::span<std::byte> data) override {
+    return inner_.read(buffer, offset, data);
+  }
+  Expected<uint32_t> read_register(uint32_t offset) override { return inner_.read_register(offset); }
+  Status write_register(uint32_t offset, uint32_t value) override { return inner_.write_register(offset, value); }
+  Expected<bool> wait_idle(std::chrono::nanoseconds limit) override {
+    meet_();
+    return inner_.wait_idle(limit);
+  }
+
+ private:
+  driver::Accelerator& inner_;
+  std::function<void()> meet_;
+};
+
+// Keys on one accelerator, queries and values on the other one. A hook sees one call after another, and without it both
+// accelerators have work at the same time: their first launches wait for each other.
+TEST_F(Accelerators, ComputeWhatIsIndependentAtTheSameTime) {
+  const Example example = encoder();
+  const Samples calibration{example.samples[0]};
+  const Compilation both = compile_for(example.model, {.accelerators = configurations({"default", "tiny"}),
+                                                       .pins = {{"layer0/MatMul_15", "accel:tiny"}},
+                                                       .calibration = &calibration});
+  const auto expected = run(example, both, {"default", "tiny"});
+  expect_cycles_of_both();
+  const runtime::Devices opened = devices({"tiny", "default"});
+  MeetingPoint point;
+  MeetingDevice tiny(*opened[0], [&] { point.meet(0); }), other(*opened[1], [&] { point.meet(1); });
+  auto session = runtime::Session::create(both.executable, {.accelerators = {&tiny, &other}});
+  ASSERT_TRUE(session) << session.error().str();
+  const auto results = session->run(example.samples[0]);
+  ASSERT_TRUE(results) << results.error().str();
+  EXPECT_TRUE(point.has_met());
+  EXPECT_EQ(*results, expected[0]);
+  const runtime::Analysis found = runtime::analyze(both.executable, session->profile());
+  ASSERT_EQ(found.accelerators.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(found.accelerators[i].cycles, figures_.accelerators[i].cycles) << i;
+  // The record, and so the trace, shows it.
+  const std::vector<size_t> accelerator = runtime::accelerators_of(both.executable);
+  const auto& launches = session->profile().launches;
+  size_t overlaps = 0;
+  for (const runtime::LaunchRecord& a : launches) {
+    for (const runtime::LaunchRecord& b : launches) {
+      if (a.begin_ns >= b.begin_ns || b.begin_ns >= a.end_ns) continue;
+      ++overlaps;
+      EXPECT_NE(accelerator[a.program], accelerator[b.program]) << "an accelerator has one launch at a time";
+    }
+  }
+  EXPECT_GT(overlaps, 0u);
+}
+
 // A program that was saved and loaded has the devices' names.
 TEST_F(Accelerators, AFileHoldsTheProgramsOfBoth) {
   const Example example = resnet();
@@ -229,13 +320,8 @@ TEST_F(Accelerators, CostsSendLayersToEach) {
 
 // Quantization does not depend on which of the accelerators computes a layer: products of a transformer by pins.
 TEST_F(Accelerators, ProductsOfASentenceAreEqualToThoseOfOne) {
-  auto model = load_model(std::string(kExamples) + "tiny_minilm.onnx", {{"N", 1}, {"T", 16}});
-  ASSERT_TRUE(model) << model.error().str();
-  const auto arrays = runtime::load_npz(std::string(kExamples) + "tiny_minilm.npz");
-  ASSERT_TRUE(arrays) << arrays.error().str();
-  const std::map<std::string, Tensor> by_name(arrays->begin(), arrays->end());
-  const Samples calibration{sentence(by_name, 16)};
-  const Example example{std::move(*model), {sentence(by_name, 16)}};
+  const Example example = encoder();
+  const Samples calibration{example.samples[0]};
   const Compilation alone =
       compile_for(example.model, {.accelerators = configurations({"default"}), .calibration = &calibration});
   const auto expected = run(example, alone, {"default"});

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "compiler/ir/text.h"
@@ -212,6 +214,35 @@ TEST_F(CudaFunctions, SaysWhatItDoesNotTake) {
   const auto scalar = partition_of("(%y: Tensor[(), f32])", "Tensor[(), f32]", "  relu(%y)");
   ASSERT_EQ(scalar.size(), 1u);
   EXPECT_NE(scalar[0].reason.find("cuda.relu: a scalar stays on the host"), std::string::npos) << scalar[0].reason;
+}
+
+// What a region makes, the next one reads in the same memory, also where they are in different blocks.
+TEST_F(CudaFunctions, AValueBetweenTwoRegionsIsNotCopied) {
+  for (const Placement& placement :
+       partition_of("(%x: Tensor[(8, 64), f32], %b: Tensor[(), bool])", "Tensor[(8, 64), f32]",
+                    "  let %a = softmax(relu(%x));\n  if (%b) { softmax(tanh(%a)) } else { relu(%a) }"))
+    EXPECT_EQ(placement.target, "cuda") << placement.op << ": " << placement.reason;
+  ASSERT_TRUE(lower_for_gpu());
+  const Tensor x(DType::kF32, {8, 64});
+  for (const bool then : {true, false}) {
+    const std::vector<Tensor> inputs{x, Tensor::of<bool>({}, std::span(&then, 1))};
+    std::set<const std::byte*> known{x.bytes().data()};
+    for (const Tensor& constant : gpu.constants) known.insert(constant.bytes().data());
+    size_t kernels = 0, copies = 0;
+    const auto count = [&](const runtime::Step& step) -> Status {
+      const bool is_kernel = std::holds_alternative<runtime::CallNative>(step.instruction->operation);
+      kernels += is_kernel;
+      for (const Tensor& arg : step.args) copies += !known.contains(arg.bytes().data());
+      copies += !is_kernel && !step.results.empty();
+      for (const Tensor& result : step.results) known.insert(result.bytes().data());
+      return {};
+    };
+    const auto found = run(gpu, inputs, {.hook = count});
+    ASSERT_TRUE(found) << found.error().str();
+    EXPECT_GE(kernels, 3u);
+    EXPECT_EQ(copies, 0u);
+    EXPECT_TRUE(known.contains((*found)[0].bytes().data()));
+  }
 }
 
 // Sizes that the operands determine are arguments of the kernels.
