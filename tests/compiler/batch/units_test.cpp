@@ -167,6 +167,37 @@ def @f(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { tanh(%x) }
                                              "parameters, or one more with the lengths of sequences"));
 }
 
+// A batched function that a user wrote has the types of the unit, with the instances' axis, and the lengths of as many.
+TEST(Units, TheTypesOfABatchedFunctionAreThoseOfItsUnit) {
+  const auto checked = [](const std::string& params, const std::string& result, const std::string& body) {
+    Context context;
+    const auto module =
+        parse(context, "#[version = \"1\"]\ndef @f.batched[b, c, t](" + params + ") -> " + result + " { " + body + R"( }
+#[batched = "f.batched"]
+def @f[t](%x: Tensor[(t, 2), f32], %y: Tensor[(2,), f32]) -> Tensor[(t, 2), f32] { tanh(%x + %y) }
+)");
+    return module ? "no error" : module.error().str();
+  };
+  const std::string x = "%x: Tensor[(b, t, 2), f32]", y = "%y: Tensor[(2,), f32]", r = "Tensor[(b, t, 2), f32]";
+  EXPECT_EQ(checked(x + ", " + y, r, "tanh(%x + %y)"), "no error");
+  EXPECT_EQ(checked(x + ", " + y + ", %lengths: Tensor[(b,), i64]", r, "tanh(%x + %y)"), "no error");
+  EXPECT_THAT(checked(x + ", " + y + ", %lengths: Tensor[(c,), i64]", r, "tanh(%x + %y)"),
+              HasSubstr("its batched function @f.batched takes Tensor[(c,), i64] as its last parameter, must be the "
+                        "lengths of the instances' sequences"));
+  EXPECT_THAT(checked(x + ", " + y + ", %lengths: Tensor[(b,), f32]", r, "tanh(%x + %y)"),
+              HasSubstr("takes Tensor[(b,), f32] as its last parameter"));
+  EXPECT_THAT(checked(x + ", %y: Tensor[(3,), f32]", r, "tanh(%x)"),
+              HasSubstr("its batched function @f.batched takes Tensor[(3,), f32] as parameter 1, the function "
+                        "Tensor[(2,), f32]"));
+  EXPECT_THAT(checked(x + ", %y: Tensor[(c, 2), f32]", r, "tanh(%x)"),
+              HasSubstr("takes Tensor[(c, 2), f32] as parameter 1"));
+  EXPECT_THAT(checked("%x: Tensor[(b, t, 2), f64], " + y, "Tensor[(b, t, 2), f64]", "tanh(%x)"),
+              HasSubstr("takes Tensor[(b, t, 2), f64] as parameter 0"));
+  EXPECT_THAT(checked(x + ", " + y, "Tensor[(b, t, 2), bool]", "greater(%x, %y)"),
+              HasSubstr("its batched function @f.batched returns Tensor[(b, t, 2), bool], the function "
+                        "Tensor[(t, 2), f32]"));
+}
+
 // The module with such units has a text, and bounds of one instance do not bind the rows of all.
 TEST(Units, RowsOfAllInstancesAreNotWithinTheBoundsOfOne) {
   Context context;
