@@ -167,6 +167,33 @@ def @f(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { tanh(%x) }
                                              "parameters, or one more with the lengths of sequences"));
 }
 
+// Matrices of the rows of all sentences, as quantized layers have them, are rows of the sentences' axes; not so where a
+// part of the unit's boundary has only the product, or where another size is computed of the axes.
+TEST(Units, RowsThatAReshapeJoinsAreJoinedRows) {
+  const auto notes = [](const std::string& body) {
+    Context context;
+    auto module = parse(context, R"(#[version = "1"]
+const $w: Tensor[(2, 2), f32] = [1, 2, 3, 4];
+def @main[n, t](%x: Tensor[(n, t, 2), f32]) { )" +
+                                     body + " }");
+    EXPECT_TRUE(module) << module.error().str();
+    const Units units = make_units(context, std::move(*module), context.symbol("main"), {true});
+    std::vector<std::string> notes;
+    for (const Unit& unit : units.units) notes.push_back(unit.note);
+    return notes;
+  };
+  const std::string dense = "dense(relu(reshape(%x, zero=1, shape=[n * t, 2])), $w)", joined =
+                                                                                          "calls are joined by rows, "
+                                                                                          "of any n x t";
+  EXPECT_THAT(notes("tanh(reshape(" + dense + ", zero=1, shape=[n, t, 2]))"), ElementsAre(joined));
+  EXPECT_THAT(notes("let %y = reshape(" + dense +
+                    ", zero=1, shape=[n, t, 2]); let %s = softmax(matmul(%y, "
+                    "transpose(%y, axes=[0, 2, 1]))); matmul(matmul(%s, %y), $w)"),
+              ElementsAre(joined, testing::HasSubstr("does not compute each row alone"), joined));
+  EXPECT_THAT(notes(dense), testing::Not(testing::Contains(joined)));
+  EXPECT_THAT(notes("reshape(" + dense + ", zero=1, shape=[t, n, 2])"), testing::Not(testing::Contains(joined)));
+}
+
 // A batched function that a user wrote has the types of the unit, with the instances' axis, and the lengths of as many.
 TEST(Units, TheTypesOfABatchedFunctionAreThoseOfItsUnit) {
   const auto checked = [](const std::string& params, const std::string& result, const std::string& body) {
