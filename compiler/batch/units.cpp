@@ -159,16 +159,72 @@ class UnitMaker {
       own.push_back(var && is_own(*var));
     }
     const Type result = function_.type(binding.var);
-    const int64_t axes = independent_rows(apply, types, own, result, most);
-    if (axes == 0) return {};
-    const Dims& dims = (result.tuple() ? result.tuple()->fields[0] : result).tensor()->dims;
-    return {dims.begin(), dims.begin() + axes};
+    const TensorType* tensor = (result.tuple() ? result.tuple()->fields[0] : result).tensor();
+    if (!tensor) return {};
+    if (const int64_t axes = independent_rows(apply, types, own, result, most); axes > 0)
+      return {tensor->dims.begin(), tensor->dims.begin() + axes};
+    return tensor->rank() > 0 && are_rows_of(apply, types, own, result, tensor->dims[0]) ? Dims{tensor->dims[0]}
+                                                                                         : Dims();
+  }
+
+  // Whether the rows along a first dim that is an expression, as n*t, are independent: as if it were a variable.
+  bool are_rows_of(const Apply& apply, std::vector<Type> types, const std::vector<bool>& own, Type result,
+                   Dim rows) const {
+    if (rows.constant() || rows.variable()) return false;
+    std::set<Symbol> names;
+    for_each_variable(rows, [&](Symbol name) { names.insert(name); });
+    const Dim variable = context_.dim(context_.symbol("%rows"));
+    bool depends = false;  // another size
+    const auto renamed = [&](Type type) {
+      return context_.map_sizes(type, [&](Dim dim) {
+        if (dim == rows) return variable;
+        for_each_variable(dim, [&](Symbol name) { depends |= names.contains(name); });
+        return dim;
+      });
+    };
+    for (Type& type : types) type = renamed(type);
+    result = renamed(result);
+    return !depends && independent_rows(apply, types, own, result, 1) == 1;
+  }
+
+  // The first dims of a tensor that a reshape joins to one, or that it separates, where all others stay: as n, t of
+  // [n, t, k] and [n*t, k]. Nothing of any other binding.
+  Dims reshaped_rows(const Binding& binding) const {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    const auto* arg = apply && apply->op->is(ops::kReshape) ? std::get_if<VarId>(&apply->args[0]) : nullptr;
+    if (!arg || !is_work(function_, binding)) return {};
+    const Dims *joined = &function_.type(*arg).tensor()->dims, *separated = &function_.type(binding.var).tensor()->dims;
+    if (joined->size() > separated->size()) std::swap(joined, separated);
+    if (joined->empty() || (*joined)[0].constant() || (*joined)[0].variable()) return {};
+    const size_t axes = separated->size() - joined->size() + 1;
+    Dim product = context_.dim(1);
+    std::set<Dim> names;
+    for (size_t i = 0; i < axes; ++i) {
+      const Dim dim = (*separated)[i];
+      if (dim.constant() != 1 && (!dim.variable() || !names.insert(dim).second)) return {};
+      product = context_.multiply(product, dim);
+    }
+    const bool fits = product == (*joined)[0] &&
+                      std::equal(joined->begin() + 1, joined->end(), separated->begin() + static_cast<ptrdiff_t>(axes));
+    return fits ? Dims(separated->begin(), separated->begin() + static_cast<ptrdiff_t>(axes)) : Dims();
   }
 
   // By binding: the rows that calls of its unit are joined by, whatever their sizes are; none: it is joined with calls
   // of equal sizes. Rows are worth a unit of their own where a product with a matrix that all instances share computes
   // them: the matrix is read once for all of them, and tiles of rows are full.
   std::vector<Dims> find_rows(const Block& block, const Dependencies& graph) const {
+    std::map<Dim, Dims> axes_of;  // a product: those that reshapes join to it
+    std::vector<Dims> reshaped;
+    for (const Binding& binding : block.bindings) {
+      reshaped.push_back(reshaped_rows(binding));
+      Dim product = context_.dim(1);
+      for (const Dim dim : reshaped.back()) product = context_.multiply(product, dim);
+      if (!reshaped.back().empty()) axes_of.try_emplace(product, reshaped.back());
+    }
+    const auto separate = [&](Dims rows) {
+      const auto axes = rows.size() == 1 ? axes_of.find(rows[0]) : axes_of.end();
+      return axes == axes_of.end() ? rows : axes->second;
+    };
     std::set<Dims> products;
     for (const Binding& binding : block.bindings) {
       const auto* apply = std::get_if<Apply>(&binding.value);
@@ -177,7 +233,7 @@ class UnitMaker {
         const auto* var = std::get_if<VarId>(&arg);
         return !var || !is_own(*var);
       });
-      if (Dims rows = shares ? rows_of(binding) : Dims(); !rows.empty()) products.insert(std::move(rows));
+      if (Dims rows = shares ? rows_of(binding) : Dims(); !rows.empty()) products.insert(separate(std::move(rows)));
     }
     std::vector<Dims> found(block.bindings.size());
     for (uint32_t i = 0; i < block.bindings.size() && !products.empty(); ++i) {
@@ -186,7 +242,7 @@ class UnitMaker {
         found[i] = found[graph.reads[i].front()];
       } else if (std::holds_alternative<Apply>(binding.value) && is_work(function_, binding)) {
         for (const Dims& rows : products) {
-          const Dims own = rows_of(binding, std::ssize(rows));
+          const Dims own = reshaped[i] == rows ? rows : separate(rows_of(binding, std::ssize(rows)));
           if (own == rows && own.size() > found[i].size()) found[i] = own;
         }
       }
@@ -342,14 +398,14 @@ class UnitMaker {
   bool join_rows(Function& unit, std::span<const VarId> args, const Dims& rows) const {
     if (rows.empty()) return false;
     const TupleType* results = unit.result.tuple();
-    if (results && !std::ranges::all_of(results->fields, [](Type type) { return type.tensor() != nullptr; }))
-      return false;
+    const auto has_rows = [&](Type type) {
+      const TensorType* tensor = type.tensor();
+      return tensor && tensor->dims.size() >= rows.size() && std::equal(rows.begin(), rows.end(), tensor->dims.begin());
+    };
+    if (results ? !std::ranges::all_of(results->fields, has_rows) : !has_rows(unit.result)) return false;
     for (const VarId arg : args) {
-      const TensorType* type = function_.type(arg).tensor();
-      if (!type) return false;
-      const Dims& dims = type->dims;
-      if (is_own(arg) && (dims.size() < rows.size() || !std::equal(rows.begin(), rows.end(), dims.begin())))
-        return false;
+      const Type type = function_.type(arg);
+      if (!type.tensor() || (is_own(arg) && !has_rows(type))) return false;
     }
     unit.joined_axes = static_cast<uint32_t>(rows.size());
     for (const Dim dim : rows) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/dtype.h"
+#include "runtime/packed.h"
 #include "support/file.h"
 #include "support/try.h"
 
@@ -26,33 +27,18 @@ Tensor rows(const Tensor& all, int64_t begin, int64_t count, runtime::Shape shap
   return part;
 }
 
-// The tensor's first axis cut into `lengths`, which are vectors of integers.
-Expected<std::vector<Tensor>> unpacked(const Tensor& all, const Tensor& lengths, const std::string& name,
-                                       const std::string& path) {
-  if (lengths.shape().size() != 1 || !runtime::kIntegers.contains(lengths.dtype())) {
-    return error(fmt::format("{}.lengths is Tensor[{}, {}], must be a vector of integers", name,
-                             runtime::to_string(lengths.shape()), runtime::name(lengths.dtype())),
+// The elements of a vector of integers, which is named `name`.
+Expected<std::vector<int64_t>> integers(const Tensor& vector, const std::string& name, const std::string& path) {
+  if (vector.shape().size() != 1 || !runtime::kIntegers.contains(vector.dtype())) {
+    return error(fmt::format("{} is Tensor[{}, {}], must be a vector of integers", name,
+                             runtime::to_string(vector.shape()), runtime::name(vector.dtype())),
                  path);
   }
-  std::vector<Tensor> parts;
-  int64_t begin = 0;
-  const int64_t available = all.shape().empty() ? 0 : all.shape()[0];
-  for (int64_t i = 0; i < lengths.size(); ++i) {
-    int64_t length = 0;
-    runtime::with_dtype<runtime::kIntegers>(
-        lengths.dtype(), [&]<class T>(T) { length = static_cast<int64_t>(lengths.data<T>()[static_cast<size_t>(i)]); });
-    if (length < 0 || length > available - begin) {
-      return error(fmt::format("{}.lengths[{}] is {}, must be from 0 to {}, the rows of {} that are left", name, i,
-                               length, available - begin, name),
-                   path);
-    }
-    runtime::Shape shape = all.shape();
-    shape[0] = length;
-    parts.push_back(rows(all, begin, length, std::move(shape)));
-    begin += length;
-  }
-  if (begin == available) return parts;
-  return error(fmt::format("the sum of {}.lengths is {}, {} has {} rows", name, begin, name, available), path);
+  std::vector<int64_t> elements;
+  runtime::with_dtype<runtime::kIntegers>(vector.dtype(), [&]<class T>(T) {
+    for (const T element : vector.data<T>()) elements.push_back(static_cast<int64_t>(element));
+  });
+  return elements;
 }
 
 RunValue assembled(compiler::Type type, const std::vector<std::vector<Tensor>>& tensors, size_t instance,
@@ -90,6 +76,21 @@ Status InstanceFile::open_archive(const compiler::Context& context) {
   return {};
 }
 
+// The lengths of the input's instances, by NAME.lengths or NAME.offsets; nothing where the archive has neither.
+Expected<std::optional<std::vector<int64_t>>> InstanceFile::lengths_of(const runtime::NamedTensors& members,
+                                                                       const std::string& name) const {
+  for (const std::string& member : {name + ".lengths", name + ".offsets"}) {
+    const auto found = members.find(member);
+    if (found == members.end()) continue;
+    TENON_TRY_ASSIGN(elements, integers(found->second, member, path_));
+    if (member.ends_with(".lengths")) return *elements;
+    auto lengths = runtime::lengths_of(*elements, member);
+    if (!lengths) return error(std::move(lengths.error().what), path_);
+    return *lengths;
+  }
+  return std::nullopt;
+}
+
 Status InstanceFile::add_tensors(const compiler::Context& context, const runtime::NamedTensors& members,
                                  const std::string& name, compiler::Type type) {
   if (const compiler::TupleType* tuple = type.tuple()) {
@@ -104,9 +105,10 @@ Status InstanceFile::add_tensors(const compiler::Context& context, const runtime
   }
   std::vector<Tensor> each;
   const auto all = members.find(name);
-  const auto lengths = members.find(name + ".lengths");
-  if (all != members.end() && lengths != members.end()) {
-    TENON_TRY_ASSIGN(parts, unpacked(all->second, lengths->second, name, path_));
+  TENON_TRY_ASSIGN(lengths, lengths_of(members, name));
+  if (all != members.end() && *lengths) {
+    auto parts = runtime::unpack(all->second, 0, **lengths, name + ".lengths");
+    if (!parts) return error(fmt::format("input '{}': {}", name, parts.error().what), path_);
     each = std::move(*parts);
   } else if (all != members.end()) {
     const runtime::Shape& shape = all->second.shape();

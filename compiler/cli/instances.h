@@ -25,7 +25,8 @@ struct Instance {
 // Reads instances one after the other.
 //
 // - FILE.npz: a tensor NAME with integers NAME.lengths has the rows of all instances, lengths[i] of them for instance
-//   i; without lengths, NAME has one more, leading axis, of the instances; or NAME_0, NAME_1, ... are those of each.
+//   i; in place of them NAME.offsets has the first row of each, and the number of all; with neither, NAME has one
+//   more, leading axis, of the instances; or NAME_0, NAME_1, ... are those of each.
 //   The fields of a tuple have its name and their path, as NAME.0 and NAME.1.0.
 // - FILE.jsonl and FILE.json: a line has the JSON of the input, or of the tuple of all inputs where there are several.
 // - other files: a line has the text of this value. Empty lines and lines that begin with // are no instances.
@@ -43,6 +44,8 @@ class InstanceFile {
   Status open_archive(const compiler::Context& context);
   Status add_tensors(const compiler::Context& context, const runtime::NamedTensors& members, const std::string& name,
                      compiler::Type type);
+  Expected<std::optional<std::vector<int64_t>>> lengths_of(const runtime::NamedTensors& members,
+                                                           const std::string& name) const;
 
   std::string path_;
   std::vector<InstanceInput> inputs_;

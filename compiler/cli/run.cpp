@@ -25,7 +25,7 @@ struct RunCommand {
       samples.model.quiet = true;
       samples.model.for_this_machine = true;
       return run_module({samples.model, samples.limits, static_cast<unsigned>(samples.threads), inputs, output, expect,
-                         tolerance, json, interpret, instances, static_cast<size_t>(batch), shared});
+                         tolerance, json, interpret, instances, static_cast<size_t>(batch), shared, samples.devices});
     }
     if (!instances.empty()) {
       return error("--instances and --data both give inputs", model, "give one of them", Fault::kUsage);
@@ -50,7 +50,7 @@ Action run_model(Options& options) {
       command->samples.devices, "--device", "URI",
       "device of the accelerator programs, for whose configuration the model is compiled; may be repeated, "
       "for accelerators beside each other, the preferred first; default: behavioral:default, or simulators of the "
-      "configurations of an executable");
+      "configurations of an executable; --input, --instances: none");
   options.flag(command->samples.cpu, "--cpu", "run everything on the CPU, without a device");
   options.repeated(
       command->samples.data, "--data", "[NAME=]FILE",

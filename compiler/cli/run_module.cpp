@@ -16,6 +16,7 @@
 #include "compiler/lower/values.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
+#include "runtime/run/runner.h"
 #include "runtime/vm/session.h"
 #include "support/json.h"
 #include "support/output.h"
@@ -137,17 +138,38 @@ class Program {
     if (run.interpret) return program;
     ModelOptions how = run.model;
     if (!run.instances.empty() && run.batch > 1) how.batch = run.shared;
-    auto compiled = compile(loaded, how, {});
+    TENON_TRY_ASSIGN(devices, runtime::open_devices(run.devices));
+    program->devices_ = std::move(*devices);
+    const auto infos = runtime::infos(runtime::accelerators(program->devices_));
+    auto compiled = compile(loaded, how, accelerators_of(infos));
     if (!compiled) {
-      if (compiled.error().fault != Fault::kInput || run.limits.any()) return std::unexpected(compiled.error());
+      if (compiled.error().fault != Fault::kInput || run.limits.any() || !run.devices.empty())
+        return std::unexpected(compiled.error());
       print_stderr("note: the module does not compile and runs in the interpreter: {}\n", compiled.error().what);
       return program;
     }
     program->executable_ = std::move(compiled->executable);
-    options.profile = false;
+    options.accelerators = runtime::used_accelerators(*program->executable_, program->devices_);
+    options.profile = !options.accelerators.empty();  // whose cycles are printed
     TENON_TRY_ASSIGN(session, runtime::Session::create(*program->executable_, std::move(options)));
     program->session_ = std::move(*session);
     return program;
+  }
+
+  // What the accelerators have computed.
+  void print_cycles() const {
+    for (const auto& device : devices_) {
+      uint64_t launches = 0, cycles = 0;
+      if (session_) {
+        for (const runtime::LaunchRecord& launch : session_->profile().launches) {
+          const runtime::AcceleratorProgram& program = executable_->programs[launch.program];
+          if (spec::hash(program.config) != spec::hash(device->info().config)) continue;
+          ++launches;
+          cycles += launch.counters.cycles;
+        }
+      }
+      print_stderr("{}: {} launches, {} cycles\n", device->info().config.name, launches, cycles);
+    }
   }
 
   // The result of each instance, or its error.
@@ -192,6 +214,7 @@ class Program {
   }
 
   compiler::Model& model_;
+  runtime::Devices devices_;
   std::optional<runtime::Executable> executable_;  // none: the interpreter
   std::optional<runtime::Session> session_;
 };
@@ -332,6 +355,9 @@ Status run_module(const ModuleRun& run) {
     return error("--max-memory, --max-steps, --max-stack, --max-seconds and --budget are limits of compiled code", {},
                  "leave --interpret out", Fault::kUsage);
   }
+  if (run.interpret && !run.devices.empty()) {
+    return error("--device is for compiled code", {}, "leave --interpret out", Fault::kUsage);
+  }
   runtime::SessionOptions session;
   session.threads = run.threads;
   TENON_TRY(run.limits.apply(session));
@@ -340,7 +366,9 @@ Status run_module(const ModuleRun& run) {
   const Function& main = loaded->model.main();
   if (!run.instances.empty()) {
     TENON_TRY_ASSIGN(program, Program::make(*loaded, run, std::move(session)));
-    return InstancesRun(*loaded, run).run(**program);
+    const Status done = InstancesRun(*loaded, run).run(**program);
+    (*program)->print_cycles();
+    return done;
   }
   TENON_TRY_ASSIGN(inputs, read_inputs(context, main, main.params, run));
   auto program = Program::make(*loaded, run, std::move(session));

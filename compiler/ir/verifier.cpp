@@ -308,25 +308,76 @@ std::optional<Finding> check(Context& context, const Module& module, const Funct
 
 namespace {
 
-bool is_lengths(Type type) {
-  return type.tensor() && type.tensor()->rank() == 1 && type.tensor()->dtype == runtime::DType::kI64;
+// Compares types of a function of one instance with those of its batched function.
+class BatchedTypes {
+ public:
+  // Whether the type is that of all instances: the same, or with one more, leading axis, which has one size in all.
+  bool fits(Type one, Type all) {
+    if (one.tuple() && all.tuple()) {
+      const std::vector<Type>&fields = one.tuple()->fields, &others = all.tuple()->fields;
+      return std::ranges::equal(fields, others, [&](Type field, Type other) { return fits(field, other); });
+    }
+    const TensorType *tensor = one.tensor(), *other = all.tensor();
+    if (!tensor || !other) return one == all;
+    std::span<const Dim> dims = other->dims;
+    if (dims.size() == tensor->dims.size() + 1) {
+      if (!batch_) batch_ = dims[0];
+      if (dims[0] != *batch_) return false;
+      dims = dims.subspan(1);
+    }
+    const auto may_be_equal = [](Dim a, Dim b) { return !a.constant() || !b.constant() || a == b; };
+    return tensor->dtype == other->dtype && std::ranges::equal(tensor->dims, dims, may_be_equal);
+  }
+  // Whether it is that of a length for each instance.
+  bool are_lengths(Type type) const {
+    const TensorType* tensor = type.tensor();
+    return tensor && tensor->dtype == runtime::DType::kI64 && tensor->rank() == 1 && tensor->dims[0] == batch_;
+  }
+
+ private:
+  std::optional<Dim> batch_;
+};
+
+std::optional<Finding> check_batched(const Context& context, const Module& module, const Function& function) {
+  const Function* batched = module.function(*function.batched);
+  const size_t count = function.params.size();
+  const bool has_lengths = batched && batched->params.size() == count + 1 && sequence_length(module, function);
+  const std::string which = fmt::format("its batched function @{}", context.name(*function.batched));
+  if (!batched || (batched->params.size() != count && !has_lengths)) {
+    return Finding{{},
+                   fmt::format("{} must be a function of the module with {} parameters, or one more with the lengths "
+                               "of sequences",
+                               which, count),
+                   ""};
+  }
+  BatchedTypes types;
+  const std::string help = "a type is the same, or has one more, leading axis, of one size in all";
+  for (size_t i = 0; i < count; ++i) {
+    const Type one = function.type(function.params[i]), all = batched->type(batched->params[i]);
+    if (!types.fits(one, all))
+      return Finding{
+          {},
+          fmt::format("{} takes {} as parameter {}, the function {}", which, context.str(all), i, context.str(one)),
+          help};
+  }
+  if (has_lengths && !types.are_lengths(batched->type(batched->params.back())))
+    return Finding{{},
+                   fmt::format("{} takes {} as its last parameter, must be the lengths of the instances' sequences",
+                               which, context.str(batched->type(batched->params.back()))),
+                   "they are a vector of i64 with the leading axis of the other parameters"};
+  if (!types.fits(function.result, batched->result))
+    return Finding{{},
+                   fmt::format("{} returns {}, the function {}", which, context.str(batched->result),
+                               context.str(function.result)),
+                   help};
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<Finding> check_annotations(Context& context, const Module& module, const Function& function) {
   if (function.batched) {
-    const Function* batched = module.function(*function.batched);
-    const size_t count = function.params.size();
-    const bool of_sequences = batched && batched->params.size() == count + 1 && sequence_length(module, function) &&
-                              is_lengths(batched->type(batched->params.back()));
-    if (!batched || (batched->params.size() != count && !of_sequences)) {
-      return Finding{{},
-                     fmt::format("its batched function @{} must be a function of the module with {} parameters, or one "
-                                 "more with the lengths of sequences",
-                                 context.name(*function.batched), count),
-                     ""};
-    }
+    if (auto finding = check_batched(context, module, function)) return finding;
   }
   if (!function.gradient) return std::nullopt;
   // f(A...) -> R has the gradient g(A..., R, D(R)) -> (D(A)...), with sizes that g may leave unknown.

@@ -17,6 +17,10 @@
 namespace tenon::compiler {
 namespace {
 
+// Rows of programs of which joined rows are composed. Fewer rows take an accelerator no less time, whose weights are
+// loaded for them; each program more has its own copy of the weights.
+constexpr int64_t kRowsOfPrograms[] = {512, 256, 128, 64, 32, 16};
+
 bool has_unknown_size(Type type) {
   return std::ranges::any_of(type.parts(), [](Type part) {
     return part.tensor() && std::ranges::any_of(part.tensor()->dims, [](Dim dim) { return !dim.constant(); });
@@ -27,12 +31,13 @@ bool has_unknown_size(Type type) {
 class Bucketing {
  public:
   Bucketing(Context& context, Module& module, Function& function, std::span<const Target> targets,
-            std::span<const DimValues> buckets)
+            std::span<const DimValues> buckets, bool any_rows = false)
       : context_(context),
         module_(module),
         function_(function),
         targets_(targets),
         buckets_(buckets),
+        any_rows_(any_rows),
         effects_(context, module) {}
 
   Expected<std::vector<Bucketed>> run() {
@@ -127,14 +132,19 @@ class Bucketing {
     if (!outlined || outlined->results.empty()) return false;
     SizeDispatch dispatch(context_, module_, function_, *std::move(outlined));
     if (!dispatch.add_copies(group.target->name, buckets_, group.rows)) return false;
-    auto bindings = dispatch.bindings();
+    if (any_rows_ && !dispatch.pads()) {
+      dispatch.remove_copies();
+      return false;
+    }
+    auto bindings = dispatch.bindings(any_rows_);
     if (!bindings) return false;
     std::ranges::move(*bindings, std::back_inserter(out));
     parts_.push_back({.name = dispatch.name(),
                       .target = group.target->name,
                       .operators = group.members.size(),
                       .sizes = dispatch.sizes(),
-                      .pads = dispatch.pads()});
+                      .pads = dispatch.pads(),
+                      .any = any_rows_});
     return true;
   }
 
@@ -143,6 +153,7 @@ class Bucketing {
   Function& function_;
   std::span<const Target> targets_;
   std::span<const DimValues> buckets_;
+  bool any_rows_;
   const Effects effects_;
   TargetAnswers answers_;
   std::vector<Bucketed> parts_;
@@ -159,12 +170,31 @@ Expected<std::vector<Bucketed>> make_buckets(Context& context, Module& module, S
   return *std::move(parts);
 }
 
+Expected<std::vector<Bucketed>> make_row_programs(Context& context, Module& module, Symbol unit,
+                                                  std::span<const Target> targets) {
+  Function function = *module.function(unit);
+  if (targets.empty() || function.joined_axes == 0) return std::vector<Bucketed>();
+  const TupleType* results = function.result.tuple();
+  const Dims& dims = (results ? results->fields[0] : function.result).tensor()->dims;
+  std::vector<DimValues> buckets;
+  for (const int64_t rows : kRowsOfPrograms) {
+    DimValues& values = buckets.emplace_back();
+    for (uint32_t axis = 0; axis < function.joined_axes; ++axis) {
+      if (const auto name = dims[axis].variable()) values[*name] = axis + 1 == function.joined_axes ? rows : 1;
+    }
+  }
+  TENON_TRY_ASSIGN(parts, Bucketing(context, module, function, targets, buckets, true).run());
+  if (!parts->empty()) *module.function(unit) = std::move(function);
+  return *std::move(parts);
+}
+
 std::string report(const Context& context, std::span<const Bucketed> parts) {
   if (parts.empty()) return "no operator of unknown sizes has a program for given ones\n";
   std::string text;
   for (const Bucketed& part : parts) {
-    text += fmt::format("@{}: {} operators of unknown sizes, on {} {} {}; others on the CPU\n", context.name(part.name),
-                        part.operators, part.target, part.pads ? "up to" : "at", fmt::join(part.sizes, " or "));
+    const char* const which = part.any ? "at any size, by programs of" : part.pads ? "up to" : "at";
+    text += fmt::format("@{}: {} operators of unknown sizes, on {} {} {}{}\n", context.name(part.name), part.operators,
+                        part.target, which, fmt::join(part.sizes, " or "), part.any ? "" : "; others on the CPU");
   }
   return text;
 }

@@ -21,6 +21,7 @@ struct Bucketed {
   // Whether a bucket computes all smaller sizes too: the operands are padded up to its rows, and the rows of the
   // padding are cut off from the results.
   bool pads = false;
+  bool any = false;  // and more rows than the largest bucket has are computed by several calls
 };
 
 // Outlines the neighbouring operators of the entry that a target supports at the sizes of the first bucket and not at
@@ -32,6 +33,12 @@ struct Bucketed {
 // operand open, the part has no copy for it.
 Expected<std::vector<Bucketed>> make_buckets(Context& context, Module& module, Symbol entry,
                                              std::span<const Target> targets, std::span<const DimValues> buckets);
+
+// The same for a function whose first axes are rows that are independent of each other, `joined_axes` of them, and
+// which is called with the rows of all instances of a batch along the last of these axes (Function::joined_axes): its
+// parts are computed by programs of as many rows as fit, and at most the last 15 rows of a call are padding.
+Expected<std::vector<Bucketed>> make_row_programs(Context& context, Module& module, Symbol unit,
+                                                  std::span<const Target> targets);
 
 // For people: a line for each part, or that there is none.
 std::string report(const Context& context, std::span<const Bucketed> parts);

@@ -132,6 +132,11 @@ bool SizeDispatch::add_copies(std::string_view target, std::span<const DimValues
   return !copies_.empty();
 }
 
+void SizeDispatch::remove_copies() {
+  module_.globals.erase(name_);
+  for (const Copy& copy : copies_) module_.globals.erase(copy.name);
+}
+
 bool SizeDispatch::add_copy(const DimValues& bucket) {
   Copy copy;
   std::map<Symbol, Dim> values;
@@ -164,15 +169,25 @@ std::vector<std::string> SizeDispatch::sizes() const {
   return texts;
 }
 
-Expected<std::vector<Binding>> SizeDispatch::bindings() {
+Expected<std::vector<Binding>> SizeDispatch::bindings(bool any) {
+  std::optional<Symbol> of_rows;
+  if (any) {
+    auto made = make_function_of_rows();
+    if (!made) {
+      remove_copies();
+      return std::unexpected(std::move(made.error()));
+    }
+    of_rows = *made;
+  }
   Builder builder(context_, module_, caller_);
   builder.at(caller_.info(part_.results.back()).span);
   builder.open();
   const auto made = [&]() -> Expected<std::vector<Binding>> {
-    TENON_TRY_ASSIGN(value, choose(builder, 0));
+    auto value = of_rows ? call_function(builder, *of_rows, in_caller()) : choose(builder, 0);
+    TENON_TRY(value);
     std::map<VarId, VarId> renamed;
     for (size_t i = 0; i < part_.results.size(); ++i) {
-      TENON_TRY_ASSIGN(field, part_.results.size() == 1 ? value : builder.project(*value, static_cast<uint32_t>(i)));
+      TENON_TRY_ASSIGN(field, this->field(builder, *value, i, part_.results.size()));
       renamed.emplace(std::get<VarId>(*field), part_.results[i]);
     }
     // The values keep the variables that the caller uses.
@@ -185,17 +200,25 @@ Expected<std::vector<Binding>> SizeDispatch::bindings() {
   auto bindings = made();
   if (bindings) return bindings;
   builder.abandon();
-  module_.globals.erase(name_);
-  for (const Copy& copy : copies_) module_.globals.erase(copy.name);
+  if (of_rows) module_.globals.erase(*of_rows);
+  remove_copies();
   return bindings;
 }
 
+SizeDispatch::Operands SizeDispatch::in_caller() const {
+  Operands operands{{part_.args.begin(), part_.args.end()}, {}, {}};
+  for (const VarId arg : part_.args) operands.types.push_back(caller_.type(arg));
+  for (const VarId result : part_.results) operands.results.push_back(caller_.type(result));
+  return operands;
+}
+
 Expected<Atom> SizeDispatch::choose(Builder& builder, size_t copy) {
-  if (copy == copies_.size()) return call_any(builder);
+  const Operands operands = in_caller();
+  if (copy == copies_.size()) return call_function(builder, name_, operands);
   TENON_TRY_ASSIGN(fits, condition(builder, copies_[copy]));
   If branch{*fits, {}};
   builder.open();
-  TENON_TRY_ASSIGN(bound, call(builder, copies_[copy]));
+  TENON_TRY_ASSIGN(bound, call(builder, copies_[copy], operands));
   branch.arms.push_back(builder.close(*bound));
   builder.open();
   TENON_TRY_ASSIGN(others, choose(builder, copy + 1));
@@ -219,52 +242,142 @@ Expected<Atom> SizeDispatch::condition(Builder& builder, const Copy& copy) {
   return *all;
 }
 
-// The operands at the sizes of the copy, its call, and the results at the caller's sizes.
-Expected<Atom> SizeDispatch::call(Builder& builder, const Copy& copy) {
+// The operands at the sizes of the copy, its call, and the results at the operands' sizes.
+Expected<Atom> SizeDispatch::call(Builder& builder, const Copy& copy, const Operands& operands) {
   Atoms args;
-  for (size_t i = 0; i < part_.args.size(); ++i) {
+  for (size_t i = 0; i < operands.args.size(); ++i) {
     const Function& callee = *module_.function(copy.name);
     const Type type = callee.type(callee.params[i]);
-    TENON_TRY_ASSIGN(arg, pads_ ? padded(builder, part_.args[i], copy) : Expected<Atom>(Atom(part_.args[i])));
+    TENON_TRY_ASSIGN(
+        arg, pads_ ? padded(builder, operands.args[i], operands.types[i], copy) : Expected<Atom>(operands.args[i]));
     TENON_TRY_ASSIGN(sized, cast_to(builder, *arg, type));
     args.push_back(*sized);
   }
   TENON_TRY_ASSIGN(value, builder.call(copy.name, std::move(args)));
   Atoms results;
-  for (size_t i = 0; i < part_.results.size(); ++i) {
-    const Type type = caller_.type(part_.results[i]);
-    TENON_TRY_ASSIGN(field, part_.results.size() == 1 ? value : builder.project(*value, static_cast<uint32_t>(i)));
-    TENON_TRY_ASSIGN(rows, pads_ ? cut(builder, *field, type) : Expected<Atom>(*field));
-    TENON_TRY_ASSIGN(sized, cast_to(builder, *rows, type));
+  for (size_t i = 0; i < operands.results.size(); ++i) {
+    const Type type = operands.results[i];
+    TENON_TRY_ASSIGN(field, this->field(builder, *value, i, operands.results.size()));
+    TENON_TRY_ASSIGN(
+        cut, pads_ ? rows(builder, *field, type, context_.dim(0), type.tensor()->dims[0]) : Expected<Atom>(*field));
+    TENON_TRY_ASSIGN(sized, cast_to(builder, *cut, type));
     results.push_back(*sized);
   }
   return packed(builder, std::move(results));
 }
 
-Expected<Atom> SizeDispatch::call_any(Builder& builder) {
-  TENON_TRY_ASSIGN(value, builder.call(name_, Atoms(part_.args.begin(), part_.args.end())));
+Expected<Atom> SizeDispatch::call_function(Builder& builder, Symbol function, const Operands& operands) {
+  TENON_TRY_ASSIGN(value, builder.call(function, operands.args));
   Atoms results;
-  for (size_t i = 0; i < part_.results.size(); ++i) {
-    TENON_TRY_ASSIGN(field, part_.results.size() == 1 ? value : builder.project(*value, static_cast<uint32_t>(i)));
-    TENON_TRY_ASSIGN(sized, cast_to(builder, *field, caller_.type(part_.results[i])));
+  for (size_t i = 0; i < operands.results.size(); ++i) {
+    TENON_TRY_ASSIGN(field, this->field(builder, *value, i, operands.results.size()));
+    TENON_TRY_ASSIGN(sized, cast_to(builder, *field, operands.results[i]));
     results.push_back(*sized);
   }
   return packed(builder, std::move(results));
 }
 
-Expected<Atom> SizeDispatch::padded(Builder& builder, VarId arg, const Copy& copy) {
-  const Dims dims = caller_.type(arg).tensor()->dims;
+Expected<Symbol> SizeDispatch::make_function_of_rows() {
+  const Symbol self = fresh_global(context_, module_, fmt::format("{}_rows", context_.name(name_)));
+  const Function& part = part_.function;
+  module_.globals.emplace(self, part);  // for the type of its calls of itself
+  Function made;
+  made.dims = part.dims;
+  made.bounds = part.bounds;
+  Builder builder(context_, module_, made);
+  builder.at(caller_.info(part_.results.back()).span);
+  Operands operands;
+  for (const VarId param : part.params) {
+    operands.types.push_back(part.type(param));
+    operands.args.push_back(builder.param(part.type(param), context_.name(part.info(param).name)));
+  }
+  if (part.result.tuple()) operands.results = part.result.tuple()->fields;
+  else operands.results = {part.result};
+  auto result = split(builder, self, operands, copies_.size());
+  if (!result) {
+    builder.abandon();
+    module_.globals.erase(self);
+    return std::unexpected(std::move(result.error()));
+  }
+  builder.finish(*result);
+  *module_.function(self) = std::move(made);
+  return self;
+}
+
+// The first `num_copies` copies, which are ascending multiples of the first one, compute all rows.
+Expected<Atom> SizeDispatch::split(Builder& builder, Symbol self, const Operands& operands, size_t num_copies) {
+  if (num_copies == 0) return call_function(builder, name_, operands);  // of no rows
+  const Copy& copy = copies_[num_copies - 1];
+  const auto is_less = [&](int64_t size) -> Expected<Atom> {
+    TENON_TRY_ASSIGN(count, builder.dim_value(context_.dim(sizes_[0].name)));
+    return builder.apply(ops::kLess, {builder.constant<int64_t>({}, {size}), *count});
+  };
+  TENON_TRY_ASSIGN(fills, is_less(copy.sizes[0] - copies_[0].sizes[0]));
+  If of_copy{*fills, {}};
+  builder.open();
+  TENON_TRY_ASSIGN(exceeds, is_less(copy.sizes[0]));
+  If several{*exceeds, {}};
+  builder.open();
+  TENON_TRY_ASSIGN(parts, head_and_tail(builder, self, operands, copy));
+  several.arms.push_back(builder.close(*parts));
+  builder.open();
+  TENON_TRY_ASSIGN(whole, call(builder, copy, operands));
+  several.arms.push_back(builder.close(*whole));
+  TENON_TRY_ASSIGN(made, builder.bind(std::move(several), Symbol{}));
+  of_copy.arms.push_back(builder.close(*made));
+  builder.open();
+  TENON_TRY_ASSIGN(others, split(builder, self, operands, num_copies - 1));
+  of_copy.arms.push_back(builder.close(*others));
+  return builder.bind(std::move(of_copy), Symbol{});
+}
+
+// The first rows by the copy, all others by the function itself.
+Expected<Atom> SizeDispatch::head_and_tail(Builder& builder, Symbol self, const Operands& operands, const Copy& copy) {
+  const Dim size = context_.dim(copy.sizes[0]), count = context_.dim(sizes_[0].name);
+  Atoms heads, tails;
+  for (size_t i = 0; i < operands.args.size(); ++i) {
+    const Function& callee = *module_.function(copy.name);
+    const Type type = callee.type(callee.params[i]);
+    TENON_TRY_ASSIGN(head, rows(builder, operands.args[i], operands.types[i], context_.dim(0), size));
+    TENON_TRY_ASSIGN(sized, cast_to(builder, *head, type));
+    heads.push_back(*sized);
+    TENON_TRY_ASSIGN(tail, rows(builder, operands.args[i], operands.types[i], size, count));
+    tails.push_back(*tail);
+  }
+  TENON_TRY_ASSIGN(first, builder.call(copy.name, std::move(heads)));
+  TENON_TRY_ASSIGN(others, builder.call(self, std::move(tails)));
+  Atoms results;
+  for (size_t i = 0; i < operands.results.size(); ++i) {
+    TENON_TRY_ASSIGN(head, field(builder, *first, i, operands.results.size()));
+    TENON_TRY_ASSIGN(tail, field(builder, *others, i, operands.results.size()));
+    TENON_TRY_ASSIGN(joined, builder.apply(ops::kConcat, {*head, *tail}, {{"axis", int64_t{0}}}));
+    TENON_TRY_ASSIGN(sized, cast_to(builder, *joined, operands.results[i]));
+    results.push_back(*sized);
+  }
+  return packed(builder, std::move(results));
+}
+
+Expected<Atom> SizeDispatch::padded(Builder& builder, Atom arg, Type type, const Copy& copy) {
+  const Dims dims = type.tensor()->dims;
   Dims after(dims.size(), context_.dim(0));
   after[0] = context_.maximum({context_.subtract(context_.dim(copy.sizes[0]), dims[0]), context_.dim(0)});
   return builder.apply(context_.op(ops::kPad), {arg}, {{"before", std::vector<int64_t>(dims.size())}}, {},
                        {{"after", std::move(after)}});
 }
 
-Expected<Atom> SizeDispatch::cut(Builder& builder, Atom result, Type type) {
-  const Dims& dims = type.tensor()->dims;
-  return builder.apply(context_.op(ops::kSlice), {result},
-                       {{"begin", std::vector<int64_t>(dims.size())}, {"step", std::vector<int64_t>(dims.size(), 1)}},
-                       {}, {{"end", dims}});
+// The rows begin .. end - 1 of a tensor, of which `type` has the sizes of the other axes; the begin is constant.
+Expected<Atom> SizeDispatch::rows(Builder& builder, Atom tensor, Type type, Dim begin, Dim end) {
+  Dims ends = type.tensor()->dims;
+  std::vector<int64_t> begins(ends.size()), steps(ends.size(), 1);
+  begins[0] = *begin.constant();
+  ends[0] = end;
+  return builder.apply(context_.op(ops::kSlice), {tensor}, {{"begin", std::move(begins)}, {"step", std::move(steps)}},
+                       {}, {{"end", std::move(ends)}});
+}
+
+// Result `index` of `count` that a function returns.
+Expected<Atom> SizeDispatch::field(Builder& builder, Atom value, size_t index, size_t count) {
+  return count == 1 ? value : builder.project(value, static_cast<uint32_t>(index));
 }
 
 Expected<Atom> SizeDispatch::packed(Builder& builder, Atoms results) {

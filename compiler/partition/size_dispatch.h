@@ -19,9 +19,12 @@ class SizeDispatch {
   // Adds the function and its copy for each bucket to the module. `rows`: row i of each result depends on row i of each
   // operand alone. False where no bucket decides all sizes of the operands; the module is as before then.
   bool add_copies(std::string_view target, std::span<const DimValues> buckets, bool rows);
-  // The bindings that replace those of the part, with its results in their variables. An error where the sizes of
-  // the results do not follow from those of the operands.
-  Expected<std::vector<Binding>> bindings();
+  // The bindings that replace those of the part, with its results in their variables: a selection by the sizes, or,
+  // where the copies pad and compute `any` number of rows, a call of a function that calls several of them. An error
+  // where the sizes of the results do not follow from those of the operands.
+  Expected<std::vector<Binding>> bindings(bool any = false);
+
+  void remove_copies();
 
   Symbol name() const { return name_; }
   bool pads() const { return pads_; }
@@ -43,10 +46,22 @@ class SizeDispatch {
   bool add_copy(const DimValues& bucket);
   Expected<Atom> choose(Builder& builder, size_t copy);
   Expected<Atom> condition(Builder& builder, const Copy& copy);
-  Expected<Atom> call(Builder& builder, const Copy& copy);
-  Expected<Atom> call_any(Builder& builder);
-  Expected<Atom> padded(Builder& builder, VarId arg, const Copy& copy);
-  Expected<Atom> cut(Builder& builder, Atom result, Type type);
+  // Operands of a part, and the types of its results, in the function that a builder makes.
+  struct Operands {
+    Atoms args;
+    std::vector<Type> types, results;
+  };
+  Operands in_caller() const;
+  Expected<Atom> call(Builder& builder, const Copy& copy, const Operands& operands);
+  Expected<Atom> call_function(Builder& builder, Symbol function, const Operands& operands);
+  // Makes a function of any number of rows, which calls the largest copy for as many rows as it has, itself for the
+  // others, and pads the last rows up to a multiple of the smallest copy's. Its name.
+  Expected<Symbol> make_function_of_rows();
+  Expected<Atom> split(Builder& builder, Symbol self, const Operands& operands, size_t num_copies);
+  Expected<Atom> head_and_tail(Builder& builder, Symbol self, const Operands& operands, const Copy& copy);
+  Expected<Atom> padded(Builder& builder, Atom arg, Type type, const Copy& copy);
+  Expected<Atom> rows(Builder& builder, Atom tensor, Type type, Dim begin, Dim end);
+  Expected<Atom> field(Builder& builder, Atom value, size_t index, size_t count);
   Expected<Atom> packed(Builder& builder, Atoms results);
 
   Context& context_;

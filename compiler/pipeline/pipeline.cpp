@@ -208,17 +208,23 @@ Expected<std::vector<DimValues>> bucket_sizes(Context& context, const Module& mo
   return sizes;
 }
 
-// Makes the units of batches of instances, which are functions of the module.
-Expected<std::vector<Symbol>> make_batch_units(Context& context, Symbol entry, const std::vector<std::string>& shared,
-                                               const PassOptions& passes, Compilation& result) {
-  TENON_TRY_ASSIGN(own, batch::own_inputs(context, *result.partitioned.function(entry), shared));
-  TENON_TRY_ASSIGN(special, run_named(context, std::move(result.partitioned), {"specialize", "dead_code"}, passes));
+// Makes the units of batches of instances, which are functions of the module, and programs of the targets for those
+// that compute the rows of all instances.
+Expected<std::vector<Symbol>> make_batch_units(Context& context, Symbol entry, std::span<const Target> targets,
+                                               const CompileOptions& options, Compilation& result) {
+  TENON_TRY_ASSIGN(own, batch::own_inputs(context, *result.partitioned.function(entry), *options.batch));
+  TENON_TRY_ASSIGN(special,
+                   run_named(context, std::move(result.partitioned), {"specialize", "dead_code"}, options.passes));
   std::vector<Symbol> units;
-  TENON_TRY_ASSIGN(module, run_step(context, std::move(*special), kMakeUnits, passes,
+  TENON_TRY_ASSIGN(module, run_step(context, std::move(*special), kMakeUnits, options.passes,
                                     [&](Context&, Module whole) -> Expected<Module> {
                                       batch::Units made = batch::make_units(context, std::move(whole), entry, *own);
                                       result.units = batch::explain(context, made);
                                       units = batch::release(made);
+                                      for (const Symbol unit : units) {
+                                        TENON_TRY_ASSIGN(parts, make_row_programs(context, made.module, unit, targets));
+                                        if (!parts->empty()) result.notes += report(context, *parts);
+                                      }
                                       return std::move(made.module);
                                     }));
   result.partitioned = std::move(*module);
@@ -337,7 +343,7 @@ Expected<Compilation> compile_for(std::span<const Target> targets, const Model& 
   }
   std::vector<Symbol> units;
   if (options.batch) {
-    TENON_TRY_ASSIGN(made, make_batch_units(context, model.entry, *options.batch, options.passes, result));
+    TENON_TRY_ASSIGN(made, make_batch_units(context, model.entry, targets, options, result));
     units = std::move(*made);
   }
   if (options.costs) result.costs.emplace();

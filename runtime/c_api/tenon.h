@@ -116,6 +116,21 @@ TENON_API tenon_error* tenon_value_field(const tenon_value* value, size_t index,
 /* The name of the constructor of data that the program returned or tenon_data_create() made; otherwise NULL. */
 TENON_API const char* tenon_value_constructor(const struct tenon_program* program, const tenon_value* value);
 
+/* The tensors of several instances, as sentences of different lengths, as one: their rows follow one another along
+ * `axis`, and the axes before it have size 1. parts[i], of `count`, becomes a tensor of lengths[i] rows, which shares
+ * the memory of `packed` where it begins at a multiple of 64 bytes, and else is a copy. An error, and nothing is
+ * written, where a length is negative, their sum is not the number of rows, or there are more than 2^31 rows. No
+ * instances, and instances without rows, are legal. */
+TENON_API tenon_error* tenon_tensor_unpack(const tenon_value* packed, uint32_t axis, const int64_t* lengths,
+                                           size_t count, tenon_value** parts);
+/* The same by offsets, count + 1 of them: instance i has the rows offsets[i] .. offsets[i + 1] - 1, the first one
+ * begins at 0, none is less than the one before it, and the last one is the number of rows. */
+TENON_API tenon_error* tenon_tensor_unpack_offsets(const tenon_value* packed, uint32_t axis, const int64_t* offsets,
+                                                   size_t count, tenon_value** parts);
+/* The inverse: `count` tensors, at least one, which differ in the size of `axis` alone, as one. */
+TENON_API tenon_error* tenon_tensor_pack(const tenon_value* const* parts, size_t count, uint32_t axis,
+                                         tenon_value** out);
+
 /* Exchange of tensors with other libraries, without a copy where the data is dense and aligned to 64 bytes. The struct
  * is DLPack's DLManagedTensor (version 0.8, <dlpack/dlpack.h>). On success the value owns the tensor, which no caller
  * may write to any more; the exported tensor is freed by its deleter, and must not be written to while the value is
@@ -216,7 +231,9 @@ TENON_API tenon_error* tenon_session_run(tenon_session* session, const tenon_val
  * for output_count outputs of each, and for its error. An instance's outputs are those that it has alone, to the bit.
  * errors[i] is NULL, or what tenon_session_run() would return for instance i, whose outputs are NULL then; the caller
  * frees it. The error that the function itself returns is that of the call, and then nothing is written. An executable
- * of `tenon compile --batch` runs them together, and its operators in batches of them. */
+ * of `tenon compile --batch` runs them together, and its operators in batches of them; instances of different lengths,
+ * which tenon_tensor_unpack() makes of packed rows, without padding. Inputs whose types have one size, as n, are
+ * compared before any kernel runs. */
 TENON_API tenon_error* tenon_session_run_many(tenon_session* session, size_t instance_count,
                                               const tenon_value* const* inputs, size_t input_count,
                                               tenon_value** outputs, size_t output_count, tenon_error** errors);

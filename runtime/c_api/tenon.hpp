@@ -85,6 +85,26 @@ class Value {
     return Value(made);
   }
   static Value data(const Program& program, const std::string& constructor, const std::vector<Value>& fields = {});
+  // The tensors, which differ in the size of `axis` alone, as one whose rows follow one another.
+  static Value pack(const std::vector<Value>& parts, uint32_t axis = 0) {
+    tenon_value* made = nullptr;
+    const auto raw = handles(parts);
+    check(tenon_tensor_pack(raw.data(), raw.size(), axis, &made));
+    return Value(made);
+  }
+  // The inverse: a tensor of each instance, with as many rows as its length.
+  std::vector<Value> unpack(const std::vector<int64_t>& lengths, uint32_t axis = 0) const {
+    std::vector<tenon_value*> parts(lengths.size(), nullptr);
+    check(tenon_tensor_unpack(get(), axis, lengths.data(), lengths.size(), parts.data()));
+    return std::vector<Value>(parts.begin(), parts.end());
+  }
+  // The same by offsets, one more than there are instances.
+  std::vector<Value> unpack_offsets(const std::vector<int64_t>& offsets, uint32_t axis = 0) const {
+    if (offsets.empty()) throw std::invalid_argument("the offsets must be one more than the instances");
+    std::vector<tenon_value*> parts(offsets.size() - 1, nullptr);
+    check(tenon_tensor_unpack_offsets(get(), axis, offsets.data(), parts.size(), parts.data()));
+    return std::vector<Value>(parts.begin(), parts.end());
+  }
 
   tenon_kind kind() const { return tenon_value_kind(get()); }
   tenon_dtype dtype() const { return tenon_tensor_dtype(get()); }

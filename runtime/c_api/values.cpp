@@ -6,6 +6,7 @@
 
 #include "runtime/c_api/handles.h"
 #include "runtime/dlpack.h"
+#include "runtime/packed.h"
 #include "support/try.h"
 
 namespace tenon::runtime::c_api {
@@ -75,6 +76,56 @@ Status create_data(const tenon_program* program, const char* constructor, const 
 }
 
 const Tensor& tensor_of(const tenon_value* value) { return value->value.tensor(); }
+
+// `what` is the message of a tensor that is none.
+Status require_tensor(const tenon_value* value, std::string what, const char* function) {
+  if (tensor_of(value)) return {};
+  return error(std::move(what), function, "ask tenon_value_kind() first", Fault::kUsage);
+}
+
+Status unpack_tensor(const tenon_value* packed, uint32_t axis, std::span<const int64_t> lengths, tenon_value** parts,
+                     const char* function) {
+  auto made = runtime::unpack(tensor_of(packed), axis, lengths, "lengths");
+  if (!made) return error(std::move(made.error().what), function, {}, Fault::kUsage);
+  std::vector<std::unique_ptr<tenon_value>> handles;
+  for (Tensor& part : *made) handles.push_back(std::make_unique<tenon_value>(Value(std::move(part))));
+  for (size_t i = 0; i < handles.size(); ++i) parts[i] = handles[i].release();
+  return {};
+}
+
+Status unpack(const tenon_value* packed, uint32_t axis, const int64_t* lengths, size_t count, tenon_value** parts) {
+  constexpr char kFunction[] = "tenon_tensor_unpack";
+  TENON_TRY(require(kFunction, {{"packed", packed}}));
+  if (count > 0) TENON_TRY(require(kFunction, {{"lengths", lengths}, {"parts", parts}}));
+  TENON_TRY(require_tensor(packed, "the value is not a tensor", kFunction));
+  return unpack_tensor(packed, axis, {lengths, count}, parts, kFunction);
+}
+
+Status unpack_offsets(const tenon_value* packed, uint32_t axis, const int64_t* offsets, size_t count,
+                      tenon_value** parts) {
+  constexpr char kFunction[] = "tenon_tensor_unpack_offsets";
+  TENON_TRY(require(kFunction, {{"packed", packed}, {"offsets", offsets}}));
+  if (count > 0) TENON_TRY(require(kFunction, {{"parts", parts}}));
+  TENON_TRY(require_tensor(packed, "the value is not a tensor", kFunction));
+  auto lengths = lengths_of({offsets, count + 1}, "offsets");
+  if (!lengths) return error(std::move(lengths.error().what), kFunction, {}, Fault::kUsage);
+  return unpack_tensor(packed, axis, *lengths, parts, kFunction);
+}
+
+Status pack(const tenon_value* const* parts, size_t count, uint32_t axis, tenon_value** out) {
+  constexpr char kFunction[] = "tenon_tensor_pack";
+  TENON_TRY(require(kFunction, {{"parts", parts}, {"out", out}}));
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    if (!parts[i]) return error(fmt::format("part {} of {} is NULL", i, count), kFunction, {}, Fault::kUsage);
+    TENON_TRY(require_tensor(parts[i], fmt::format("part {} of {} is not a tensor", i, count), kFunction));
+    tensors.push_back(tensor_of(parts[i]));
+  }
+  auto packed = runtime::pack(tensors, axis);
+  if (!packed) return error(std::move(packed.error().what), kFunction, {}, Fault::kUsage);
+  give(std::move(*packed), out);
+  return {};
+}
 
 tenon_kind kind_of(const Value& value) {
   switch (value.object->kind) {
@@ -153,6 +204,20 @@ const char* tenon_value_constructor(const tenon_program* program, const tenon_va
   return object.constructor < constructors.size() ? constructors[object.constructor].name.c_str() : nullptr;
 }
 
+tenon_error* tenon_tensor_unpack(const tenon_value* packed, uint32_t axis, const int64_t* lengths, size_t count,
+                                 tenon_value** parts) {
+  return guarded([&] { return c_api::unpack(packed, axis, lengths, count, parts); });
+}
+
+tenon_error* tenon_tensor_unpack_offsets(const tenon_value* packed, uint32_t axis, const int64_t* offsets, size_t count,
+                                         tenon_value** parts) {
+  return guarded([&] { return c_api::unpack_offsets(packed, axis, offsets, count, parts); });
+}
+
+tenon_error* tenon_tensor_pack(const tenon_value* const* parts, size_t count, uint32_t axis, tenon_value** out) {
+  return guarded([&] { return c_api::pack(parts, count, axis, out); });
+}
+
 tenon_error* tenon_tensor_from_dlpack(DLManagedTensor* tensor, tenon_value** out) {
   return guarded([&]() -> Status {
     TENON_TRY(require("tenon_tensor_from_dlpack", {{"tensor", tensor}, {"out", out}}));
@@ -168,10 +233,7 @@ tenon_error* tenon_tensor_from_dlpack(DLManagedTensor* tensor, tenon_value** out
 tenon_error* tenon_tensor_to_dlpack(const tenon_value* value, DLManagedTensor** out) {
   return guarded([&]() -> Status {
     TENON_TRY(require("tenon_tensor_to_dlpack", {{"value", value}, {"out", out}}));
-    if (!tensor_of(value)) {
-      return error("the value is not a tensor", "tenon_tensor_to_dlpack", "ask tenon_value_kind() first",
-                   Fault::kUsage);
-    }
+    TENON_TRY(c_api::require_tensor(value, "the value is not a tensor", "tenon_tensor_to_dlpack"));
     TENON_TRY_ASSIGN(exported, to_dlpack(tensor_of(value)));
     *out = *exported;
     return {};

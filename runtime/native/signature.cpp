@@ -431,7 +431,7 @@ Expected<std::vector<Tensor>> make_results(const Signature& signature, std::span
 namespace {
 
 // Contents of a table of this kind for rows of these sizes, of counts for as many t as `limit`.
-std::vector<int64_t> contents_of(SignatureTable::Kind kind, std::vector<int64_t> widths, int64_t limit) {
+std::vector<int64_t> contents_of(SignatureTable::Kind kind, std::span<const int64_t> widths, int64_t limit) {
   using Kind = SignatureTable::Kind;
   std::vector<int64_t> contents;
   if (kind == Kind::kDescending || kind == Kind::kPositions) {
@@ -459,6 +459,63 @@ std::vector<int64_t> contents_of(SignatureTable::Kind kind, std::vector<int64_t>
   return contents;
 }
 
+// What a table is made of, without its contents: calls with equal ones have equal tables.
+Expected<CallMemory::MadeTable> key_of(const SignatureTable& table, std::span<const Tensor> params, Sizes& sizes,
+                                       std::span<const int64_t> dims) {
+  ShortMemory short_memory;
+  const Indices none(short_memory.resource());
+  TENON_TRY_ASSIGN(count, sizes.value(table.count, none));
+  if (*count < 0 || *count > kMaxRows) return error(fmt::format("a batch would have {} instances", *count));
+  Expected<int64_t> limit = kMaxRows;
+  if (!table.limit.empty()) limit = sizes.value(table.limit, none);
+  TENON_TRY(limit);
+  if (*limit < 0 || *limit > kMaxRows) return error(fmt::format("rows of up to {} elements are too long", *limit));
+  TENON_TRY(check_memory(
+      sizeof(int64_t) * (static_cast<uint64_t>(*count) + (table.kind == SignatureTable::Kind::kCounts ? *limit : 0)),
+      "a table of a batch", {}));
+  CallMemory::MadeTable key{
+      .table = {table.kind, {{Op::kConstant, *count}}, {}, {{Op::kConstant, *limit}}}, .lengths = {}, .contents = {}};
+  for (const auto& [op, operand] : table.width) {
+    if (op == Op::kElement) {
+      const auto bytes = params[static_cast<size_t>(operand)].bytes();
+      key.table.width.push_back({op, static_cast<int64_t>(key.lengths.size())});
+      key.lengths.emplace_back(bytes.begin(), bytes.end());
+    } else {
+      key.table.width.push_back(op == Op::kDim ? SizeStep{Op::kConstant, dims[static_cast<size_t>(operand)]}
+                                               : SizeStep{op, operand});
+    }
+  }
+  return key;
+}
+
+// The sizes of `count` rows.
+Expected<std::vector<int64_t>> row_widths(const Size& size, int64_t count, Sizes& sizes) {
+  ShortMemory short_memory;
+  Indices index(short_memory.resource());
+  std::vector<int64_t> widths;
+  int64_t total = 0;
+  for (int64_t row = 0; row < count; ++row) {
+    index.assign(1, row);
+    TENON_TRY_ASSIGN(width, sizes.value(size, index));
+    if (*width < 0 || *width > kMaxRows || (total += *width) > kMaxRows)
+      return error(
+          fmt::format("row {} would have {} elements, all up to it {}{}: a size is 0 or more, and all are 2^31 "
+                      "at most",
+                      row, *width, total, sizes.sources(size, index)));
+    widths.push_back(*width);
+  }
+  return widths;
+}
+
+Status check_limit(std::span<const int64_t> widths, int64_t limit, const Size& size, Sizes& sizes) {
+  const auto wider = std::ranges::find_if(widths, [&](int64_t width) { return width > limit; });
+  if (wider == widths.end()) return {};
+  ShortMemory short_memory;
+  const Indices index({wider - widths.begin()}, short_memory.resource());
+  return error(
+      fmt::format("row {} would have {} elements, {} at most{}", index[0], *wider, limit, sizes.sources(size, index)));
+}
+
 }  // namespace
 
 Expected<std::vector<std::shared_ptr<const std::vector<int64_t>>>> make_tables(const Signature& signature,
@@ -466,63 +523,37 @@ Expected<std::vector<std::shared_ptr<const std::vector<int64_t>>>> make_tables(c
                                                                                CallMemory& memory) {
   constexpr size_t kMaxKept = 32;
   std::vector<std::shared_ptr<const std::vector<int64_t>>> tables;
+  if (signature.tables.empty()) return tables;
   Sizes sizes(signature, params, memory.dims);
+  // Those of the table before, as tables of one kernel mostly describe the same rows.
+  const SignatureTable* described = nullptr;
+  std::vector<int64_t> widths;
   for (const SignatureTable& table : signature.tables) {
     if (table.kind == SignatureTable::Kind::kUnused) {
       tables.emplace_back();
       continue;
     }
-    ShortMemory short_memory;
-    Indices index(short_memory.resource());
-    TENON_TRY_ASSIGN(count, sizes.value(table.count, index));
-    if (*count < 0 || *count > kMaxRows) return error(fmt::format("a batch would have {} instances", *count));
-    Expected<int64_t> limit = kMaxRows;
-    if (!table.limit.empty()) limit = sizes.value(table.limit, index);
-    TENON_TRY(limit);
-    if (*limit < 0 || *limit > kMaxRows) return error(fmt::format("rows of up to {} elements are too long", *limit));
-    TENON_TRY(check_memory(
-        sizeof(int64_t) * (static_cast<uint64_t>(*count) + (table.kind == SignatureTable::Kind::kCounts ? *limit : 0)),
-        "a table of a batch", {}));
-    CallMemory::MadeTable key{
-        .table = {table.kind, {{Op::kConstant, *count}}, {}, {{Op::kConstant, *limit}}}, .lengths = {}, .contents = {}};
-    for (const auto& [op, operand] : table.width) {
-      if (op == Op::kElement) {
-        const auto bytes = params[static_cast<size_t>(operand)].bytes();
-        key.table.width.push_back({op, static_cast<int64_t>(key.lengths.size())});
-        key.lengths.emplace_back(bytes.begin(), bytes.end());
-      } else {
-        key.table.width.push_back(op == Op::kDim ? SizeStep{Op::kConstant, memory.dims[static_cast<size_t>(operand)]}
-                                                 : SizeStep{op, operand});
-      }
-    }
+    TENON_TRY_ASSIGN(key, key_of(table, params, sizes, memory.dims));
     const auto made = std::ranges::find_if(memory.tables, [&](const CallMemory::MadeTable& other) {
-      return other.table == key.table && other.lengths == key.lengths;
+      return other.table == key->table && other.lengths == key->lengths;
     });
     if (made != memory.tables.end()) {
       ++memory.num_tables_reused;
       tables.push_back(made->contents);
       continue;
     }
-    std::vector<int64_t> widths;
-    int64_t total = 0;
-    for (int64_t row = 0; row < *count; ++row) {
-      index.assign(1, row);
-      TENON_TRY_ASSIGN(width, sizes.value(table.width, index));
-      if (*width < 0 || *width > kMaxRows || (total += *width) > kMaxRows)
-        return error(
-            fmt::format("row {} would have {} elements, all up to it {}{}: a size is 0 or more, and all are 2^31 "
-                        "at most",
-                        row, *width, total, sizes.sources(table.width, index)));
-      if (*width > *limit)
-        return error(fmt::format("row {} would have {} elements, {} at most{}", row, *width, *limit,
-                                 sizes.sources(table.width, index)));
-      widths.push_back(*width);
+    if (!described || described->count != table.count || described->width != table.width) {
+      TENON_TRY_ASSIGN(found, row_widths(table.width, key->table.count[0].operand, sizes));
+      widths = std::move(*found);
+      described = &table;
     }
+    const int64_t limit = key->table.limit[0].operand;
+    TENON_TRY(check_limit(widths, limit, table.width, sizes));
     ++memory.num_tables_made;
-    key.contents = std::make_shared<const std::vector<int64_t>>(contents_of(table.kind, std::move(widths), *limit));
-    tables.push_back(key.contents);
+    key->contents = std::make_shared<const std::vector<int64_t>>(contents_of(table.kind, widths, limit));
+    tables.push_back(key->contents);
     if (memory.tables.size() == kMaxKept) memory.tables.erase(memory.tables.begin());
-    memory.tables.push_back(std::move(key));
+    memory.tables.push_back(std::move(*key));
   }
   return tables;
 }

@@ -62,7 +62,8 @@ class PendingCalls {
   // Of a call's own operands: larger ones take longer to be copied to a batch than the batch saves, as a whole text of
   // which a step reads one character.
   static constexpr size_t kMostOwnBytes = size_t{1} << 16;
-  // Of a call of several by rows: results of more rows leave the caches before the next kernel reads them.
+  // Of a call of several by rows: results of more rows leave the caches before the next kernel reads them. Calls of a
+  // unit that an accelerator computes have no such limit, as each of them may have rows of padding.
   static constexpr int64_t kMostRows = 512;
   // Of a call of several over sequences: the steps that are copied, by those of the sequences.
   static constexpr int64_t kMostPadding = 4;
@@ -123,6 +124,7 @@ class PendingCalls {
   std::vector<std::vector<uint32_t>> types_;  // by unit: the first node of each of its types
   std::vector<bool> has_shared_;              // by unit
   std::vector<bool> is_scalar_;               // by unit: it is one native kernel whose results are scalars
+  std::vector<int64_t> most_rows_;            // by unit: of a call of several by rows
   uint32_t type_count_ = 0;
   std::vector<Node> nodes_;
   std::vector<Word> operands_;

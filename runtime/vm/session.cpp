@@ -16,11 +16,34 @@
 #include "support/try.h"
 
 namespace tenon::runtime {
+namespace {
+
+// Each size that varies, beside the first one of the same symbol.
+std::vector<EqualSizes> equal_sizes_of(std::span<const Port> ports) {
+  std::vector<EqualSizes> found;
+  std::map<std::string_view, std::pair<size_t, size_t>> first;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    for (size_t axis = 0; axis < ports[i].symbols.size(); ++axis) {
+      const std::string& symbol = ports[i].symbols[axis];
+      if (ports[i].shape[axis] != kAnySize || symbol.empty() || symbol == "?") continue;
+      const auto [at, is_new] = first.try_emplace(symbol, i, axis);
+      if (!is_new) found.push_back({at->second.first, at->second.second, i, axis});
+    }
+  }
+  return found;
+}
+
+const Tensor& input_tensor(const Tensor& input) { return input; }
+const Tensor& input_tensor(const Value& input) { return input.tensor(); }
+
+}  // namespace
+
 std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", name(tensor.dtype()), to_string(tensor.shape()));
 }
 
-Session::State::State(const Executable& program, SessionOptions how) : executable(program), options(std::move(how)) {}
+Session::State::State(const Executable& program, SessionOptions how)
+    : executable(program), options(std::move(how)), equal_sizes(equal_sizes_of(program.main().params)) {}
 Session::State::~State() = default;
 
 Status Session::State::resolve_kernels() {
@@ -116,6 +139,22 @@ Status Session::State::check_inputs(std::span<const Value> inputs) const {
                              runtime::describe(executable, inputs[i]), type_text(params[i])),
                  executable.name);
   }
+  return check_equal_sizes(inputs);
+}
+
+// Before any kernel runs; kernels check what this cannot, as sizes that are expressions.
+template <class Input>
+Status Session::State::check_equal_sizes(std::span<const Input> inputs) const {
+  const auto& params = executable.main().params;
+  for (const EqualSizes& sizes : equal_sizes) {
+    const int64_t one = input_tensor(inputs[sizes.input]).shape()[sizes.axis],
+                  other = input_tensor(inputs[sizes.other]).shape()[sizes.other_axis];
+    if (one == other) continue;
+    return error(fmt::format("axis {} of input '{}' has {} elements, axis {} of input '{}' has {}: both are {}",
+                             sizes.axis, params[sizes.input].name, one, sizes.other_axis, params[sizes.other].name,
+                             other, params[sizes.input].symbols[sizes.axis]),
+                 executable.name);
+  }
   return {};
 }
 
@@ -123,7 +162,7 @@ Status Session::State::check_inputs(std::span<const Tensor> inputs) const {
   const auto& params = executable.main().params;
   TENON_TRY(check_input_count(inputs.size()));
   const auto accepts = [](const Port& port, const Tensor& tensor) { return port.accepts(tensor); };
-  if (std::ranges::equal(params, inputs, accepts)) return {};
+  if (std::ranges::equal(params, inputs, accepts)) return check_equal_sizes(inputs);
   return check_inputs(std::vector<Value>(inputs.begin(), inputs.end()));  // for the message
 }
 

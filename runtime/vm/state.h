@@ -29,9 +29,15 @@ class InstanceSource;
 class RequestQueue;
 class Run;
 
+// Axes of inputs whose types have one size, as n.
+struct EqualSizes {
+  size_t input = 0, axis = 0, other = 0, other_axis = 0;
+};
+
 struct Session::State {
   const Executable& executable;
   SessionOptions options;
+  std::vector<EqualSizes> equal_sizes;
   std::vector<Words> code;      // by function
   SharedObject compiled;        // of functions that were compiled ahead of time
   std::vector<Word> constants;  // by constant
@@ -82,6 +88,8 @@ struct Session::State {
 
  private:
   Status check_input_count(size_t count) const;
+  template <class Input>
+  Status check_equal_sizes(std::span<const Input> inputs) const;
   // The budget is the session's, so its runs wait for each other.
   std::unique_lock<std::mutex> one_at_a_time();
   std::unique_ptr<Run> take_run();

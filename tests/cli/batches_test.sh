@@ -54,6 +54,21 @@ cmp "$scratch/mixed64" "$scratch/mixed1"
 [ "$("$tenon" run $minilm --instances "$scratch/none.jsonl" | wc -l)" = 0 ]
 expect 2 "--instances and --data both give inputs" "$tenon" run $minilm --instances "$scratch/none.jsonl" --data x.npy
 
+# An accelerator computes the rows of all instances, by programs of fixed numbers of rows, with the bits of the CPU.
+# shellcheck disable=SC2016 # the names of constants in modules
+{
+  printf '#[version = "1"]\nconst $w: Tensor[(3, 5), f32] = [1, -2, 3, 4, -5, 6, 7, -8, 9, 1, -2, 3, 4, -5, 6];\n'
+  printf 'def @main[t](%%x: Tensor[(t, 3), f32]) -> Tensor[(t, 5), f32] { relu(matmul(%%x, $w)) }\n'
+} >"$scratch/dense.tn"
+awk 'BEGIN { srand(11); for (i = 0; i < 40; i++) { t = i == 5 ? 0 : 1 + int(rand() * 30); printf "["; for (k = 0; k < t; k++) printf "%s[%.3f, %.3f, %.3f]", k ? ", " : "", rand(), rand() - 0.5, rand(); print "]" } }' \
+  >"$scratch/rows.txt"
+dense=("$tenon" run "$scratch/dense.tn" --calibrate tests/runtime/data/mixed.npz:x --instances "$scratch/rows.txt" --device behavioral:default)
+"${dense[@]}" --batch 1 >"$scratch/alone" 2>"$scratch/cycles"
+grep -qx 'default: 0 launches, 0 cycles' "$scratch/cycles"
+"${dense[@]}" --batch 64 2>"$scratch/cycles" | cmp - "$scratch/alone"
+grep -Eqx 'default: [1-9][0-9]* launches, [1-9][0-9]* cycles' "$scratch/cycles"
+expect 2 "--device is for compiled code" "${dense[@]}" --interpret
+
 # Recurrent layers with shared weights: the sequences of all instances are one call, whatever their lengths are.
 # shellcheck disable=SC2016 # the names of constants in modules
 for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 4 bidirectional 16 1" "lstm 4 forward 9 3"; do

@@ -58,10 +58,15 @@ TEST_F(Archives, LengthsCutPackedRows) {
   EXPECT_EQ(run({{"x", rows}, {"x.lengths", tensor<int64_t>({4}, {1, 0, 2, 0})}}),
             "Tensor[(2,), f32] [1, 2]\nTensor[(2,), f32] [0, 0]\nTensor[(2,), f32] [8, 10]\nTensor[(2,), f32] [0, 0]\n"
             "exit code 0");
+  EXPECT_EQ(run({{"x", rows}, {"x.offsets", tensor<int64_t>({4}, {0, 1, 1, 3})}}),
+            "Tensor[(2,), f32] [1, 2]\nTensor[(2,), f32] [0, 0]\nTensor[(2,), f32] [8, 10]\nexit code 0");
+  EXPECT_EQ(run({{"x", tensor<float>({0, 2}, {})}, {"x.lengths", tensor<int64_t>({0}, {})}}), "exit code 0");
+  EXPECT_THAT(run({{"x", rows}, {"x.offsets", tensor<int64_t>({4}, {0, 2, 1, 3})}}),
+              HasSubstr("in.npz: error: x.offsets[2] is 1, must be 2 or more, as the one before it"));
   EXPECT_THAT(run({{"x", rows}, {"x.lengths", tensor<uint8_t>({2}, {1, 1})}}),
-              HasSubstr("in.npz: error: the sum of x.lengths is 2, x has 3 rows"));
+              HasSubstr("in.npz: error: input 'x': the sum of x.lengths is 2, there are 3 rows"));
   EXPECT_THAT(run({{"x", rows}, {"x.lengths", tensor<int32_t>({2}, {2, 2})}}),
-              HasSubstr("x.lengths[1] is 2, must be from 0 to 1, the rows of x that are left"));
+              HasSubstr("x.lengths[1] is 2, must be from 0 to 1, the rows that are left"));
   EXPECT_THAT(run({{"x", rows}, {"x.lengths", tensor<int32_t>({1}, {-1})}}), HasSubstr("x.lengths[0] is -1"));
   EXPECT_THAT(run({{"x", rows}, {"x.lengths", tensor<float>({1}, {3})}}),
               HasSubstr("x.lengths is Tensor[(1,), f32], must be a vector of integers"));

@@ -167,6 +167,64 @@ def @f(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { tanh(%x) }
                                              "parameters, or one more with the lengths of sequences"));
 }
 
+// Matrices of the rows of all sentences, as quantized layers have them, are rows of the sentences' axes; not so where a
+// part of the unit's boundary has only the product, or where another size is computed of the axes.
+TEST(Units, RowsThatAReshapeJoinsAreJoinedRows) {
+  const auto notes = [](const std::string& body) {
+    Context context;
+    auto module = parse(context, R"(#[version = "1"]
+const $w: Tensor[(2, 2), f32] = [1, 2, 3, 4];
+def @main[n, t](%x: Tensor[(n, t, 2), f32]) { )" +
+                                     body + " }");
+    EXPECT_TRUE(module) << module.error().str();
+    const Units units = make_units(context, std::move(*module), context.symbol("main"), {true});
+    std::vector<std::string> notes;
+    for (const Unit& unit : units.units) notes.push_back(unit.note);
+    return notes;
+  };
+  const std::string dense = "dense(relu(reshape(%x, zero=1, shape=[n * t, 2])), $w)", joined =
+                                                                                          "calls are joined by rows, "
+                                                                                          "of any n x t";
+  EXPECT_THAT(notes("tanh(reshape(" + dense + ", zero=1, shape=[n, t, 2]))"), ElementsAre(joined));
+  EXPECT_THAT(notes("let %y = reshape(" + dense +
+                    ", zero=1, shape=[n, t, 2]); let %s = softmax(matmul(%y, "
+                    "transpose(%y, axes=[0, 2, 1]))); matmul(matmul(%s, %y), $w)"),
+              ElementsAre(joined, testing::HasSubstr("does not compute each row alone"), joined));
+  EXPECT_THAT(notes(dense), testing::Not(testing::Contains(joined)));
+  EXPECT_THAT(notes("reshape(" + dense + ", zero=1, shape=[t, n, 2])"), testing::Not(testing::Contains(joined)));
+}
+
+// A batched function that a user wrote has the types of the unit, with the instances' axis, and the lengths of as many.
+TEST(Units, TheTypesOfABatchedFunctionAreThoseOfItsUnit) {
+  const auto checked = [](const std::string& params, const std::string& result, const std::string& body) {
+    Context context;
+    const auto module =
+        parse(context, "#[version = \"1\"]\ndef @f.batched[b, c, t](" + params + ") -> " + result + " { " + body + R"( }
+#[batched = "f.batched"]
+def @f[t](%x: Tensor[(t, 2), f32], %y: Tensor[(2,), f32]) -> Tensor[(t, 2), f32] { tanh(%x + %y) }
+)");
+    return module ? "no error" : module.error().str();
+  };
+  const std::string x = "%x: Tensor[(b, t, 2), f32]", y = "%y: Tensor[(2,), f32]", r = "Tensor[(b, t, 2), f32]";
+  EXPECT_EQ(checked(x + ", " + y, r, "tanh(%x + %y)"), "no error");
+  EXPECT_EQ(checked(x + ", " + y + ", %lengths: Tensor[(b,), i64]", r, "tanh(%x + %y)"), "no error");
+  EXPECT_THAT(checked(x + ", " + y + ", %lengths: Tensor[(c,), i64]", r, "tanh(%x + %y)"),
+              HasSubstr("its batched function @f.batched takes Tensor[(c,), i64] as its last parameter, must be the "
+                        "lengths of the instances' sequences"));
+  EXPECT_THAT(checked(x + ", " + y + ", %lengths: Tensor[(b,), f32]", r, "tanh(%x + %y)"),
+              HasSubstr("takes Tensor[(b,), f32] as its last parameter"));
+  EXPECT_THAT(checked(x + ", %y: Tensor[(3,), f32]", r, "tanh(%x)"),
+              HasSubstr("its batched function @f.batched takes Tensor[(3,), f32] as parameter 1, the function "
+                        "Tensor[(2,), f32]"));
+  EXPECT_THAT(checked(x + ", %y: Tensor[(c, 2), f32]", r, "tanh(%x)"),
+              HasSubstr("takes Tensor[(c, 2), f32] as parameter 1"));
+  EXPECT_THAT(checked("%x: Tensor[(b, t, 2), f64], " + y, "Tensor[(b, t, 2), f64]", "tanh(%x)"),
+              HasSubstr("takes Tensor[(b, t, 2), f64] as parameter 0"));
+  EXPECT_THAT(checked(x + ", " + y, "Tensor[(b, t, 2), bool]", "greater(%x, %y)"),
+              HasSubstr("its batched function @f.batched returns Tensor[(b, t, 2), bool], the function "
+                        "Tensor[(t, 2), f32]"));
+}
+
 // The module with such units has a text, and bounds of one instance do not bind the rows of all.
 TEST(Units, RowsOfAllInstancesAreNotWithinTheBoundsOfOne) {
   Context context;

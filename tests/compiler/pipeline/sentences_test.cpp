@@ -100,5 +100,62 @@ TEST_F(Sentences, ProductsOfAnyLengthUpToABucketAreTheAccelerators) {
   }
 }
 
+// The products of 32 sentences of different lengths on an accelerator: the rows of all sentences, with fewer rows of
+// padding in all than the smallest program has, and with the bits of a sentence alone on the CPU.
+TEST_F(Sentences, RowsOfAllSentencesAreTheAcceleratorsAtAnyNumber) {
+  Samples calibration;
+  for (int64_t count = 1; count <= kTokens; count += 31) calibration.push_back(sentence(count));
+  auto accelerator = driver::open("behavioral:default");
+  ASSERT_TRUE(accelerator) << accelerator.error().str();
+  const std::vector<AcceleratorOptions> accelerators{{(*accelerator)->info().config}};
+  auto alone = compile(*model_, {.accelerators = accelerators, .calibration = &calibration});
+  ASSERT_TRUE(alone) << alone.error().str();
+  ASSERT_TRUE(alone->executable.programs.empty());
+  auto together = compile(*model_, {.accelerators = accelerators, .calibration = &calibration, .batch = {{}}});
+  ASSERT_TRUE(together) << together.error().str();
+  auto cpu = runtime::Session::create(alone->executable, {});
+  ASSERT_TRUE(cpu) << cpu.error().str();
+  auto session = runtime::Session::create(together->executable, {.accelerators = {accelerator->get()}});
+  ASSERT_TRUE(session) << session.error().str();
+  std::map<std::string, int64_t> macs_of_row;  // of each product, by its program of fewest rows
+  for (const runtime::AcceleratorProgram& program : together->executable.programs) {
+    const runtime::LayerNote& product = program.layers.at(0);
+    const auto [least, is_new] = macs_of_row.try_emplace(product.name, product.macs / 16);
+    if (!is_new) least->second = std::min(least->second, product.macs / 16);
+  }
+  for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{17, 40, 3, 1, 64, 11, 0, 128, 9},
+                                              std::vector<int64_t>(32, 13),
+                                              std::vector<int64_t>(40, 16),
+                                              {1},
+                                              {0, 0}}) {
+    session->clear_profile();
+    std::vector<std::vector<runtime::Value>> instances;
+    int64_t tokens = 0;
+    for (const int64_t length : lengths) {
+      const std::vector<Tensor> inputs = sentence(length);
+      instances.emplace_back(inputs.begin(), inputs.end());
+      tokens += length;
+    }
+    const auto found = session->run_many(instances);
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const auto expected = cpu->run_values(instances[i]);
+      ASSERT_EQ(found[i].has_value(), expected.has_value()) << (found[i] ? expected : found[i]).error().str();
+      if (expected) {
+        EXPECT_EQ(found[i]->at(0).tensor(), expected->at(0).tensor()) << lengths[i] << " tokens";
+      }
+    }
+    std::map<std::string, int64_t> rows;  // that each product has computed
+    for (const runtime::LaunchRecord& launch : session->profile().launches) {
+      const runtime::LayerNote& product = together->executable.programs[launch.program].layers.at(0);
+      rows[product.name] += product.macs / macs_of_row.at(product.name);
+    }
+    EXPECT_EQ(rows.size(), tokens > 0 ? 12u : 0u) << together->notes;
+    for (const auto& [layer, count] : rows) {
+      EXPECT_GE(count, tokens) << layer;
+      EXPECT_LT(count - tokens, 16) << layer;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::compiler

@@ -190,6 +190,74 @@ TEST(CApi, AnInstanceThatFailsHasItsOwnError) {
   EXPECT_EQ(errors[0], nullptr);
 }
 
+// Sentences of different lengths, as rows that follow one another.
+TEST(CApi, InstancesOfDifferentLengthsArePackedRows) {
+  const File file(compiled(kAdd), "packed");
+  const api::Session session{api::Program(file.path)};
+  const Value x = Value::tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6}),
+              y = Value::tensor<float>({3, 2}, {1, 1, 1, 1, 1, 1});
+  const auto run = [&](const std::vector<Value>& xs, const std::vector<Value>& ys) {
+    std::vector<std::vector<Value>> instances;
+    for (size_t i = 0; i < xs.size(); ++i) instances.push_back({xs[i], ys[i]});
+    return session.run_many(instances);
+  };
+  const auto results = run(x.unpack({1, 0, 2}), y.unpack_offsets({0, 1, 1, 3}));
+  ASSERT_EQ(results.size(), 3);
+  EXPECT_THAT(results[0].outputs.at(0).elements<float>(), ElementsAre(2, 3));
+  EXPECT_THAT(results[1].outputs.at(0).sizes(), ElementsAre(0, 2));
+  EXPECT_THAT(results[2].outputs.at(0).elements<float>(), ElementsAre(4, 5, 6, 7));
+  std::vector<Value> sums;
+  for (const auto& result : results) sums.push_back(result.outputs.at(0));
+  EXPECT_THAT(Value::pack(sums).elements<float>(), ElementsAre(2, 3, 4, 5, 6, 7));
+  EXPECT_TRUE(run(Value::tensor<float>({0, 2}, {}).unpack({}), {}).empty());
+  const auto parts = Value::tensor<float>({1, 2, 2}, {1, 2, 3, 4}).unpack({0, 2}, 1);
+  EXPECT_THAT(parts.at(0).sizes(), ElementsAre(1, 0, 2));
+  EXPECT_THAT(parts.at(1).elements<float>(), ElementsAre(1, 2, 3, 4));
+  // Operands of different lengths are an error of their instance, before any kernel runs.
+  const auto different = run(x.unpack({1, 2}), y.unpack({2, 1}));
+  for (const auto& result : different) ASSERT_TRUE(result.error);
+  EXPECT_EQ(different[1].error->finding(), "axis 0 of input 'x' has 2 elements, axis 0 of input 'y' has 1: both are n");
+}
+
+TEST(CApi, PackedRowsThatDoNotFitTheirLengthsAreErrors) {
+  const Value x = Value::tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  const Value pair = Value::tuple({x, x});
+  EXPECT_THAT(thrown([&] {
+                (void)x.unpack({2, -1});
+              }),
+              HasSubstr("tenon_tensor_unpack: error: lengths[1] is -1, must be from 0 to 1, the rows that are left"));
+  EXPECT_THAT(thrown([&] { (void)x.unpack({2}); }), HasSubstr("the sum of lengths is 2, there are 3 rows"));
+  EXPECT_THAT(thrown([&] { (void)x.unpack({3}, 2); }), HasSubstr("the rows are along axis 2, the tensor is a (3, 2)"));
+  EXPECT_THAT(
+      thrown([&] {
+        (void)x.unpack_offsets({0, 2, 1});
+      }),
+      HasSubstr("tenon_tensor_unpack_offsets: error: offsets[2] is 1, must be 2 or more, as the one before it"));
+  const Value many = Value::tensor(TENON_F32, {(int64_t{1} << 31) + 1, 0});
+  EXPECT_THAT(thrown([&] { (void)many.unpack({1}); }), HasSubstr("there are 2147483649 rows, must be 2^31 at most"));
+  EXPECT_THAT(thrown([&] { (void)pair.unpack({1}); }), HasSubstr("the value is not a tensor"));
+  EXPECT_THAT(thrown([&] {
+                (void)Value::pack({x, pair});
+              }),
+              HasSubstr("tenon_tensor_pack: error: part 1 of 2 is not a tensor"));
+  EXPECT_THAT(thrown([&] {
+                (void)Value::pack({x, Value::tensor<float>({1}, {1})});
+              }),
+              HasSubstr("tensor 1 is f32 (1,), tensor 0 f32 (3, 2): only axis 0 may differ"));
+  // Nothing is written.
+  const int64_t lengths[] = {4};
+  tenon_value* part = nullptr;
+  EXPECT_THAT(text_of(tenon_tensor_unpack(x.get(), 0, lengths, 1, &part)), HasSubstr("must be from 0 to 3"));
+  EXPECT_EQ(part, nullptr);
+  EXPECT_THAT(text_of(tenon_tensor_unpack(x.get(), 0, nullptr, 1, &part)), HasSubstr("the argument lengths is NULL"));
+  EXPECT_THAT(text_of(tenon_tensor_unpack(x.get(), 0, lengths, 1, nullptr)), HasSubstr("the argument parts is NULL"));
+  EXPECT_THAT(text_of(tenon_tensor_unpack_offsets(x.get(), 0, nullptr, 0, &part)),
+              HasSubstr("the argument offsets is NULL"));
+  const tenon_value* const none[] = {x.get(), nullptr};
+  EXPECT_THAT(text_of(tenon_tensor_pack(none, 2, 0, &part)), HasSubstr("part 1 of 2 is NULL"));
+  EXPECT_EQ(part, nullptr);
+}
+
 TEST(CApi, AnAcceleratorIsAUri) {
   // The sample without the call of a test kernel.
   runtime::Executable sample = runtime::sample::executable();
