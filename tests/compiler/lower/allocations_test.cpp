@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -162,7 +163,7 @@ TEST_F(AllocationsTest, OfAThousandUpdatesAreThoseOfTheFirstTwo) {
       (mean(%y * %y), %w - %g * 0.001f32)
     })",
                                             true);
-  executable.states = {{.param = 0, .result = 1}};
+  executable.states = {{.param = 0, .result = 1, .first = std::nullopt}};
   ASSERT_TRUE(verify(executable, "test"));
   auto session = runtime::Session::create(executable, {.profile = false, .threads = 1});
   ASSERT_TRUE(session) << session.error().str();

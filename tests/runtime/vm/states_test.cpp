@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <vector>
 
 #include "runtime/vm/session.h"
@@ -29,7 +30,7 @@ Executable counting_executable() {
   e.natives.push_back(sample::native_code());
   e.natives[0].kernels[0].signature.in_place = {{0, 0}};
   e.constants.push_back(sample::count_up(50));
-  e.states = {{.param = 0, .result = 1, .first = 0}, {.param = 2, .result = 2}};
+  e.states = {{.param = 0, .result = 1, .first = 0}, {.param = 2, .result = 2, .first = std::nullopt}};
   return deserialize(serialize(e).value(), "memory").value();
 }
 
@@ -63,7 +64,9 @@ TEST_F(States, AreReplacedInTheirMemory) {
       if (hook) continue;
       // The first run records its calls.
       EXPECT_EQ(session.memory().allocations, i == 1 ? 3u : 1u) << i;
-      if (i > 1) EXPECT_EQ(session.state(0).bytes().data(), memory);
+      if (i > 1) {
+        EXPECT_EQ(session.state(0).bytes().data(), memory);
+      }
       memory = session.state(0).bytes().data();
     }
   }
