@@ -103,6 +103,9 @@ Status loss_of(tenon_trainer* trainer, const Samples& samples, size_t first, dou
 Status weight_of(const tenon_trainer* trainer, const char* name, tenon_value** out) {
   constexpr char kFunction[] = "tenon_trainer_weight";
   TENON_TRY(require(kFunction, {{"trainer", trainer}, {"name", name}, {"out", out}}));
+  if (trainer->trainer->is_lost())
+    return error("the weights are lost, since a step has failed", kFunction,
+                 "tenon_trainer_load() loads the state that was saved last", Fault::kUsage);
   const NamedTensors weights = trainer->trainer->weights();
   const auto found = weights.find(std::string_view(name));
   if (found == weights.end())

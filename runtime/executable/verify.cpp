@@ -124,7 +124,7 @@ class Verifier {
 
   Status check_states() const {
     const Function& main = executable_.main();
-    std::set<uint32_t> params;
+    std::set<uint32_t> params, results;
     for (size_t i = 0; i < executable_.states.size(); ++i) {
       const StateTensor& state = executable_.states[i];
       const auto fail_in = [&](std::string_view what) { return fail(fmt::format("state {}: {}", i, what)); };
@@ -140,6 +140,8 @@ class Verifier {
         return fail_in(fmt::format("its first value is constant {} of {}, which is not {}", *state.first,
                                    executable_.constants.size(), type_text(param)));
       if (!params.insert(state.param).second) return fail_in(fmt::format("'{}' is a state before", param.name));
+      if (!results.insert(state.result).second)
+        return fail_in(fmt::format("the result '{}' replaces a state before", result.name));
     }
     return {};
   }

@@ -47,6 +47,15 @@ std::optional<int64_t> first_nan(const Tensor& tensor) {
   return first_element(tensor, [](auto value) { return std::isnan(value); });
 }
 
+constexpr char kLoad[] = "load the state that was saved last";
+
+Diagnostic lost(std::string where) {
+  return {.what = "the weights are lost, since a step has failed",
+          .where = std::move(where),
+          .help = kLoad,
+          .fault = Fault::kUsage};
+}
+
 }  // namespace
 
 Tensor rows(const Tensor& tensor, std::span<const int64_t> indices) {
@@ -217,7 +226,12 @@ Expected<double> Trainer::run(std::span<const Tensor> inputs, FunctionRef<bool(d
   const auto value = [](const Tensor& loss) {
     return loss.dtype() == DType::kF64 ? loss.data<double>()[0] : double{loss.data<float>()[0]};
   };
-  TENON_TRY(session_.update(inputs, results_, [&](const Tensor& loss) { return accept(value(loss)); }));
+  if (is_lost()) return std::unexpected(lost({}));
+  Status status = session_.update(inputs, results_, [&](const Tensor& loss) { return accept(value(loss)); });
+  if (!status) {
+    if (is_lost()) status.error().help = kLoad;
+    return std::unexpected(std::move(status.error()));
+  }
   return value(results_.front());
 }
 
@@ -239,13 +253,6 @@ Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t
 
 Expected<double> Trainer::loss(const TrainingData& data, std::span<const int64_t> samples) {
   return run(inputs(data, samples, 0), [](double) { return false; });
-}
-
-bool Trainer::is_lost() const {
-  for (size_t i = 0; i < states(); ++i) {
-    if (!session_.state(i)) return true;
-  }
-  return false;
 }
 
 NamedTensors Trainer::weights() const {
@@ -280,7 +287,7 @@ Status Trainer::set_weights(const NamedTensors& weights) {
 }
 
 Status Trainer::save(const std::filesystem::path& path, const NamedTensors& extra) const {
-  if (is_lost()) return error("the weights are lost, since a step has failed", path.string(), "load the last state");
+  if (is_lost()) return std::unexpected(lost(path.string()));
   NamedTensors all = extra;
   for (size_t i = 0; i < states(); ++i) all.insert_or_assign(port(i).name, session_.state(i));
   all.insert_or_assign(std::string(kStepCount), scalar(steps_));

@@ -57,7 +57,7 @@ class Trainer {
   int64_t steps() const { return steps_; }
   const MemoryRecord& memory() const { return session_.memory(); }  // of the last step
   NamedTensors weights() const;                                     // by their names; none where they are lost
-  bool is_lost() const;                                             // until load()
+  bool is_lost() const { return session_.has_lost_states(); }       // until load()
   // Replaces weights; an error, after which nothing has changed, where the step has none of a name, or of another type.
   Status set_weights(const NamedTensors& weights);
   // The inputs of the step that samples are given to, and the labels, the last.

@@ -37,7 +37,9 @@ std::unexpected<Diagnostic> Frames::is_not(uint32_t operand, std::string_view wa
 }
 
 Status Frames::reserve(const Words& callee, size_t base) {
-  const uint64_t needed = base + callee.function->registers, limit = session_.options.max_stack;
+  if (stack_.frames.empty()) is_limited_ = true;
+  const uint64_t needed = base + callee.function->registers,
+                 limit = is_limited_ ? session_.options.max_stack : UINT64_MAX;
   if (needed + stack_.frames.size() + 1 > limit) {
     if (stack_.frames.empty()) return error("the entry needs more registers than the limit", session_.executable.name);
     return error(fmt::format("the calls nest too deep: {} frames with {} registers", stack_.frames.size(), stack_.top),

@@ -46,6 +46,8 @@ class Frames {
   std::span<const Word> live() const { return stack_.live(); }
   Storage arena_slot(const ArenaSlot& slot) { return stack_.arenas.back().part(slot.offset, slot.bytes); }
   void record_peak();
+  // No limit of recursion while frames are left.
+  void lift_limit() { is_limited_ = false; }
   // Goes on with another stack, and keeps this one there.
   void exchange(Stack& other) { std::swap(stack_, other); }
 
@@ -77,6 +79,7 @@ class Frames {
   // Pushes the words that follow the parameters of a closure's function.
   void push_captures(const Words& callee, const Word& closure);
 
+  bool is_limited_ = true;
   const Session::State& session_;
   Heap& heap_;
   MemoryRecord& memory_;

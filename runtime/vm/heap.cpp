@@ -42,7 +42,7 @@ Heap::~Heap() {
 }
 
 bool Heap::charge(uint64_t bytes) {
-  if (max_bytes_ != 0 && bytes > max_bytes_ - std::min(max_bytes_, bytes_ + tensor_bytes_)) return false;
+  if (limit_ != 0 && bytes > limit_ - std::min(limit_, bytes_ + tensor_bytes_)) return false;
   bytes_ += bytes;
   return true;
 }
@@ -115,7 +115,7 @@ Word Heap::tensor(Tensor tensor, Storage room) {
 }
 
 Word Heap::tensor_object(Tensor tensor, uint64_t counted) {
-  if (max_bytes_ != 0 && counted > max_bytes_ - std::min(max_bytes_, bytes_ + tensor_bytes_)) return {};
+  if (limit_ != 0 && counted > limit_ - std::min(limit_, bytes_ + tensor_bytes_)) return {};
   if (!charge(sizeof(TensorObject))) return {};
   void* memory = allocate(sizeof(TensorObject));
   if (!memory) {

@@ -104,7 +104,7 @@ inline constexpr bool kPoolsMemory = true;
 class Heap {
  public:
   // `max_bytes`: of all objects and of the memory that tensors have of their own; 0: no limit.
-  explicit Heap(uint64_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit Heap(uint64_t max_bytes) : max_bytes_(max_bytes), limit_(max_bytes) {}
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
   ~Heap();
@@ -140,7 +140,12 @@ class Heap {
   uint64_t allocations() const { return allocations_; }    // tensors with memory of their own, since reset()
   uint64_t tensor_bytes() const { return tensor_bytes_; }  // that are live
   uint64_t live_objects() const { return live_; }
-  void reset() { allocations_ = 0; }
+  void reset() {
+    allocations_ = 0;
+    limit_ = max_bytes_;
+  }
+  // No limit until reset().
+  void lift_limit() { limit_ = 0; }
 
  private:
   static constexpr size_t kClasses = 33;  // of 16 bytes each
@@ -152,7 +157,8 @@ class Heap {
   Tensor take_spare();
   Word tensor_object(Tensor tensor, uint64_t counted);
 
-  uint64_t max_bytes_ = 0, bytes_ = 0, tensor_bytes_ = 0, allocations_ = 0, live_ = 0;
+  const uint64_t max_bytes_;
+  uint64_t limit_, bytes_ = 0, tensor_bytes_ = 0, allocations_ = 0, live_ = 0;
   std::array<Object*, kClasses> idle_{};
   std::vector<std::byte*> chunks_;
   std::vector<Object*> references_;

@@ -169,12 +169,14 @@ void KernelCalls::find_states(const CallSite& site, const CallNative& call, cons
     const Word& word = run_.frames.at(call.args[param]);
     if (word.tag != Tag::kTensor) continue;
     const auto& object = *static_cast<TensorObject*>(word.object);
-    if (!object.is_state || object.count != 1 || object.tensor.memory().use_count() != kHandles) continue;
+    if (!object.is_state) continue;
+    // First, since the caller may take a handle when it is asked.
     if (!may_write_states(site)) return;
+    if (object.count != 1 || object.tensor.memory().use_count() != kHandles) continue;
+    // What another thread has read by a handle that it gave up is read before the kernel writes.
+    std::atomic_thread_fence(std::memory_order_acquire);
     written_[result] = word;
   }
-  const auto is_state = [](const Word& word) { return word.tag == Tag::kTensor; };
-  if (!run_.has_written_states() && std::ranges::any_of(written_, is_state)) run_.begin_writing_states();
 }
 
 bool KernelCalls::collect_results(const CallNative& call, const RecordedCall& recorded, Buffers& buffers) {
@@ -210,6 +212,8 @@ Expected<bool> KernelCalls::replay(const CallSite& site, const CallNative& call,
   written_.clear();
   if (run_.update && !recorded.in_place.empty()) find_states(site, call, recorded);
   if (!collect_results(call, recorded, buffers)) return false;
+  const auto is_state = [](const Word& word) { return word.tag == Tag::kTensor; };
+  if (std::ranges::any_of(written_, is_state) && !run_.has_written_states()) run_.begin_writing_states();
   if (run_.session.options.observe_native)
     run_.session.options.observe_native(library.code().kernels[call.kernel], recorded.dims);
   const bool records = run_.records_calls();

@@ -38,6 +38,8 @@ Status RunState::or_stopped(Status status) const {
 void RunState::begin_writing_states() {
   update->has_written = true;
   stop = {};
+  heap.lift_limit();
+  frames.lift_limit();
 }
 
 std::unexpected<Diagnostic> RunState::no_memory() const {

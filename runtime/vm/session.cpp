@@ -362,7 +362,13 @@ const Tensor& Session::state(size_t index) const {
   return state_->states.inputs[state_->executable.states[index].param];
 }
 
+bool Session::has_lost_states() const { return state_->states.is_lost(); }
+
 Status Session::set_state(size_t index, Tensor value) {
+  const size_t count = state_->executable.states.size();
+  if (index >= count)
+    return error(fmt::format("there is no state {}", index), state_->executable.name,
+                 fmt::format("the executable has {}", count));
   const uint32_t param = state_->executable.states[index].param;
   const Port& port = state_->executable.main().params[param];
   if (!port.accepts(value))

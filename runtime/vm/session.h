@@ -118,10 +118,11 @@ class Session {
   // with once; without other results they always are. After an error they are as before, or they are lost, as the error
   // then says: when a state has been replaced, only a kernel that fails ends the run, and no limit.
   Status update(std::span<const Tensor> inputs, std::vector<Tensor>& results, FunctionRef<bool(const Tensor&)> accept);
-  // The value of state `index` of Executable::states. It shares the memory: as long as the caller has a handle, the
-  // next value gets other memory. An empty tensor where the states are lost.
+  // The value of state `index`, one of Executable::states. It shares the memory: as long as the caller has a handle,
+  // the next value gets other memory. An empty tensor where the states are lost.
   const Tensor& state(size_t index) const;
-  // An error where the value is not of the parameter's type.
+  bool has_lost_states() const;  // until all are set again
+  // The state shares the memory of `value`. An error where there is no such state, or the value is not of its type.
   Status set_state(size_t index, Tensor value);
   // Inputs and results by name; the error for a missing, unknown or wrongly shaped input lists the model's inputs.
   Expected<NamedTensors> run(const NamedTensors& inputs);

@@ -13,7 +13,7 @@ std::optional<States::FirstResult> find_first_result(const Function& main, uint3
   const auto returns = [](const Instruction& i) { return std::holds_alternative<Return>(i.operation); };
   const auto end = std::ranges::find_if(main.code, returns);
   if (end == main.code.end() || std::find_if(end + 1, main.code.end(), returns) != main.code.end()) return std::nullopt;
-  States::FirstResult found{.result = result, .in = std::get<Return>(end->operation).values[result]};
+  States::FirstResult found{.in = std::get<Return>(end->operation).values[result]};
   found.returned = static_cast<uint32_t>(end - main.code.begin());
   std::vector<bool> is_target(main.code.size(), false);
   for (const Instruction& i : main.code)

@@ -24,7 +24,6 @@ struct States {
 
   // Between which instructions of the entry the first result that is no state is in its register.
   struct FirstResult {
-    uint32_t result = 0;
     Register in = 0;
     uint32_t made = 0, returned = 0;  // instructions of one basic block
   };

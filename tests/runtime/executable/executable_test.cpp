@@ -235,6 +235,14 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
          e.functions[0].results[0] = e.functions[0].params[0];
          e.states = {{0, 0, std::nullopt}, {0, 0, std::nullopt}};
        }},
+      {"state 1: the result 'y' replaces a state before",
+       [](E e) {
+         e.functions[0].results[0] = e.functions[0].params[0];
+         e.functions[0].results[0].name = "y";
+         e.functions[0].params[1] = e.functions[0].params[0];
+         e.functions[0].params[1].name = "z";
+         e.states = {{0, 0, std::nullopt}, {1, 0, std::nullopt}};
+       }},
       {"unit 0: it is function 2 of 2", [](E e) { e.units[0].function = 2; }},
       {"unit 0: it is function 9 of 2", [](E e) { e.units[0].batched = 9; }},
       {"takes 1 words, the unit 2",

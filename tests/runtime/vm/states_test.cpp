@@ -111,6 +111,33 @@ TEST_F(States, StayWhereTheirNewValuesAreNotAccepted) {
   }
 }
 
+TEST_F(States, KeepTheirValueForWhoTakesAHandleWhenAsked) {
+  Session session = open();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(session.update(inputs, results, always));
+  Tensor held;
+  const auto takes = [&](const Tensor&) {
+    held = session.state(0);
+    return true;
+  };
+  ASSERT_TRUE(session.update(inputs, results, takes));
+  EXPECT_EQ(held.data<int32_t>()[49], 151);
+  EXPECT_EQ(element(session, 0), 152);
+}
+
+TEST_F(States, NoLimitEndsARunThatHasWrittenOne) {
+  // The limits are reached by the kernels after the first write, and by the first run, which does not write in place.
+  for (const uint64_t steps : {3, 4, 5, 6}) {
+    Session session = open({.max_steps = steps});
+    const Status first = session.update(inputs, results, always);
+    EXPECT_FALSE(first);
+    EXPECT_FALSE(session.has_lost_states());
+    EXPECT_EQ(element(session, 0), 149);
+    const Status second = session.update(inputs, results, always);
+    EXPECT_EQ(element(session, 0), second ? 150 : 149) << steps;
+    EXPECT_FALSE(session.has_lost_states());
+  }
+}
+
 TEST_F(States, ARunThatHasWrittenOneComesToItsEnd) {
   std::atomic<bool> cancel = false;
   Session session = open({.max_steps = 100, .cancel = &cancel});
@@ -157,6 +184,7 @@ TEST_F(States, RefuseWhatDoesNotFit) {
              "input 'x' is i32 (3,), the model takes i32 (50,)");
   EXPECT_HAS(session.set_state(1, Tensor(DType::kF32, {50})).error().str(),
              "counting: error: the state 't' is f32 (50,), the model takes i32 (50,)");
+  EXPECT_HAS(session.set_state(2, sample::count_up(50)).error().str(), "there is no state 2");
   const Executable none = sample::native_executable();
   auto other = Session::create(none, {.threads = 1});
   ASSERT_TRUE(other);
