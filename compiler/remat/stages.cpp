@@ -30,6 +30,7 @@ void StagedStep::read_log() {
   last_use_.assign(tensors, 0);
   kept_.assign(tensors, false);
   held_.assign(tensors, false);
+  runs_once_.assign(log_.calls.size(), false);
   for (uint32_t tensor = 0; tensor < tensors; ++tensor) root_[tensor] = tensor;
   for (uint32_t call = 0; call < log_.calls.size(); ++call) {
     for (const uint32_t arg : log_.calls[call].args) last_use_[root_[arg]] = call;
@@ -42,6 +43,7 @@ void StagedStep::read_log() {
   }
   const auto hold = [&](uint32_t tensor) {
     const uint32_t root = root_[tensor];
+    if (producer_[tensor] != kConstant) keep_results(producer_[tensor]);
     held_[root] = producer_[root] != kConstant;
     if (held_[root]) keep_results(producer_[root]);
   };
@@ -52,6 +54,7 @@ void StagedStep::read_log() {
 
 // A call with one result that is kept is not executed again: all of its results are kept.
 void StagedStep::keep_results(uint32_t call) {
+  runs_once_[call] = true;
   for (uint32_t k = 0; k < log_.calls[call].results.size(); ++k) {
     const uint32_t root = root_[first_[call] + k];
     kept_[root] = producer_[root] != kConstant;
@@ -71,7 +74,6 @@ void StagedStep::keep_costly(double share) {
            static_cast<double>(std::max<int64_t>(1, log_.bytes[tensor]));
   });
   for (const uint32_t tensor : read) {
-    if (kept_[tensor]) continue;  // with another result of its call
     kept += static_cast<double>(log_.bytes[tensor]);
     if (kept > share * all) return;
     keep_results(producer_[tensor]);
@@ -178,7 +180,7 @@ void StagedStep::measure_stages() {
   for (uint32_t tensor = 0; tensor < root_.size(); ++tensor) {
     if (producer_[tensor] == kConstant || root_[tensor] != tensor || producer_[tensor] >= middle_) continue;
     if (kept_[tensor]) {
-      kept_bytes_ += log_.bytes[tensor];
+      if (held_[tensor] || last_use_[tensor] >= middle_) kept_bytes_ += log_.bytes[tensor];
       continue;
     }
     const uint32_t stage = stage_of_[producer_[tensor]];
@@ -220,14 +222,8 @@ void StagedStep::measure_stages() {
 std::vector<uint32_t> StagedStep::order(std::span<const ChainStep> steps) const {
   std::vector<uint32_t> order;
   std::vector<bool> executed(log_.calls.size(), false);
-  // A call with a result that is kept is executed once.
-  const auto is_kept = [&](uint32_t call) {
-    for (uint32_t k = 0; k < log_.calls[call].results.size(); ++k)
-      if (kept_[root_[first_[call] + k]]) return true;
-    return false;
-  };
   const auto execute = [&](uint32_t call) {
-    if (executed[call] && is_kept(call)) return;
+    if (executed[call] && runs_once_[call]) return;
     executed[call] = true;
     order.push_back(call);
   };

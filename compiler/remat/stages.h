@@ -39,6 +39,7 @@ class StagedStep {
   std::vector<uint32_t> first_, root_, producer_;  // producer_: by tensor, its call; for constants none
   std::vector<uint32_t> last_use_, last_forward_;  // by root: the last call that reads it, and the last one that is cut
   std::vector<bool> kept_, held_;                  // by root: not computed again; and in memory until the end
+  std::vector<bool> runs_once_;                    // by call: with a result that is kept
   uint32_t middle_ = 0;                            // the calls before it are cut
   std::vector<uint32_t> starts_;                   // of the stages, and middle_
   std::vector<int64_t> passing_;                   // by call before middle_, and at it

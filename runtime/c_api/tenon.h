@@ -280,8 +280,8 @@ TENON_API int64_t tenon_trainer_steps(const tenon_trainer* trainer); /* so far *
  *
  * One step with the samples `first`, ..., which are a batch (all of them where batches may be of any size), at this
  * learning rate. `*loss`, which may be NULL, becomes the loss before the step. After an error, as a loss that is not
- * finite, the weights are those before the step; where a kernel has failed after others had written new weights, all are
- * lost, as the error says, until tenon_trainer_load(). */
+ * finite, the weights are those before the step; where a kernel has failed after others had written new weights, all
+ * are lost, as the error says, until tenon_trainer_load(). */
 TENON_API tenon_error* tenon_trainer_step(tenon_trainer* trainer, const tenon_value* const* inputs, size_t input_count,
                                           const tenon_value* labels, size_t first, double rate, double* loss);
 /* A step with each whole batch, in an order that `seed` and the number of the epoch tell, the same everywhere. `*loss`

@@ -86,9 +86,9 @@ TEST_F(DimTest, ProverUsesBoundsAndDefinitions) {
   EXPECT_EQ(prover.less_equal(m(), p.multiply(n(), m())), Answer::kYes);
   EXPECT_EQ(prover.less_equal(p.floor_divide(m(), n()), m()), Answer::kYes);
   // m*m*(n % 3) in normal form, and what a negative factor or constant does to it.
-  const Dim rest = p.modulo(n(), d(3)), product = p.product(std::vector{m(), m(), rest});
+  const Dim remainder = p.modulo(n(), d(3)), product = p.product(std::vector{m(), m(), remainder});
   EXPECT_EQ(DimProver(p).less_equal(d(-1), product), Answer::kYes);
-  EXPECT_EQ(DimProver(p, {{kM, {-5, {}}}}).less_equal(d(0), p.multiply(m(), rest)), Answer::kUnknown);
+  EXPECT_EQ(DimProver(p, {{kM, {-5, {}}}}).less_equal(d(0), p.multiply(m(), remainder)), Answer::kUnknown);
   EXPECT_EQ(DimProver(p).less_equal(d(1), product), Answer::kUnknown);
   // A row of a ragged tensor ends inside the tensor: lengths(m) <= n.
   const Dim length = p.apply(kLengths, {m()});

@@ -300,7 +300,9 @@ TEST(Frontier, OfRandomStepsHasOrders) {
     for (const RematPlan& plan : frontier) {
       EXPECT_TRUE(is_order(log, plan.order)) << "round " << round;
       for (uint32_t call = 0; call < log.calls.size(); ++call)
-        if (kept[call]) EXPECT_EQ(std::ranges::count(plan.order, call), 1) << "round " << round;
+        if (kept[call]) {
+          EXPECT_EQ(std::ranges::count(plan.order, call), 1) << "round " << round;
+        }
     }
   }
   EXPECT_GT(plans, static_cast<size_t>(3 * rounds(300)));
