@@ -1,5 +1,6 @@
 #include "runtime/vm/launches.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -41,28 +42,38 @@ Status Launches::execute(const StartNative& start) {
 // A hook is shown one instruction after another, and under a budget a call has its memory to itself. While another run
 // has the device, the work waits for it at its call.
 Status Launches::start(uint32_t device, const Work& work, const Registers& args) {
-  begun_.resize(run_.session.devices.size());
-  if (run_.session.options.hook || run_.rematerializer || begun_[device]) return {};
+  started_.resize(run_.session.devices.size());
+  if (run_.session.options.hook || run_.rematerializer || started_[device]) return {};
   TENON_TRY(operands_.load(args));
-  TENON_TRY_ASSIGN(begun, run_.session.devices[device]->start(run_, work, operands_.args, Device::Start::kBeside));
-  begun_[device] = std::move(*begun);
+  TENON_TRY_ASSIGN(started, run_.session.devices[device]->start(run_, work, operands_.args, Device::Start::kAsync));
+  started_[device] = std::move(*started);
   operands_.release();
   return {};
 }
 
 Status Launches::finish(uint32_t device, const Work& work) {
-  begun_.resize(run_.session.devices.size());
-  std::unique_ptr<Begun> begun = std::move(begun_[device]);
-  if (begun && !begun->is(work, operands_.args)) begun.reset();
-  if (!begun) {
-    TENON_TRY_ASSIGN(started, run_.session.devices[device]->start(run_, work, operands_.args, Device::Start::kAlone));
-    begun = std::move(*started);
+  started_.resize(run_.session.devices.size());
+  std::unique_ptr<StartedWork> started = std::move(started_[device]);
+  if (started && !started->is(work, operands_.args)) started.reset();
+  if (!started) {
+    TENON_TRY_ASSIGN(made, start_now(*run_.session.devices[device], work));
+    started = std::move(*made);
   }
-  return begun->finish(operands_);
+  return started->finish(operands_);
+}
+
+Expected<std::unique_ptr<StartedWork>> Launches::start_now(Device& device, const Work& work) {
+  const auto has_device = [](const auto& started) { return started != nullptr; };
+  if (std::ranges::any_of(started_, has_device)) {
+    TENON_TRY_ASSIGN(started, device.start(run_, work, operands_.args, Device::Start::kAsync));
+    if (*started) return started;
+    for (auto& other : started_) other.reset();  // see device.h
+  }
+  return device.start(run_, work, operands_.args, Device::Start::kSync);
 }
 
 void Launches::abandon() {
-  begun_.clear();
+  started_.clear();
   operands_.call_begin_ns.reset();
 }
 

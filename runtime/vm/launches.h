@@ -29,10 +29,12 @@ class Launches {
   Status start(uint32_t device, const Work& work, const Registers& args);
   // The results of the work, which was started, or is now.
   Status finish(uint32_t device, const Work& work);
+  // Waits for the device, where it is not free.
+  Expected<std::unique_ptr<StartedWork>> start_now(Device& device, const Work& work);
 
   RunState& run_;
   CallOperands& operands_;
-  std::vector<std::unique_ptr<Begun>> begun_;  // by device of the session
+  std::vector<std::unique_ptr<StartedWork>> started_;  // by device of the session
 };
 
 }  // namespace tenon::runtime
