@@ -8,6 +8,32 @@
 
 namespace tenon::runtime {
 
+// A closure is called by what makes it, or by a function that gets it from there.
+std::vector<bool> launching_functions(const Executable& executable) {
+  std::vector<bool> launching(executable.functions.size());
+  std::vector<std::vector<uint32_t>> users(
+      launching.size());  // by function: those that call it or make a closure of it
+  std::vector<uint32_t> found;
+  const auto add = [&](uint32_t function) {
+    if (!launching[function]) found.push_back(function);
+    launching[function] = true;
+  };
+  for (uint32_t i = 0; i < launching.size(); ++i) {
+    for (const auto& [operation, layer] : executable.functions[i].code) {
+      if (std::holds_alternative<CallProgram>(operation)) add(i);
+      if (const auto* call = std::get_if<CallFunction>(&operation)) users[call->function].push_back(i);
+      if (const auto* tail = std::get_if<TailCall>(&operation)) users[tail->function].push_back(i);
+      if (const auto* closure = std::get_if<MakeClosure>(&operation)) users[closure->function].push_back(i);
+    }
+  }
+  while (!found.empty()) {
+    const uint32_t function = found.back();
+    found.pop_back();
+    for (const uint32_t user : users[function]) add(user);
+  }
+  return launching;
+}
+
 Status Launches::execute(const CallSite& site, const CallProgram& call) {
   return operands_.compute(call.args, call.results, [&] { return invoke(site, call); });
 }

@@ -11,6 +11,10 @@
 
 namespace tenon::runtime {
 
+// By function of the executable: whether it, or one that it can reach, launches a program of an accelerator. Of a
+// function that takes no closures, as units do.
+std::vector<bool> launching_functions(const Executable& executable);
+
 class Launches {
  public:
   Launches(RunState& run, CallOperands& operands) : run_(run), operands_(operands) {}

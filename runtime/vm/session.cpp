@@ -10,6 +10,7 @@
 #include "runtime/vm/accelerator_device.h"
 #include "runtime/vm/function_kernel.h"
 #include "runtime/vm/gpu_device.h"
+#include "runtime/vm/launches.h"
 #include "runtime/vm/request_queue.h"
 #include "runtime/vm/run.h"
 #include "runtime/vm/state.h"
@@ -219,6 +220,7 @@ Status Session::State::upload_programs() {
     TENON_TRY(accelerators[static_cast<size_t>(device)]->upload(i, program));
     device_of_program.push_back(static_cast<uint32_t>(device));
   }
+  launching = launching_functions(executable);
   return {};
 }
 

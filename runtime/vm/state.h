@@ -45,6 +45,7 @@ struct Session::State {
   std::vector<std::vector<OperatorKernel>> kernels;       // by function and instruction; empty if that is no CallKernel
   std::vector<std::unique_ptr<Device>> devices;           // the accelerators of the options, and the GPU
   std::vector<uint32_t> device_of_program;                // by program
+  std::vector<bool> launching;                            // by function: launching_functions()
   std::vector<std::optional<uint32_t>> device_of_native;  // by native code; none: the processor
   std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // likewise
   std::optional<ThreadPool> own_pool;

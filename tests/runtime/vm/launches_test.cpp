@@ -1,4 +1,4 @@
-// Work on several devices: runs at the same time have all of it in some order.
+// Work on several devices: runs at the same time have all of it in some order, and functions that may have some are
 // known.
 #include "runtime/vm/launches.h"
 
@@ -81,6 +81,21 @@ TEST(Launches, RunsDoNotWaitForEachOthersDevices) {
               1)
         << "the first launch that was not given up is recorded";
   }
+}
+
+TEST(Launches, FunctionsThatReachAProgramAreKnown) {
+  Executable e;
+  const auto add = [&](Operation operation) {
+    e.functions.push_back({.name = "f", .code = {{std::move(operation), ""}, {Return{{0}}, ""}}});
+  };
+  add(CallProgram{0, {0}, {1}});
+  add(TailCall{0, {0}});
+  add(MakeClosure{0, 1, {}});
+  add(CallFunction{2, {0}, {1}});
+  add(CallFunction{4, {0}, {1}});
+  add(TailCall{4, {0}});
+  add(CallKernel{"test.add", {}, {0}, {1}});
+  EXPECT_EQ(launching_functions(e), (std::vector{true, true, true, true, false, false, false}));
 }
 
 }  // namespace
