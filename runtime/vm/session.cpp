@@ -230,12 +230,12 @@ Status Session::State::load_natives() {
     return error("the executable has native code, which was forbidden", executable.name,
                  "run it without --no-native if you trust its maker");
   }
-  std::shared_ptr<cuda::SharedGpu> gpu;  // of all code
+  OpenGpu gpu;
   for (const NativeCode& native : executable.natives) {
     if (native.is_for_gpu()) {
       TENON_TRY_ASSIGN(library, load_gpu_code(native, gpu));
       natives.emplace_back(std::move(*library));
-      device_of_native.emplace_back(static_cast<uint32_t>(devices.size() - 1));
+      device_of_native.emplace_back(gpu.device);
       continue;
     }
     device_of_native.emplace_back();
@@ -258,9 +258,8 @@ void Session::State::use_threads() {
   pool = own_pool ? &*own_pool : &ThreadPool::of_process();
 }
 
-Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code,
-                                                         std::shared_ptr<cuda::SharedGpu>& gpu) {
-  if (!gpu) {
+Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code, OpenGpu& open) {
+  if (!open.gpu) {
     auto opened =
         cuda::Gpu::open(options.gpu, options.gpu_driver.empty() ? cuda::default_driver() : options.gpu_driver);
     if (!opened) {
@@ -269,10 +268,11 @@ Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code,
       failure.where = executable.name;
       return std::unexpected(std::move(failure));
     }
-    gpu = std::make_shared<cuda::SharedGpu>(std::move(*opened));
+    open.gpu = std::make_shared<cuda::SharedGpu>(std::move(*opened));
+    open.device = static_cast<uint32_t>(devices.size());
     devices.push_back(std::make_unique<GpuDevice>());
   }
-  return cuda::GpuLibrary::load(code, gpu, executable.constants);
+  return cuda::GpuLibrary::load(code, open.gpu, executable.constants);
 }
 
 bool Session::State::runs_together() const {

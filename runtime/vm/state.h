@@ -74,7 +74,6 @@ struct Session::State {
   Status upload_programs();
   Status load_natives();
   void use_threads();
-  Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code, std::shared_ptr<cuda::SharedGpu>& gpu);
   Status make_words();
   Status load_compiled();
   Status check_inputs(std::span<const Value> inputs) const;
@@ -88,6 +87,12 @@ struct Session::State {
   bool runs_together() const;
 
  private:
+  // The GPU of all code, and its index in `devices`, once it is open.
+  struct OpenGpu {
+    std::shared_ptr<cuda::SharedGpu> gpu;
+    uint32_t device = 0;
+  };
+  Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code, OpenGpu& open);
   Status check_input_count(size_t count) const;
   template <class Input>
   Status check_equal_sizes(std::span<const Input> inputs) const;
