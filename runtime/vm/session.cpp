@@ -24,7 +24,7 @@ std::vector<EqualSizes> equal_sizes_of(std::span<const Port> ports) {
   std::vector<EqualSizes> found;
   std::map<std::string_view, std::pair<size_t, size_t>> first;
   for (size_t i = 0; i < ports.size(); ++i) {
-    for (size_t axis = 0; axis < ports[i].symbols.size(); ++axis) {
+    for (size_t axis = 0; ports[i].is_tensor() && axis < ports[i].symbols.size(); ++axis) {
       const std::string& symbol = ports[i].symbols[axis];
       if (ports[i].shape[axis] != kAnySize || symbol.empty() || symbol == "?") continue;
       const auto [at, is_new] = first.try_emplace(symbol, i, axis);
@@ -151,10 +151,11 @@ Status Session::State::check_equal_sizes(std::span<const Input> inputs) const {
     const int64_t one = input_tensor(inputs[sizes.input]).shape()[sizes.axis],
                   other = input_tensor(inputs[sizes.other]).shape()[sizes.other_axis];
     if (one == other) continue;
-    return error(fmt::format("axis {} of input '{}' has {} elements, axis {} of input '{}' has {}: both are {}",
-                             sizes.axis, params[sizes.input].name, one, sizes.other_axis, params[sizes.other].name,
-                             other, params[sizes.input].symbols[sizes.axis]),
-                 executable.name);
+    return error(
+        fmt::format("axis {} of input '{}' has {} elements, axis {} of input '{}' has {}: both must have the size {}",
+                    sizes.axis, params[sizes.input].name, one, sizes.other_axis, params[sizes.other].name, other,
+                    params[sizes.input].symbols[sizes.axis]),
+        executable.name, "give inputs whose sizes agree");
   }
   return {};
 }

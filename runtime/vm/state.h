@@ -29,7 +29,7 @@ class InstanceSource;
 class RequestQueue;
 class Run;
 
-// Axes of inputs whose types have one size, as n.
+// Axes of inputs that must have equal sizes.
 struct EqualSizes {
   size_t input = 0, axis = 0, other = 0, other_axis = 0;
 };
