@@ -41,6 +41,18 @@ Expected<std::vector<int64_t>> integers(const Tensor& vector, const std::string&
   return elements;
 }
 
+// The axis that packed rows are along: the first one that varies and whose size is not 1, as models of batches have the
+// axis of a batch before that of the rows; else the first one that varies.
+size_t row_axis(const compiler::TensorType& type, const Tensor& packed) {
+  std::optional<size_t> first;
+  for (size_t axis = 0; axis < type.dims.size() && axis < packed.shape().size(); ++axis) {
+    if (type.dims[axis].constant()) continue;
+    if (!first) first = axis;
+    if (packed.shape()[axis] != 1) return axis;
+  }
+  return first.value_or(0);
+}
+
 RunValue assembled(compiler::Type type, const std::vector<std::vector<Tensor>>& tensors, size_t instance,
                    size_t& next) {
   if (!type.tuple()) return tensors[next++][instance];
@@ -107,7 +119,7 @@ Status InstanceFile::add_tensors(const compiler::Context& context, const runtime
   const auto all = members.find(name);
   TENON_TRY_ASSIGN(lengths, lengths_of(members, name));
   if (all != members.end() && *lengths) {
-    auto parts = runtime::unpack(all->second, 0, **lengths, name + ".lengths");
+    auto parts = runtime::unpack(all->second, row_axis(*tensor, all->second), **lengths, name + ".lengths");
     if (!parts) return error(fmt::format("input '{}': {}", name, parts.error().what), path_);
     each = std::move(*parts);
   } else if (all != members.end()) {

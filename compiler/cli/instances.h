@@ -25,8 +25,9 @@ struct Instance {
 // Reads instances one after the other.
 //
 // - FILE.npz: a tensor NAME with integers NAME.lengths has the rows of all instances, lengths[i] of them for instance
-//   i; in place of them NAME.offsets has the first row of each, and the number of all; with neither, NAME has one
-//   more, leading axis, of the instances; or NAME_0, NAME_1, ... are those of each.
+//   i, along the first axis that varies and whose size is not 1; in place of them NAME.offsets has the first row of
+//   each, and the number of all; with neither, NAME has one more, leading axis, of the instances; or NAME_0, NAME_1,
+//   ... are those of each.
 //   The fields of a tuple have its name and their path, as NAME.0 and NAME.1.0.
 // - FILE.jsonl and FILE.json: a line has the JSON of the input, or of the tuple of all inputs where there are several.
 // - other files: a line has the text of this value. Empty lines and lines that begin with // are no instances.

@@ -399,7 +399,7 @@ struct TrainCommand {
           const auto samples = std::span(order).subspan(i * training.samples_of_step(), training.samples_of_step());
           auto loss = trainer_->step(training_, samples, rate_at(trainer_->steps()));
           if (!loss) {
-            if (!state.empty()) TENON_TRY(trainer_->save(state, settings()));
+            if (!state.empty() && !trainer_->is_lost()) TENON_TRY(trainer_->save(state, settings()));
             if (interrupted) return interruption();
             return std::unexpected(std::move(loss.error()));
           }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 
 #include "compiler/base/dim_prover.h"
 #include "compiler/kernels/accesses.h"
@@ -467,20 +469,43 @@ bool Emitter::is_of_template(Symbol stage) const {
   });
 }
 
+namespace {
+
+// The order in which results are stored: those of more operands first, so that the memory of an operand that another
+// one reads alone, as the momentum of an update, can be that one's (loop/in_place.h).
+std::vector<size_t> store_order(Context& context, const std::vector<LazyTensor>& results) {
+  std::vector<size_t> order(results.size());
+  if (results.size() < 2) return order;
+  std::vector<std::set<BufferId>> read(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    order[i] = i;
+    if (results[i].buffer) continue;
+    loop::for_each_node(results[i].at(symbolic_indices(context, results[i].dims.size())), [&](const loop::ExprNode& n) {
+      if (const auto* load = std::get_if<loop::Load>(&n.form)) read[i].insert(load->buffer);
+    });
+  }
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return read[i].size(); });
+  return order;
+}
+
+}  // namespace
+
 Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& wanted, const schedules::UserSchedule* own) {
   // A GPU's threads store a transposed result as fast as any other. A processor's vectors do not: there the transposing
   // loops follow those that compute it.
   std::vector<LazyTensor> results = wanted;
   for (LazyTensor& result : results)
     if (result.view && machine_.threads > 0) result = LazyTensor(result.view->of);
-  std::vector<BufferId> buffers;
+  std::vector<BufferId> buffers(results.size());
+  const std::vector<size_t> order = store_order(context_, results);
   const bool is_fused = pending_ && reads_in_place(results);
   const BufferId contraction = is_fused ? pending_->buffer : BufferId{};
   if (is_fused) {
     std::vector<TileResult> into;
-    for (const LazyTensor& result : results) {
-      buffers.push_back(builder_.temporary(unique("y"), ranges_of(result.dims), result.dtype));
-      into.push_back({buffers.back(), [result, contraction](const Dims& at, const Expr& sum) {
+    for (const size_t i : order) {
+      const LazyTensor& result = results[i];
+      buffers[i] = builder_.temporary(unique("y"), ranges_of(result.dims), result.dtype);
+      into.push_back({buffers[i], [result, contraction](const Dims& at, const Expr& sum) {
                         return loop::rewrite(result.at(at), [&](const loop::ExprNode& node) -> Expr {
                           const auto* load = std::get_if<loop::Load>(&node.form);
                           return load && load->buffer == contraction ? sum : nullptr;
@@ -491,15 +516,15 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& wanted, 
     pending_.reset();
   }
   flush();
-  for (const LazyTensor& result : is_fused ? std::vector<LazyTensor>() : results) {
-    const bool is_own_buffer = result.buffer && temporaries_.contains(*result.buffer) &&
-                               std::ranges::find(buffers, *result.buffer) == buffers.end();
-    if (is_own_buffer) {
-      buffers.push_back(*result.buffer);
+  std::set<BufferId> handed_out;
+  for (const size_t i : is_fused ? std::vector<size_t>() : order) {
+    const LazyTensor& result = results[i];
+    if (result.buffer && temporaries_.contains(*result.buffer) && handed_out.insert(*result.buffer).second) {
+      buffers[i] = *result.buffer;
     } else {  // an argument, a constant or a repeated result is copied
       LazyTensor copy = result;
       copy.buffer.reset();
-      buffers.push_back(*stored("y", copy).buffer);
+      buffers[i] = *stored("y", copy).buffer;
     }
   }
   TENON_TRY_ASSIGN(function, builder_.build());

@@ -49,10 +49,12 @@ class Finder {
   }
 
  private:
-  void collect(const Body& body) {
+  void collect(const Body& body, bool in_loop = false) {
     for (const Stmt& stmt : body) {
+      if (!in_loop) ++nest_;
       if (const auto* loop = std::get_if<For>(&stmt.form)) reads_elements_ |= applies(loop->extent);
       if (const auto* stage = std::get_if<Stage>(&stmt.form)) {
+        nest_of_.emplace(stage->name, nest_);
         for (const Axis& axis : stage->axes) reads_elements_ |= applies(axis.extent) || applies(axis.value);
         for (const Guard& guard : stage->where) reads_elements_ |= applies(guard.left) || applies(guard.right);
         for_each_access(
@@ -66,7 +68,8 @@ class Finder {
         continue;
       }
       for_each_direct_access(stmt, [&](const Access& access) { uses_[index(access.buffer)].outside_stages = true; });
-      for_each_body(stmt, [&](const Body& inner) { collect(inner); });
+      const bool repeats = in_loop || !std::holds_alternative<Alloc>(stmt.form);
+      for_each_body(stmt, [&](const Body& inner) { collect(inner, repeats); });
     }
   }
 
@@ -77,36 +80,45 @@ class Finder {
       if (written.axes[axis].extent != read.axes[axis].extent) return false;
     }
     const Uses &writes = uses_[index(result)], &reads = uses_[index(param)];
-    if (writes.outside_stages || reads.outside_stages || writes.accesses.empty() ||
-        writes.accesses.size() != reads.accesses.size())
-      return false;
-    return std::ranges::all_of(writes.accesses,
-                               [&](const auto& of_stage) {
-                                 const auto read_there = reads.accesses.find(of_stage.first);
-                                 return read_there != reads.accesses.end() &&
-                                        replaces(of_stage.first, result, of_stage.second, read_there->second);
-                               }) &&
-           are_disjoint(result);
+    if (writes.outside_stages || reads.outside_stages) return false;
+    std::vector<Symbol> writers;
+    for (const auto& [stage, accesses] : writes.accesses) {
+      if (std::ranges::any_of(accesses, &Access::writes)) writers.push_back(stage);
+    }
+    // Who else reads the parameter must have ended before.
+    for (const auto& [stage, accesses] : reads.accesses) {
+      const bool is_writer = std::ranges::find(writers, stage) != writers.end();
+      const auto precedes = [&, reader = stage](Symbol writer) { return nest_of_.at(reader) < nest_of_.at(writer); };
+      if (!is_writer && !std::ranges::all_of(writers, precedes)) return false;
+    }
+    const auto replaces_there = [&](Symbol stage) {
+      const auto read = reads.accesses.find(stage);
+      return read != reads.accesses.end() && replaces(stage, result, param, writes.accesses.at(stage), read->second);
+    };
+    return !writers.empty() && std::ranges::all_of(writers, replaces_there) &&
+           (writers.size() == 1 || are_disjoint(result));
   }
 
-  // Whether the stage writes elements of the result once, and reads only those with the same indices.
-  bool replaces(Symbol stage, BufferId result, const std::vector<Access>& writes, const std::vector<Access>& reads) {
+  // Whether the stage writes elements of the result once, and reads only those with the same indices, and not
+  // afterwards.
+  bool replaces(Symbol stage, BufferId result, BufferId param, const std::vector<Access>& writes,
+                const std::vector<Access>& reads) {
     const Access& write = writes.front();
     if (writes.size() != 1 || !write.writes || !write.sizes.empty()) return false;
     const bool same_element = std::ranges::all_of(
         reads, [&](const Access& access) { return access.sizes.empty() && access.indices == write.indices; });
-    return same_element && writes_elements_once(stage, result);
+    return same_element && writes_elements_once(stage, result, param);
   }
 
-  // Whether no element is accessed by two stages, as those of full blocks and of tails: the boxes of their elements are
+  // Whether no element is written by two stages, as those of full blocks and of tails: the boxes of their elements are
   // disjoint.
   bool are_disjoint(BufferId result) {
-    if (uses_[index(result)].accesses.size() == 1) return true;
     Function copy = function_;
     const std::set<Symbol> dims(copy.dims.begin(), copy.dims.end());
     std::vector<Box> boxes;
-    for (const Use& use : uses_of(context_, copy.body, result))
-      boxes.push_back(box_of(context_, copy, result, use, 0, dims));
+    for (const Use& use : uses_of(context_, copy.body, result)) {
+      if (use.writes) boxes.push_back(box_of(context_, copy, result, use, 0, dims));
+    }
     for (size_t i = 0; i < boxes.size(); ++i) {
       for (size_t k = i + 1; k < boxes.size(); ++k) {
         if (!are_disjoint(boxes[i], boxes[k])) return false;
@@ -125,15 +137,28 @@ class Finder {
     return false;
   }
 
-  // Whether the stage is one store, at most once at each of its points, whose indices are the stage's axes.
-  bool writes_elements_once(Symbol name, BufferId result) {
+  // Whether the stage is stores, at most once at each of its points, one of which has the stage's axes as the indices
+  // of the result, reads the parameter, and is the last one that does.
+  bool writes_elements_once(Symbol name, BufferId result, BufferId param) {
     Function copy = function_;
     const auto path = find_stage(context_, copy, name);
     if (!path) return false;
     Stage& stage = path->stage();
-    if (!stage.init.empty() || stage.body.size() != 1) return false;
-    const auto* store = std::get_if<Store>(&stage.body.front().form);
-    if (!store || store->buffer != result) return false;
+    if (!stage.init.empty()) return false;
+    const Store* store = nullptr;
+    for (const Stmt& stmt : stage.body) {
+      const auto* next = std::get_if<Store>(&stmt.form);
+      if (!next) return false;
+      bool reads = false;
+      for_each_direct_access(stmt, [&](const Access& access) { reads |= access.buffer == param; });
+      if (store && reads) return false;
+      if (next->buffer != result) continue;
+      if (!reads) return false;
+      store = next;
+    }
+    if (!store) return false;
+    // Outer loops that the stage knows as given axes distinguish none of its points.
+    std::erase_if(stage.axes, [](const Axis& axis) { return axis.kind == AxisKind::kGiven; });
     std::set<Symbol> open;
     for (const Axis& axis : stage.axes) {
       if (axis.kind != AxisKind::kSpatial) return false;
@@ -150,8 +175,10 @@ class Finder {
 
   TypeContext& context_;
   const Function& function_;
-  std::vector<Uses> uses_;       // by buffer
-  bool reads_elements_ = false;  // of parameters, for the sizes of loops
+  std::vector<Uses> uses_;            // by buffer
+  size_t nest_ = 0;                   // of what is visited: the statement that is in no loop, counted in their order
+  std::map<Symbol, size_t> nest_of_;  // by stage
+  bool reads_elements_ = false;       // of parameters, for the sizes of loops
 };
 
 }  // namespace

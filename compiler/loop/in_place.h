@@ -9,10 +9,11 @@
 namespace tenon::compiler::loop {
 
 // Pairs of a result and a parameter of equal type and sizes, where each element of the result is written once, by one
-// statement, and the elements of the parameter that are read there, and nowhere else, are those with the same indices.
-// Several stages may write the result, as those of full blocks and of tails, where their elements lie in disjoint
-// boxes. A result that overlaps the parameter exactly then replaces each element after its only use, in any order of
-// the points and by any number of threads. Of a scheduled function; a function with a ragged buffer has no pairs.
+// statement, and the elements of the parameter that are read there are those with the same indices. Other statements of
+// the same stage may read the same elements before, and loops before those of the result may read any. Several stages
+// may write the result, as those of full blocks and of tails, where their elements lie in disjoint boxes. A result that
+// overlaps the parameter exactly then replaces each element after its only use, in any order of the points and by any
+// number of threads. Of a scheduled function; a function with a ragged buffer has no pairs.
 std::vector<runtime::InPlace> find_in_place(TypeContext& context, const Function& function);
 
 }  // namespace tenon::compiler::loop

@@ -1,6 +1,7 @@
 #include "compiler/remat/chain.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace tenon::compiler {
@@ -12,6 +13,7 @@ ChainPlans::ChainPlans(std::vector<ChainStage> stages, int64_t memory, int64_t s
       slots_(memory / unit_),
       costs_(static_cast<size_t>(count_ * count_ * (slots_ + 1)), kNoPlan),
       choices_(costs_.size(), 0) {
+  assert(memory >= 0 && slots > 0 && count_ <= UINT16_MAX);
   for (int64_t length = 0; length < count_; ++length) {
     for (int64_t first = 0; first + length < count_; ++first) solve(first, first + length);
   }
@@ -50,13 +52,14 @@ void ChainPlans::solve(int64_t first, int64_t last) {
 }
 
 std::optional<int64_t> ChainPlans::cost(int64_t bytes) const {
+  if (bytes < 0) return std::nullopt;
   if (count_ == 0) return 0;
-  const int64_t slots = std::min(bytes / unit_, slots_);
-  const int64_t found = slots < 0 ? kNoPlan : costs_[at(0, count_ - 1, slots)];
+  const int64_t found = costs_[at(0, count_ - 1, std::min(bytes / unit_, slots_))];
   return found == kNoPlan ? std::nullopt : std::optional(found);
 }
 
 std::vector<ChainStep> ChainPlans::steps(int64_t bytes) const {
+  assert(cost(bytes));
   std::vector<ChainStep> steps;
   if (count_ > 0) append(0, count_ - 1, std::min(bytes / unit_, slots_), steps);
   return steps;

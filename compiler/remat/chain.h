@@ -13,15 +13,15 @@
 
 namespace tenon::compiler {
 
-// Bytes, and costs in any unit.
+// Bytes, and costs in any unit. What crosses over a stage, from one before it to one after it, is passed by it, too.
 struct ChainStage {
   int64_t forward = 0, backward = 0;  // costs
-  int64_t passed = 0;                 // what the next stage reads
-  int64_t saved = 0;                  // what its backward pass reads, and what the next stage reads
+  int64_t passed = 0;                 // what the stages after it read
+  int64_t saved = 0;                  // what its backward pass reads, and what it passes: at least `passed`
   int64_t forward_peak = 0;           // while it runs forward and saves nothing, beside what it reads
   int64_t saving_peak = 0;            // while it runs forward and saves, beside what it reads
-  int64_t backward_peak = 0;          // while it runs backward, beside what is saved: what later stages left included
   int64_t left = 0;                   // what the backward passes of later stages left, before its own begins
+  int64_t backward_peak = 0;          // while it runs backward, beside what is saved; with what is left
 };
 
 struct ChainStep {

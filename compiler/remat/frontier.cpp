@@ -15,7 +15,7 @@ namespace {
 using runtime::remat::CoreOptions;
 using runtime::remat::StepLog;
 
-constexpr uint32_t kNoPiece = UINT32_MAX;
+constexpr uint32_t kNoAllocation = UINT32_MAX;
 
 // What any order needs: the constants, and what a call reads and makes beside them.
 int64_t least_peak(const StepLog& log) {
@@ -48,26 +48,35 @@ std::vector<std::vector<uint32_t>> chain_orders(const StepLog& log, int64_t peak
       const int64_t most = (peak - kept) / part;
       if (most <= 0) continue;
       const ChainPlans plans(staged.chain(), most, kSlots);
+      // Of budgets with one cost, the least.
       std::optional<int64_t> known;
+      int64_t least_bytes = 0;
       for (int64_t bytes = most; kept + bytes >= least && bytes > most / 8; bytes -= (bytes + 39) / 40) {
         const std::optional<int64_t> cost = plans.cost(bytes);
         if (!cost) break;
-        if (cost != known) orders.push_back(staged.order(plans.steps(bytes)));
+        if (known && cost != known) orders.push_back(staged.order(plans.steps(least_bytes)));
         known = cost;
+        least_bytes = bytes;
       }
+      if (known) orders.push_back(staged.order(plans.steps(least_bytes)));
     }
   }
   return orders;
 }
 
-// The plans that cost less than all with less memory, from the most memory on.
+// The first plan, and of the others those that need less memory and cost less than all with less memory still, from the
+// most memory on.
 std::vector<RematPlan> least_costs(std::vector<RematPlan> found) {
+  RematPlan first = std::move(found.front());
+  found.erase(found.begin());
+  std::erase_if(found, [&](const RematPlan& plan) { return plan.peak >= first.peak; });
   std::ranges::stable_sort(found, [](const RematPlan& a, const RematPlan& b) {
     return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
   });
   std::vector<RematPlan> frontier;
   for (RematPlan& plan : found)
     if (frontier.empty() || plan.cost < frontier.back().cost) frontier.push_back(std::move(plan));
+  frontier.push_back(std::move(first));
   std::ranges::reverse(frontier);
   return frontier;
 }
@@ -76,37 +85,38 @@ std::vector<RematPlan> least_costs(std::vector<RematPlan> found) {
 
 RematPlan measure(const StepLog& log, std::span<const uint32_t> order) {
   const std::vector<uint32_t> first = log.first_results();
-  // Pieces of memory, each from one execution of a call; views have the memory of what they view.
-  struct Piece {
+  // Each is from one execution of a call; views have the memory of what they view.
+  struct Allocation {
     uint32_t first = 0, last = 0;
     int64_t bytes = 0;
   };
-  std::vector<Piece> pieces;
-  std::vector<uint32_t> piece_of(log.bytes.size(), kNoPiece);  // kNoPiece: a constant, or not computed yet
+  std::vector<Allocation> allocations;
+  std::vector<uint32_t> allocation_of(log.bytes.size(),
+                                      kNoAllocation);  // kNoAllocation: a constant, or not computed yet
   RematPlan result;
   const auto end = static_cast<uint32_t>(order.size());
   for (uint32_t at = 0; at < end; ++at) {
     const StepLog::Call& call = log.calls[order[at]];
     result.cost += call.cost;
     for (const uint32_t arg : call.args)
-      if (piece_of[arg] != kNoPiece) pieces[piece_of[arg]].last = at;
+      if (allocation_of[arg] != kNoAllocation) allocations[allocation_of[arg]].last = at;
     for (uint32_t k = 0; k < call.results.size(); ++k) {
       const runtime::remat::NewResult& made = call.results[k];
-      uint32_t& piece = piece_of[first[order[at]] + k];
+      uint32_t& allocation = allocation_of[first[order[at]] + k];
       if (made.view_of) {
-        piece = piece_of[call.args[*made.view_of]];
+        allocation = allocation_of[call.args[*made.view_of]];
       } else {
-        piece = static_cast<uint32_t>(pieces.size());
-        pieces.push_back({at, at, made.bytes});
+        allocation = static_cast<uint32_t>(allocations.size());
+        allocations.push_back({at, at, made.bytes});
       }
     }
   }
   for (const uint32_t tensor : log.results)
-    if (piece_of[tensor] != kNoPiece) pieces[piece_of[tensor]].last = end;
+    if (allocation_of[tensor] != kNoAllocation) allocations[allocation_of[tensor]].last = end;
   std::vector<int64_t> change(order.size() + 2, 0);
-  for (const Piece& piece : pieces) {
-    change[piece.first] += piece.bytes;
-    change[piece.last + 1] -= piece.bytes;
+  for (const Allocation& allocation : allocations) {
+    change[allocation.first] += allocation.bytes;
+    change[allocation.last + 1] -= allocation.bytes;
   }
   for (uint32_t at = 0; at < end; ++at) {
     change[at] += log.calls[order[at]].own_bytes;

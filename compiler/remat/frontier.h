@@ -3,7 +3,7 @@
 //
 // Semantics: a plan is an order of the log's calls, in which a call may occur more than once; a result is freed after
 // the last call that reads it before its next computation. Every plan of a frontier needs less memory than those before
-// it, and costs more: so a larger budget never takes longer. A frontier is a function of the log and the options.
+// it, and costs no less: so a larger budget never takes longer. A frontier is a function of the log and the options.
 #pragma once
 
 #include <cstdint>

@@ -42,11 +42,20 @@ void StagedStep::read_log() {
   }
   const auto hold = [&](uint32_t tensor) {
     const uint32_t root = root_[tensor];
-    kept_[root] = held_[root] = producer_[root] != kConstant;
+    held_[root] = producer_[root] != kConstant;
+    if (held_[root]) keep_results(producer_[root]);
   };
   for (const uint32_t tensor : log_.results) hold(tensor);
   for (const StepLog::Event& event : log_.events)
     if (event.kind == StepLog::Kind::kKeep) hold(event.index);
+}
+
+// A call with one result that is kept is not executed again: all of its results are kept.
+void StagedStep::keep_results(uint32_t call) {
+  for (uint32_t k = 0; k < log_.calls[call].results.size(); ++k) {
+    const uint32_t root = root_[first_[call] + k];
+    kept_[root] = producer_[root] != kConstant;
+  }
 }
 
 void StagedStep::keep_costly(double share) {
@@ -62,9 +71,10 @@ void StagedStep::keep_costly(double share) {
            static_cast<double>(std::max<int64_t>(1, log_.bytes[tensor]));
   });
   for (const uint32_t tensor : read) {
+    if (kept_[tensor]) continue;  // with another result of its call
     kept += static_cast<double>(log_.bytes[tensor]);
     if (kept > share * all) return;
-    kept_[tensor] = true;
+    keep_results(producer_[tensor]);
   }
 }
 
@@ -103,7 +113,7 @@ void StagedStep::cut(int64_t most_stages) {
   }
   for (size_t call = 1; call < passing_.size(); ++call) passing_[call] += passing_[call - 1];
   for (size_t call = 1; call < made.size(); ++call) made[call] += made[call - 1];
-  const int64_t least = (all + most_stages - 1) / most_stages;
+  const int64_t least = std::max<int64_t>(1, (all + most_stages - 1) / most_stages);
   for (uint32_t from = 0; from < middle_;) {
     starts_.push_back(from);
     uint32_t best = middle_;
@@ -113,6 +123,7 @@ void StagedStep::cut(int64_t most_stages) {
       if (best != middle_ && inside > 2 * least) break;
       if (best == middle_ || passing_[at] < passing_[best]) best = at;
     }
+    if (made[best] == made[middle_]) best = middle_;  // the rest has no bytes
     from = best;
   }
   starts_.push_back(middle_);
@@ -175,22 +186,35 @@ void StagedStep::measure_stages() {
     if (last_use_[tensor] >= starts_[stage + 1] && last_forward_[tensor] < starts_[stage + 1])
       chain_[stage].saved += log_.bytes[tensor];
   }
+  if (stages == 0) return;
+  // What is left after a call: what it reads for the last time is not.
+  std::vector<int64_t> ends(log_.calls.size(), 0);
+  for (uint32_t tensor = 0; tensor < root_.size(); ++tensor) {
+    if (root_[tensor] == tensor && producer_[tensor] != kConstant && producer_[tensor] >= middle_ && !held_[tensor])
+      ends[last_use_[tensor]] += log_.bytes[tensor];
+  }
   std::vector<bool> begun(stages, false);
+  std::vector<int64_t> after(stages, 0);
   int64_t left = 0;
   for (uint32_t call = 0; call < log_.calls.size(); ++call) {
-    ChainStage& stage = chain_[stage_of_[call]];
+    const uint32_t at = stage_of_[call];
+    ChainStage& stage = chain_[at];
     if (call < middle_) {
       stage.forward += log_.calls[call].cost;
       continue;
     }
-    if (!begun[stage_of_[call]]) stage.left = left;
-    begun[stage_of_[call]] = true;
+    if (!begun[at]) stage.left = left;
+    begun[at] = true;
     stage.backward += log_.calls[call].cost;
     stage.backward_peak = std::max(stage.backward_peak, live[call]);
-    left = live[call] - log_.calls[call].own_bytes;
+    left = live[call] - log_.calls[call].own_bytes - ends[call];
+    after[at] = left;
   }
-  for (uint32_t stage = stages; stage-- > 1;)
-    if (!begun[stage - 1]) chain_[stage - 1].left = std::max(chain_[stage - 1].left, chain_[stage].left);
+  for (uint32_t stage = stages - 1; stage-- > 0;) {
+    if (begun[stage]) continue;
+    after[stage] = after[stage + 1];
+    chain_[stage].left = chain_[stage].backward_peak = after[stage];
+  }
 }
 
 std::vector<uint32_t> StagedStep::order(std::span<const ChainStep> steps) const {

@@ -13,19 +13,20 @@ namespace tenon::compiler {
 
 class StagedStep {
  public:
-  // The log must outlive the object. At most so many stages, each with at least one call; in time linear in the log.
-  // Of the bytes that backward passes read, the share that costs most to compute, by the byte, is not computed again.
+  // The log must outlive the object. At most so many stages, each with at least one call; none where memory is largest
+  // at the first call. Of the bytes that backward passes read, the share `kept_share`, from 0 to 1, that costs most to
+  // compute, by the byte, is not computed again. In time linear in the log and n log n in its tensors.
   StagedStep(const runtime::remat::StepLog& log, int64_t most_stages, double kept_share = 0);
 
-  // Of tensors that are not computed again, which all plans keep, and of constants no bytes are in it.
+  // Excludes the bytes of constants and of what all plans keep: kept_bytes().
   const std::vector<ChainStage>& chain() const { return chain_; }
-  // What the chain leaves out.
   int64_t kept_bytes() const { return kept_bytes_; }
   // The calls in the order of the steps. A stage that runs again is executed as a whole, but for what is kept.
   std::vector<uint32_t> order(std::span<const ChainStep> steps) const;
 
  private:
   void read_log();
+  void keep_results(uint32_t call);
   void keep_costly(double share);
   void cut(int64_t most_stages);
   void assign_backward();

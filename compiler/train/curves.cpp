@@ -68,9 +68,10 @@ Expected<std::vector<EpochMetrics>> read_metrics(const std::string& path) {
     const auto number = [&](const char* name) {
       return json.is_object() && json.contains(name) && json[name].is_number();
     };
-    if (!number("epoch") || !number("loss") || !number("rate") || !number("seconds")) {
-      return error("the line is not one of the metrics of tenon train", fmt::format("{}:{}", path, line),
-                   "give another file, or remove it");
+    if (!number("epoch") || !json["epoch"].is_number_integer() || !number("loss") || !number("rate") ||
+        !number("seconds")) {
+      return error("the line is not one of the metrics of tenon train: epoch, loss, rate and seconds",
+                   fmt::format("{}:{}", path, line), "give another file, or remove it");
     }
     EpochMetrics epoch{json["epoch"], json["loss"], {}, json["rate"], json["seconds"]};
     if (number("accuracy")) epoch.accuracy = json["accuracy"].get<double>();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
 
 #include "runtime/train/names.h"
@@ -51,7 +52,7 @@ std::optional<int64_t> first_nan(const Tensor& tensor) {
 Tensor rows(const Tensor& tensor, std::span<const int64_t> indices) {
   Shape shape = tensor.shape();
   shape[0] = static_cast<int64_t>(indices.size());
-  Tensor result(tensor.dtype(), shape);
+  Tensor result = Tensor::for_overwrite(tensor.dtype(), shape);
   const int64_t all = tensor.shape()[0];
   const size_t row = all == 0 ? 0 : tensor.bytes().size() / static_cast<size_t>(all);
   std::byte* to = result.bytes().data();
@@ -123,16 +124,11 @@ Expected<Trainer> Trainer::create(const Executable& step, SessionOptions options
   if (!loss.is_tensor() || !loss.shape.empty() || (loss.dtype != DType::kF32 && loss.dtype != DType::kF64))
     return no_step(fmt::format("its loss is {}, must be a float", type_text(loss)));
   TENON_TRY_ASSIGN(session, Session::create(step, options));
-  Trainer trainer(step, std::move(*session), std::move(options));
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].first) trainer.tensors_.push_back(step.constants[*states[i].first]);
-    else trainer.tensors_.emplace_back(trainer.port(i).dtype, trainer.port(i).shape);  // zeros
-  }
-  return trainer;
+  return Trainer(step, std::move(*session), std::move(options));
 }
 
 std::span<const Port> Trainer::data_ports() const {
-  return std::span(executable_->main().params).subspan(tensors_.size() + 2);
+  return std::span(executable_->main().params).subspan(states() + 2);
 }
 
 int64_t Trainer::batch() const { return data_ports().back().shape[0]; }
@@ -177,7 +173,7 @@ Status Trainer::check(const TrainingData& data, int64_t classes) const {
 }
 
 std::vector<Tensor> Trainer::inputs(const TrainingData& data, std::span<const int64_t> samples, double rate) const {
-  std::vector<Tensor> inputs = tensors_;
+  std::vector<Tensor> inputs;
   inputs.push_back(scalar(static_cast<float>(rate)));
   inputs.push_back(scalar(static_cast<float>(steps_ + 1)));
   for (const Tensor& tensor : data.inputs) inputs.push_back(rows(tensor, samples));
@@ -185,8 +181,11 @@ std::vector<Tensor> Trainer::inputs(const TrainingData& data, std::span<const in
   return inputs;
 }
 
-std::string Trainer::origin_of_infinite(std::span<const Tensor> inputs) const {
-  for (size_t i = 0; i < tensors_.size(); ++i) {
+std::string Trainer::origin_of_infinite(std::span<const Tensor> data) const {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < states(); ++i) inputs.push_back(session_.state(i));
+  inputs.insert(inputs.end(), data.begin(), data.end());
+  for (size_t i = 0; i < states(); ++i) {
     if (first_infinite(inputs[i])) return fmt::format("; '{}' was not finite before it", port(i).name);
   }
   std::string infinite, nan;
@@ -214,51 +213,57 @@ std::string Trainer::origin_of_infinite(std::span<const Tensor> inputs) const {
   return infinite + nan;
 }
 
-Expected<double> Trainer::run(const TrainingData& data, std::span<const int64_t> samples, double rate,
-                              std::vector<Tensor>& results) {
-  TENON_TRY_ASSIGN(made, session_.run(inputs(data, samples, rate)));
-  results = std::move(*made);
-  const Tensor& loss = results.front();
-  return loss.dtype() == DType::kF64 ? loss.data<double>()[0] : loss.data<float>()[0];
+Expected<double> Trainer::run(std::span<const Tensor> inputs, FunctionRef<bool(double)> accept) {
+  const auto value = [](const Tensor& loss) {
+    return loss.dtype() == DType::kF64 ? loss.data<double>()[0] : double{loss.data<float>()[0]};
+  };
+  TENON_TRY(session_.update(inputs, results_, [&](const Tensor& loss) { return accept(value(loss)); }));
+  return value(results_.front());
 }
 
 Expected<double> Trainer::step(const TrainingData& data, std::span<const int64_t> samples, double rate) {
   if (!(rate >= 0) || !std::isfinite(rate))
     return error(fmt::format("the learning rate is {}, must be 0 or more, and finite", rate));
-  std::vector<Tensor> results;
-  TENON_TRY_ASSIGN(value, run(data, samples, rate, results));
+  const std::vector<Tensor> inputs = this->inputs(data, samples, rate);
+  TENON_TRY_ASSIGN(value, run(inputs, [](double loss) { return std::isfinite(loss); }));
   if (!std::isfinite(*value)) {
     return error(fmt::format("the loss of step {} is {}{}", steps_ + 1, std::isnan(*value) ? "NaN" : "infinite",
-                             origin_of_infinite(inputs(data, samples, rate))),
+                             origin_of_infinite(inputs)),
                  {},
                  "a smaller learning rate, or a limit of the gradients' norm (--clip), may help; the weights are those "
                  "before this step");
   }
-  for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i] = std::move(results[i + 1]);
   ++steps_;
   return *value;
 }
 
 Expected<double> Trainer::loss(const TrainingData& data, std::span<const int64_t> samples) {
-  std::vector<Tensor> results;
-  return run(data, samples, 0, results);
+  return run(inputs(data, samples, 0), [](double) { return false; });
+}
+
+bool Trainer::is_lost() const {
+  for (size_t i = 0; i < states(); ++i) {
+    if (!session_.state(i)) return true;
+  }
+  return false;
 }
 
 NamedTensors Trainer::weights() const {
   NamedTensors named;
-  for (size_t i = 0; i < tensors_.size(); ++i) {
+  for (size_t i = 0; i < states(); ++i) {
     const std::string& name = port(i).name;
-    if (name.starts_with(kWeightPrefix)) named.emplace(name.substr(kWeightPrefix.size()), tensors_[i]);
+    if (name.starts_with(kWeightPrefix) && session_.state(i))
+      named.emplace(name.substr(kWeightPrefix.size()), session_.state(i));
   }
   return named;
 }
 
 Status Trainer::set_weights(const NamedTensors& weights) {
-  std::vector<Tensor> tensors = tensors_;
+  std::map<size_t, const Tensor*> given;  // by state
   for (const auto& [name, weight] : weights) {
     size_t i = 0;
-    while (i < tensors.size() && port(i).name != fmt::format("{}{}", kWeightPrefix, name)) ++i;
-    if (i == tensors.size()) {
+    while (i < states() && port(i).name != fmt::format("{}{}", kWeightPrefix, name)) ++i;
+    if (i == states()) {
       std::vector<std::string> names;
       for (const auto& [known, tensor] : this->weights()) names.push_back(known);
       return error(fmt::format("the step has no weight '{}'", name), {},
@@ -268,15 +273,16 @@ Status Trainer::set_weights(const NamedTensors& weights) {
       return error(fmt::format("the weight '{}' is {} {}, the model needs {}", name, runtime::name(weight.dtype()),
                                to_string(weight.shape()), to_string(port(i))));
     }
-    tensors[i] = weight.clone();
+    given.emplace(i, &weight);
   }
-  tensors_ = std::move(tensors);
+  for (const auto& [i, weight] : given) TENON_TRY(session_.set_state(i, weight->clone()));
   return {};
 }
 
 Status Trainer::save(const std::filesystem::path& path, const NamedTensors& extra) const {
+  if (is_lost()) return error("the weights are lost, since a step has failed", path.string(), "load the last state");
   NamedTensors all = extra;
-  for (size_t i = 0; i < tensors_.size(); ++i) all.insert_or_assign(port(i).name, tensors_[i]);
+  for (size_t i = 0; i < states(); ++i) all.insert_or_assign(port(i).name, session_.state(i));
   all.insert_or_assign(std::string(kStepCount), scalar(steps_));
   return save_npz(path, all);
 }
@@ -294,7 +300,7 @@ Expected<NamedTensors> Trainer::load(const std::filesystem::path& path) {
     return tensor;
   };
   std::vector<Tensor> tensors;
-  for (size_t i = 0; i < tensors_.size(); ++i) {
+  for (size_t i = 0; i < states(); ++i) {
     TENON_TRY_ASSIGN(tensor, take(port(i).name));
     if (!port(i).accepts(*tensor)) {
       return error(fmt::format("'{}' is {} {} in the state, the model needs {}", port(i).name, name(tensor->dtype()),
@@ -306,7 +312,7 @@ Expected<NamedTensors> Trainer::load(const std::filesystem::path& path) {
   TENON_TRY_ASSIGN(steps, take(kStepCount));
   if (steps->dtype() != DType::kI64 || steps->size() != 1 || steps->data<int64_t>()[0] < 0)
     return error("'steps' is no count", path.string());
-  tensors_ = std::move(tensors);
+  for (size_t i = 0; i < states(); ++i) TENON_TRY(session_.set_state(i, std::move(tensors[i])));
   steps_ = steps->data<int64_t>()[0];
   return std::move(*all);
 }

@@ -48,14 +48,16 @@ class Trainer {
 
   // One step with the samples of these indices: the loss before it. An error where the loss is NaN or infinite, after
   // which weights and states are those before the step: the step has run once more, to name the first layer with such a
-  // value.
+  // value. The step writes new weights over the old ones where no one else has these (Session::update), and then a
+  // kernel that fails leaves none: is_lost().
   Expected<double> step(const TrainingData& data, std::span<const int64_t> samples, double rate);
   // The loss of these samples, which changes nothing.
   Expected<double> loss(const TrainingData& data, std::span<const int64_t> samples);
 
   int64_t steps() const { return steps_; }
   const MemoryRecord& memory() const { return session_.memory(); }  // of the last step
-  NamedTensors weights() const;                                     // by their names
+  NamedTensors weights() const;                                     // by their names; none where they are lost
+  bool is_lost() const;                                             // until load()
   // Replaces weights; an error, after which nothing has changed, where the step has none of a name, or of another type.
   Status set_weights(const NamedTensors& weights);
   // The inputs of the step that samples are given to, and the labels, the last.
@@ -73,16 +75,19 @@ class Trainer {
   Trainer(const Executable& step, Session session, SessionOptions options)
       : executable_(&step), session_(std::move(session)), options_(std::move(options)) {}
   const Port& port(size_t state) const { return executable_->main().params[executable_->states[state].param]; }
+  size_t states() const { return executable_->states.size(); }
+  // The inputs of the step that are no states.
   std::vector<Tensor> inputs(const TrainingData& data, std::span<const int64_t> samples, double rate) const;
-  Expected<double> run(const TrainingData& data, std::span<const int64_t> samples, double rate,
-                       std::vector<Tensor>& results);
-  // For people: where a run with these inputs has its first infinite value, and its first NaN; empty where it has none.
-  std::string origin_of_infinite(std::span<const Tensor> inputs) const;
+  // The loss of a step, which replaces the states if `accept` returns true for it.
+  Expected<double> run(std::span<const Tensor> inputs, FunctionRef<bool(double)> accept);
+  // For people: where a step with these inputs has its first infinite value, and its first NaN; empty where it has
+  // none.
+  std::string origin_of_infinite(std::span<const Tensor> data) const;
 
   const Executable* executable_;
-  Session session_;
-  SessionOptions options_;       // of that session
-  std::vector<Tensor> tensors_;  // the values of the states, in their order
+  Session session_;         // which has the states
+  SessionOptions options_;  // of that session
+  std::vector<Tensor> results_;
   int64_t steps_ = 0;
 };
 

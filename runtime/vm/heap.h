@@ -74,9 +74,10 @@ static_assert(sizeof(Object) <= 32 && sizeof(Object) % alignof(Word) == 0);  // 
 
 struct TensorObject : Object {
   Tensor tensor;
-  Storage room;          // the tensor's memory, where there may be more of it behind the tensor; or none
-  uint64_t counted = 0;  // bytes of memory of its own, in Heap::tensor_bytes
-  uint32_t node = 0;     // what its owner knows it by; 0: it has none
+  Storage room;           // the tensor's memory, where there may be more of it behind the tensor; or none
+  uint64_t counted = 0;   // bytes of memory of its own, in Heap::tensor_bytes
+  uint32_t node = 0;      // what its owner knows it by; 0: it has none
+  bool is_state = false;  // of the session, which has a handle too
 };
 
 // Whose tensors have a node.

@@ -429,8 +429,9 @@ template <Interpreter::After after>
   return false;
 }
 
+// Aligned, since where its code lies in a cache line is a fifth of the time of its instructions.
 template <Interpreter::After after>
-Status Interpreter::loop(const uint32_t* from) {
+[[gnu::aligned(64)]] Status Interpreter::loop(const uint32_t* from) {
   constexpr bool hooked = after == After::kHook;
   Cursor at{from, run_.frames.registers(), run_.frames.back().words->code.data()};
   if constexpr (after == After::kNext) {

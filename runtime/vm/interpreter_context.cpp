@@ -18,6 +18,7 @@ constexpr uint64_t kSlice = 1 << 14;  // instructions between two checks of the 
 
 Status Interpreter::refill() {
   const SessionOptions& options = run_.session.options;
+  if (run_.has_written_states()) left_ = UINT64_MAX;  // which only a run that ends makes good
   if (--left_ == 0) return error(fmt::format("the run takes more than {} instructions", options.max_steps));
   TENON_TRY(run_.check_stop());
   machine_.budget = std::min(left_, kSlice);

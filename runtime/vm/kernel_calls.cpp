@@ -37,7 +37,7 @@ Status KernelCalls::execute(const CallSite& site, const CallNative& call, const 
   }
   return operands_.compute(call.args, call.results, [&]() -> Status {
     TENON_TRY(invoke(site, call, library));
-    if (recorded) record(*recorded, library.code().kernels[call.kernel].signature);
+    if (recorded) record(site, call, *recorded, library.code().kernels[call.kernel].signature);
     return {};
   });
 }
@@ -84,7 +84,8 @@ int64_t KernelCalls::leading_size(const CallNative& call) const {
   return 0;
 }
 
-void KernelCalls::record(RecordedCall& recorded, const Signature& signature) const {
+void KernelCalls::record(const CallSite& site, const CallNative& call, RecordedCall& recorded,
+                         const Signature& signature) const {
   // Sizes that depend on the elements of a parameter are not the same in each call.
   const auto is_ragged = [](const SignatureBuffer& buffer) {
     return std::ranges::any_of(buffer.axes, [](const Size& size) {
@@ -106,6 +107,9 @@ void KernelCalls::record(RecordedCall& recorded, const Signature& signature) con
   describe_all(operands_.args, recorded.params);
   describe_all(operands_.made, recorded.results);
   recorded.dims = operands_.memory.dims;
+  recorded.in_place.clear();
+  if (!run_.executable.states.empty())
+    recorded.in_place = arguments_at_last_use(*site.words.function, site.instruction, call, signature);
   recorded.is_recorded = true;
 }
 
@@ -145,11 +149,44 @@ bool KernelCalls::collect_params(const CallNative& call, const RecordedCall& rec
   return true;
 }
 
+bool KernelCalls::may_write_states(const CallSite& site) {
+  StateUpdate& update = *run_.update;
+  if (update.accepted) return *update.accepted;
+  const auto& first = run_.session.states.first_result;
+  const bool is_made = first && run_.frames.depth() == 1 && site.instruction > first->made &&
+                       site.instruction < first->returned && site.words.index == run_.executable.entry;
+  if (!is_made) return false;
+  const auto result = operands_.tensor(first->in);
+  if (!result) return false;  // the end of the run says why
+  update.accepted = update.accept(*result);
+  return *update.accepted;
+}
+
+void KernelCalls::find_states(const CallSite& site, const CallNative& call, const RecordedCall& recorded) {
+  constexpr long kHandles = 2;  // that of the session, and that of the object
+  written_.assign(call.results.size(), Word());
+  for (const auto& [result, param] : recorded.in_place) {
+    const Word& word = run_.frames.at(call.args[param]);
+    if (word.tag != Tag::kTensor) continue;
+    const auto& object = *static_cast<TensorObject*>(word.object);
+    if (!object.is_state || object.count != 1 || object.tensor.memory().use_count() != kHandles) continue;
+    if (!may_write_states(site)) return;
+    written_[result] = word;
+  }
+  const auto is_state = [](const Word& word) { return word.tag == Tag::kTensor; };
+  if (!run_.has_written_states() && std::ranges::any_of(written_, is_state)) run_.begin_writing_states();
+}
+
 bool KernelCalls::collect_results(const CallNative& call, const RecordedCall& recorded, Buffers& buffers) {
   operands_.memory.slots = call.slots;
   operands_.made.clear();
   for (size_t i = 0; i < call.results.size(); ++i) {
     const RecordedCall::Buffer& result = recorded.results[i];
+    if (!written_.empty() && written_[i].tag == Tag::kTensor) {
+      buffers.push(static_cast<TensorObject*>(written_[i].object)->tensor.bytes().data());
+      operands_.made.emplace_back();
+      continue;
+    }
     if (result.shape.empty()) {
       if (!buffers.push_scalar()) return false;
       operands_.made.emplace_back();
@@ -169,7 +206,10 @@ Expected<bool> KernelCalls::replay(const CallSite& site, const CallNative& call,
                                    const NativeLibrary& library) {
   Buffers buffers;
   if (call.args.size() + call.results.size() > Buffers::kMost) return false;
-  if (!collect_params(call, recorded, buffers) || !collect_results(call, recorded, buffers)) return false;
+  if (!collect_params(call, recorded, buffers)) return false;
+  written_.clear();
+  if (run_.update && !recorded.in_place.empty()) find_states(site, call, recorded);
+  if (!collect_results(call, recorded, buffers)) return false;
   if (run_.session.options.observe_native)
     run_.session.options.observe_native(library.code().kernels[call.kernel], recorded.dims);
   const bool records = run_.records_calls();
@@ -177,8 +217,13 @@ Expected<bool> KernelCalls::replay(const CallSite& site, const CallNative& call,
   TENON_TRY(run_.or_stopped(
       library.call_buffers(call.kernel, buffers.addresses.data(), recorded.dims, *run_.session.pool, &run_.stop)));
   if (records) operands_.record(site, library.code().kernels[call.kernel].name, begin);
+  for (const Word& state : written_) Heap::retain(state);
   for (size_t i = 0; i < call.results.size(); ++i) {
     const RecordedCall::Buffer& result = recorded.results[i];
+    if (!written_.empty() && written_[i].tag == Tag::kTensor) {
+      run_.frames.write(call.results[i], written_[i]);
+      continue;
+    }
     if (result.shape.empty()) {
       Word word(Tag::kScalar, static_cast<uint8_t>(result.dtype));
       __builtin_memcpy(&word.bits, buffers.addresses[call.args.size() + i], result.bytes);

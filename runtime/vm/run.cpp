@@ -55,6 +55,16 @@ Status Run::run(std::span<const Tensor> inputs, std::vector<Tensor>& results) {
   return execute(inputs, release, [&] { return finish(results); });
 }
 
+Expected<bool> Run::update(std::span<const Tensor> inputs, std::vector<Tensor>& results,
+                           FunctionRef<bool(const Tensor&)> accept) {
+  const States& states = state_.session.states;
+  state_.update = StateUpdate{.accept = accept};
+  if (states.other_results.empty()) state_.update->accepted = true;
+  TENON_TRY(run(inputs, results));
+  if (!state_.update->accepted) state_.update->accepted = accept(results[states.other_results.front()]);
+  return *state_.update->accepted;
+}
+
 template <class Input>
 Status Run::enter(std::span<const Input> inputs) {
   const Words& main = state_.session.code[state_.executable.entry];
@@ -62,6 +72,11 @@ Status Run::enter(std::span<const Input> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     TENON_TRY_ASSIGN(word, import_word(state_, inputs[i]));
     (*registers)[i] = *word;
+  }
+  if (!state_.update) return {};
+  for (const StateTensor& state : state_.executable.states) {
+    const Word& word = (*registers)[state.param];
+    if (word.tag == Tag::kTensor) static_cast<TensorObject*>(word.object)->is_state = true;
   }
   return {};
 }
@@ -234,6 +249,24 @@ void Session::State::serve(InstanceSource& source, size_t most) {
   std::unique_ptr<Run> run = take_run();
   run->serve(source, most);
   give_back(std::move(run), true);
+}
+
+Status Session::State::update(std::span<const Tensor> inputs, std::vector<Tensor>& results,
+                              FunctionRef<bool(const Tensor&)> accept) {
+  for (size_t i = 0; i < inputs.size(); ++i) states.inputs[states.other_inputs[i]] = inputs[i];
+  Status status = check_inputs(states.inputs);
+  if (status) {
+    const std::unique_lock alone = one_at_a_time();
+    std::unique_ptr<Run> run = take_run();
+    const auto replaces = run->update(states.inputs, states.results, accept);
+    if (!replaces) status = std::unexpected(replaces.error());
+    if (!replaces && run->has_written_states()) states.lose(status.error());
+    if (replaces && *replaces) states.replace();
+    run->end_update();
+    give_back(std::move(run), replaces.has_value());
+  }
+  states.take_results(results);
+  return status;
 }
 
 Status Session::State::run(std::span<const Tensor> inputs, std::vector<Tensor>& results) {

@@ -23,6 +23,12 @@ class Run {
   Expected<std::vector<Value>> run(std::span<const Value> inputs, const std::atomic<bool>* cancel);
   // The same for tensors, in a vector whose memory is reused.
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& results);
+  // The same for a run that may replace the session's states, which are among the inputs: whether it is to do so, by
+  // `accept`. After an error, has_written_states() says whether they are lost.
+  Expected<bool> update(std::span<const Tensor> inputs, std::vector<Tensor>& results,
+                        FunctionRef<bool(const Tensor&)> accept);
+  bool has_written_states() const { return state_.has_written_states(); }
+  void end_update() { state_.update.reset(); }
   // A run of many instances. The session's limit of time is that of the run.
   std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>* const> inputs);
   // A run of the source's instances, at most `most` at a time, until there is none. Limits are those of an instance.

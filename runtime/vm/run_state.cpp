@@ -35,6 +35,11 @@ Status RunState::or_stopped(Status status) const {
   return status;
 }
 
+void RunState::begin_writing_states() {
+  update->has_written = true;
+  stop = {};
+}
+
 std::unexpected<Diagnostic> RunState::no_memory() const {
   if (session.options.max_bytes == 0) return error("not enough memory for the values of the run");
   return error(fmt::format("the values of the run take more than {} bytes", session.options.max_bytes), {},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/native/stop_request.h"
@@ -27,6 +28,10 @@ struct RunState {
   Status or_stopped(Status status) const;
   [[gnu::cold]] std::unexpected<Diagnostic> no_memory() const;
 
+  bool has_written_states() const { return update && update->has_written; }
+  // A kernel is about to write into a state: from here on the run has to come to its end.
+  void begin_writing_states();
+
   Session::State& session;
   const Executable& executable;
   Heap heap;
@@ -35,6 +40,7 @@ struct RunState {
   StopRequest stop;
   uint64_t number = 0;                       // of the run in its session, from 1 on
   Rematerializer* rematerializer = nullptr;  // where the session has a budget
+  std::optional<StateUpdate> update;         // where this run may replace the session's states
 };
 
 // An instruction that is being executed.

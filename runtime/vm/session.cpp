@@ -44,7 +44,10 @@ std::string describe(const Tensor& tensor) {
 }
 
 Session::State::State(const Executable& program, SessionOptions how)
-    : executable(program), options(std::move(how)), equal_sizes(equal_sizes_of(program.main().params)) {}
+    : executable(program),
+      options(std::move(how)),
+      equal_sizes(equal_sizes_of(program.main().params)),
+      states(program) {}
 Session::State::~State() = default;
 
 Status Session::State::resolve_kernels() {
@@ -341,6 +344,36 @@ Expected<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs) {
 Status Session::run_into(std::span<const Tensor> inputs, std::vector<Tensor>& results) {
   TENON_TRY(state_->check_inputs(inputs));
   return state_->run(inputs, results);
+}
+
+Status Session::update(std::span<const Tensor> inputs, std::vector<Tensor>& results,
+                       FunctionRef<bool(const Tensor&)> accept) {
+  const States& states = state_->states;
+  const Executable& executable = state_->executable;
+  if (executable.states.empty()) return error("no run of the executable updates a tensor", executable.name);
+  if (states.is_lost())
+    return error("a run that failed has lost the states", executable.name,
+                 "set them again, as to those that were saved last");
+  if (inputs.size() != states.other_inputs.size())
+    return error(fmt::format("{} inputs were given, beside the states the model takes {}", inputs.size(),
+                             states.other_inputs.size()),
+                 executable.name);
+  return state_->update(inputs, results, accept);
+}
+
+const Tensor& Session::state(size_t index) const {
+  return state_->states.inputs[state_->executable.states[index].param];
+}
+
+Status Session::set_state(size_t index, Tensor value) {
+  const uint32_t param = state_->executable.states[index].param;
+  const Port& port = state_->executable.main().params[param];
+  if (!port.accepts(value))
+    return error(
+        fmt::format("the state '{}' is {}, the model takes {}", port.name, runtime::describe(value), type_text(port)),
+        state_->executable.name);
+  state_->states.inputs[param] = std::move(value);
+  return {};
 }
 
 Expected<NamedTensors> Session::run(const NamedTensors& inputs) {

@@ -25,6 +25,7 @@
 #include "runtime/reference/kernels.h"
 #include "runtime/remat/policy.h"
 #include "runtime/vm/ticket.h"
+#include "support/function_ref.h"
 
 namespace tenon::runtime {
 
@@ -110,6 +111,18 @@ class Session {
   // caller that keeps the vector allocates no memory in calls after the first, where neither the executable's kernels
   // nor a profile do.
   Status run_into(std::span<const Tensor> inputs, std::vector<Tensor>& results);
+  // The states of the executable, which the session keeps from run to run: a run that updates them reads them as
+  // parameters, and replaces them by their new values, in the same memory where kernels can compute in place. One
+  // thread at a time. `inputs` are those of the other parameters, `results` becomes the other results, as in
+  // run_into(). The states are replaced if `accept` returns true for the first of these results, which it is called
+  // with once; without other results they always are. After an error they are as before, or they are lost, as the error
+  // then says: when a state has been replaced, only a kernel that fails ends the run, and no limit.
+  Status update(std::span<const Tensor> inputs, std::vector<Tensor>& results, FunctionRef<bool(const Tensor&)> accept);
+  // The value of state `index` of Executable::states. It shares the memory: as long as the caller has a handle, the
+  // next value gets other memory. An empty tensor where the states are lost.
+  const Tensor& state(size_t index) const;
+  // An error where the value is not of the parameter's type.
+  Status set_state(size_t index, Tensor value);
   // Inputs and results by name; the error for a missing, unknown or wrongly shaped input lists the model's inputs.
   Expected<NamedTensors> run(const NamedTensors& inputs);
 

@@ -21,6 +21,7 @@
 #include "runtime/vm/device.h"
 #include "runtime/vm/heap.h"
 #include "runtime/vm/session.h"
+#include "runtime/vm/states.h"
 #include "runtime/vm/words.h"
 
 namespace tenon::runtime {
@@ -51,6 +52,7 @@ struct Session::State {
   std::optional<ThreadPool> own_pool;
   ThreadPool* pool = nullptr;  // null without native code and kernels of libraries
   BufferPool buffers;
+  States states;  // of one thread at a time
   std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now();
 
   std::atomic<uint64_t> runs = 0;  // that have begun
@@ -81,6 +83,8 @@ struct Session::State {
   // Of inputs that have passed check_inputs().
   Expected<std::vector<Value>> run(std::span<const Value> inputs, const std::atomic<bool>* cancel = nullptr);
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& results);
+  // Of inputs that are as many as those that are no states.
+  Status update(std::span<const Tensor> inputs, std::vector<Tensor>& results, FunctionRef<bool(const Tensor&)> accept);
   std::vector<Expected<std::vector<Value>>> run_many(std::span<const std::vector<Value>* const> instances);
   void serve(InstanceSource& source, size_t most);
   // Whether instances can run together, instead of one after the other.

@@ -27,6 +27,7 @@ class Archives : public testing::Test {
 def @main[n](%x: Tensor[(n, 2), f32]) { sum(%x, axes=[0]) }
 def @pair[n](%p: (Tensor[(n,), i32], Tensor[(), i32])) { (%p.1, %p.0) }
 def @two(%x: Tensor[(), i32], %y: Tensor[(), i32]) { %x - %y }
+def @batch[n, t](%x: Tensor[(n, t, 2), f32]) { sum(%x, axes=[1]) }
 )";
     ASSERT_TRUE(write_file(directory_ / "m.tn", std::as_bytes(std::span(kModule))));
   }
@@ -60,6 +61,12 @@ TEST_F(Archives, LengthsCutPackedRows) {
             "exit code 0");
   EXPECT_EQ(run({{"x", rows}, {"x.offsets", tensor<int64_t>({4}, {0, 1, 1, 3})}}),
             "Tensor[(2,), f32] [1, 2]\nTensor[(2,), f32] [0, 0]\nTensor[(2,), f32] [8, 10]\nexit code 0");
+  // The rows of a model of batches are along its second axis.
+  EXPECT_EQ(run({{"x", tensor<float>({1, 3, 2}, {1, 2, 3, 4, 5, 6})}, {"x.lengths", tensor<int64_t>({3}, {1, 0, 2})}},
+                "--entry batch"),
+            "Tensor[(1, 2), f32] [[1, 2]]\nTensor[(1, 2), f32] [[0, 0]]\nTensor[(1, 2), f32] [[8, 10]]\nexit code 0");
+  EXPECT_EQ(run({{"x", tensor<float>({1, 2}, {1, 2})}, {"x.lengths", tensor<int64_t>({2}, {0, 1})}}),
+            "Tensor[(2,), f32] [0, 0]\nTensor[(2,), f32] [1, 2]\nexit code 0");
   EXPECT_EQ(run({{"x", tensor<float>({0, 2}, {})}, {"x.lengths", tensor<int64_t>({0}, {})}}), "exit code 0");
   EXPECT_THAT(run({{"x", rows}, {"x.offsets", tensor<int64_t>({4}, {0, 2, 1, 3})}}),
               HasSubstr("in.npz: error: x.offsets[2] is 1, must be 2 or more, as the one before it"));

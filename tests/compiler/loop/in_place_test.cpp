@@ -84,7 +84,41 @@ TEST(InPlace, OneStatementReadsAndWrites) {
   EXPECT_THAT(of(R"(loop @two(%a: Tensor[(8,), f32]) -> (%y: Tensor[(8,), f32], %z: Tensor[(8,), f32]) {
     for i in (8) { stage both(i in (8) at (i)) { %y[i] = exp(%a[i]); %z[i] = tanh(%a[i]); } }
   })"),
-              IsEmpty());
+              ElementsAre(InPlace{1, 0}))
+      << "the second store is the last one that reads the element";
+  EXPECT_THAT(
+      of(R"(loop @adam(%w: Tensor[(8,), f32], %m: Tensor[(8,), f32]) -> (%y: Tensor[(8,), f32], %z: Tensor[(8,), f32]) {
+    for i in (8) { stage both(i in (8) at (i)) { %y[i] = %w[i] - %m[i]; %z[i] = %m[i] + f32(1); } }
+  })"),
+      ElementsAre(InPlace{0, 0}, InPlace{1, 1}));
+  EXPECT_THAT(
+      of(R"(loop @stages(%w: Tensor[(8,), f32], %m: Tensor[(8,), f32]) -> (%y: Tensor[(8,), f32], %z: Tensor[(8,), f32]) {
+    for i in (8) { stage first(i in (8) at (i)) { %y[i] = %w[i] - %m[7 - i]; } }
+    for i in (8) { stage second(i in (8) at (i)) { %z[i] = %m[i] + %y[i]; } }
+  })"),
+      ElementsAre(InPlace{0, 0}, InPlace{1, 1}))
+      << "the loop before has read all that it needs, and the one after reads the result";
+  EXPECT_THAT(of(R"(loop @rows(%m: Tensor[(8, 4), f32]) -> (%y: Tensor[(8, 4), f32], %z: Tensor[(8, 4), f32]) {
+    for i in (8) {
+      for j in (4) { stage first(i in (8) at (i), j in (4) at (j)) { %y[i, j] = %m[7 - i, j]; } }
+      for j in (4) { stage second(i in (8) at (i), j in (4) at (j)) { %z[i, j] = %m[i, j]; } }
+    }
+  })"),
+              IsEmpty())
+      << "the loops take turns";
+  EXPECT_THAT(of(R"(loop @tiles(%m: Tensor[(16,), f32]) -> (%y: Tensor[(16,), f32]) {
+    for t in (4) {
+      for k in (4) { stage s(given t_ in (4) at (t), i in (16) at (4*t + k)) { %y[i] = %m[i] + f32(1); } }
+    }
+  })"),
+              ElementsAre(InPlace{0, 0}));
+  EXPECT_THAT(of(R"(loop @overlapping(%m: Tensor[(16,), f32]) -> (%y: Tensor[(16,), f32]) {
+    for t in (3) {
+      for k in (8) { stage s(given t_ in (3) at (t), i in (16) at (4*t + k)) { %y[i] = %m[i] + f32(1); } }
+    }
+  })"),
+              IsEmpty())
+      << "a given axis does not make two visits of a point different";
   EXPECT_THAT(of(R"(loop @rows(%a: Tensor[(8, 4), f32]) -> (%y: Tensor[(8, 4), f32]) {
     for i in (8) { for j in (4) { for k in (4) {
       stage add(i in (8) at (i), j in (4) at (j), reduce k in (4) at (k)) {

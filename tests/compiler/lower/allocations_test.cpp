@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,42 @@ TEST_F(AllocationsTest, MemoryOfResultsComesBack) {
   // Results outlive their session.
   EXPECT_EQ(kept[0].data<float>().size(), 64u * 64);
   EXPECT_GT(kept[0].data<float>()[0], 0);
+}
+
+// The state of a session, as weights in training: a run that updates it reads and writes it where it is.
+TEST_F(AllocationsTest, OfAThousandUpdatesAreThoseOfTheFirstTwo) {
+  runtime::Executable executable = compiled(R"(#[version = "1"]
+    def @main(%w: Tensor[(64, 64), f32], %x: Tensor[(64, 64), f32]) -> (Tensor[(), f32], Tensor[(64, 64), f32]) {
+      let %y = matmul(%x, %w);
+      let %g = matmul(transpose(%x, axes=[1, 0]), %y - %x);
+      (mean(%y * %y), %w - %g * 0.001f32)
+    })",
+                                            true);
+  executable.states = {{.param = 0, .result = 1, .first = std::nullopt}};
+  ASSERT_TRUE(verify(executable, "test"));
+  auto session = runtime::Session::create(executable, {.profile = false, .threads = 1});
+  ASSERT_TRUE(session) << session.error().str();
+  std::vector<Tensor> inputs{Tensor(DType::kF32, {64, 64})}, results;
+  for (size_t i = 0; i < 64 * 64; ++i) inputs[0].data<float>()[i] = static_cast<float>(i % 7) / 8 - 0.375F;
+  Tensor expected(DType::kF32, {64, 64});
+  const auto by_hand = [&] {
+    auto made = session->run(std::vector{expected, inputs[0]});
+    ASSERT_TRUE(made) << made.error().str();
+    expected = std::move((*made)[1]);
+  };
+  const auto update = [&] {
+    const Status status = session->update(inputs, results, [](const Tensor&) { return true; });
+    EXPECT_TRUE(status) << status.error().str();
+  };
+  for (int i = 0; i < 2; ++i) update(), by_hand();
+  const void* memory = session->state(0).bytes().data();
+  const int64_t before = allocations, live = live_bytes;
+  for (int i = 0; i < 1000; ++i) update();
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(live_bytes - live, 0);
+  EXPECT_EQ(session->state(0).bytes().data(), memory);
+  for (int i = 0; i < 1000; ++i) by_hand();
+  EXPECT_EQ(session->state(0), expected) << "the same bits as with the state as an input and a result";
 }
 
 // Memory of kernels for themselves, which threads keep, is no part of the plan.
