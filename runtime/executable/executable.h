@@ -46,7 +46,7 @@ struct Port {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape = {};                       // kAnySize: a size that the code checks
-  std::vector<std::string> symbols = {};  // by axis, for readers: the expression of a size that varies; or empty
+  std::vector<std::string> symbols = {};  // by axis, or empty; a Session checks that sizes of one text but ? are equal
   std::string type = {};                  // empty: a tensor
   bool operator==(const Port&) const = default;
   bool is_tensor() const { return type.empty(); }

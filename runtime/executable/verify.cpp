@@ -48,6 +48,9 @@ class Verifier {
     for (auto* ports : {&f.params, &f.results}) {
       std::set<std::string_view> names;
       for (const Port& port : *ports) {
+        if (!port.is_tensor() && !port.shape.empty())
+          return fail_in(
+              fmt::format("'{}' is {}, and has the shape {}", port.name, printable(port.type), to_string(port.shape)));
         Shape smallest = port.shape;
         std::ranges::replace(smallest, kAnySize, 0);
         if (!checked_bytes(port.dtype, smallest))

@@ -10,19 +10,20 @@
 
 namespace tenon::runtime {
 
-bool Begun::is(const Work& work, std::span<const Tensor> args) const {
+bool StartedWork::is(const Work& work, std::span<const Tensor> args) const {
   return work == work_ &&
          std::ranges::equal(args, addresses_, {}, [](const Tensor& arg) { return arg.bytes().data(); });
 }
 
 // A launch of a program, which holds its device.
-class Launch final : public Begun {
+class Launch final : public StartedWork {
  public:
   Launch(RunState& run, const Work& work, std::span<const Tensor> args, AcceleratorDevice& device,
          std::unique_lock<std::mutex> held)
-      : Begun(work, args), run_(run), device_(device), held_(std::move(held)) {}
+      : StartedWork(work, args), run_(run), device_(device), held_(std::move(held)) {}
   ~Launch() override {
     if (end_.valid()) end_.wait();
+    if (recorded_) device_.programs_.at(work().code).launched = false;  // the next launch is recorded instead
     record_timeline(false);
   }
 
@@ -98,18 +99,19 @@ Status AcceleratorDevice::upload(uint32_t index, const AcceleratorProgram& progr
   return {};
 }
 
-Expected<std::unique_ptr<Begun>> AcceleratorDevice::start(RunState& run, const Work& work, std::span<const Tensor> args,
-                                                          Start how) {
-  const bool beside = how == Start::kBeside;
+Expected<std::unique_ptr<StartedWork>> AcceleratorDevice::start(RunState& run, const Work& work,
+                                                                std::span<const Tensor> args, Start how) {
+  const bool async = how == Start::kAsync;
   std::unique_lock held(mutex_, std::defer_lock);
-  if (!beside) held.lock();
+  if (!async) held.lock();
   else if (!held.try_lock()) return nullptr;
   auto launch = std::make_unique<Launch>(run, work, args, *this, std::move(held));
-  TENON_TRY(launch->start(args, beside ? std::launch::async : std::launch::deferred));
+  TENON_TRY(launch->start(args, async ? std::launch::async : std::launch::deferred));
   return launch;
 }
 
 void AcceleratorDevice::clear_profile() {
+  const std::lock_guard lock(mutex_);
   for (auto& [index, loaded] : programs_) loaded.launched = false;
 }
 

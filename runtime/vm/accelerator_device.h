@@ -18,8 +18,8 @@ class AcceleratorDevice final : public Device {
 
   // Adds the program with this index in its executable.
   Status upload(uint32_t index, const AcceleratorProgram& program);
-  Expected<std::unique_ptr<Begun>> start(RunState& run, const Work& work, std::span<const Tensor> args,
-                                         Start how) override;
+  Expected<std::unique_ptr<StartedWork>> start(RunState& run, const Work& work, std::span<const Tensor> args,
+                                               Start how) override;
   void clear_profile() override;
 
  private:

@@ -1,10 +1,12 @@
 // Devices beside the processor, on which calls of a session run: accelerators and GPUs. The processor itself is none:
 // its kernels run where they are called, and nothing is copied for them.
 //
-// Semantics: a device does one piece of work at a time, which belongs to a run from its start to its end; other runs
-// wait for it. Work is started and waited for in two steps, between which the run does other things, on other devices
-// too. Arguments and results are tensors of the host; what a device keeps of them is its own concern. All devices'
-// times are those of the session's clock, beside which a record has what the device itself has counted.
+// Semantics: a device does one call's work at a time, and has it for a run from its start to its end; other runs wait
+// for it. Work is started and waited for in two steps, between which the run does other things, on other devices too. A
+// run never waits for a device while it has another one, so that runs do not wait for each other in a circle: it gives
+// up the work that it has started, which starts again at its call. Arguments and results are tensors of the host; what
+// a device keeps of them is its own concern. All devices' times are those of the session's clock, beside which a record
+// has what the device itself has counted.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +30,15 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
-// Work that has begun. Destroying it waits until the device is free.
-class Begun {
+// Work that was started. Destroying it waits until the device is free.
+class StartedWork {
  public:
-  Begun(const Work& work, std::span<const Tensor> args) : work_(work) {
+  StartedWork(const Work& work, std::span<const Tensor> args) : work_(work) {
     for (const Tensor& arg : args) addresses_.push_back(arg.bytes().data());
   }
-  Begun(const Begun&) = delete;
-  Begun& operator=(const Begun&) = delete;
-  virtual ~Begun() = default;
+  StartedWork(const StartedWork&) = delete;
+  StartedWork& operator=(const StartedWork&) = delete;
+  virtual ~StartedWork() = default;
 
   // Whether it is this work with these arguments, which have kept their memory since.
   bool is(const Work& work, std::span<const Tensor> args) const;
@@ -58,12 +60,12 @@ class Device {
   Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
 
-  // How work is started: kBeside, while the run does other things, and only if the device is free, else the result is
-  // nothing; kAlone, and finish() follows at once.
-  enum class Start : uint8_t { kBeside, kAlone };
+  // kAsync: only if the device is free, else the result is nothing; the run may do other things until finish(). kSync:
+  // waits for the device, and finish() follows at once.
+  enum class Start : uint8_t { kAsync, kSync };
   // Copies the arguments that the device does not have, and starts the work on them.
-  virtual Expected<std::unique_ptr<Begun>> start(RunState& run, const Work& work, std::span<const Tensor> args,
-                                                 Start how) = 0;
+  virtual Expected<std::unique_ptr<StartedWork>> start(RunState& run, const Work& work, std::span<const Tensor> args,
+                                                       Start how) = 0;
   // The profile begins anew.
   virtual void clear_profile() {}
 };

@@ -11,11 +11,11 @@
 namespace tenon::runtime {
 namespace {
 
-class GpuCall final : public Begun {
+class GpuCall final : public StartedWork {
  public:
   GpuCall(const Work& work, std::span<const Tensor> args, cuda::GpuLibrary& library,
           std::unique_ptr<cuda::StartedCall> call, std::optional<int64_t> begin_ns)
-      : Begun(work, args), library_(library), call_(std::move(call)), begin_ns_(begin_ns) {}
+      : StartedWork(work, args), library_(library), call_(std::move(call)), begin_ns_(begin_ns) {}
 
   Status finish(CallOperands& operands) override {
     if (begin_ns_) operands.call_begin_ns = begin_ns_;
@@ -32,12 +32,12 @@ class GpuCall final : public Begun {
 
 }  // namespace
 
-Expected<std::unique_ptr<Begun>> GpuDevice::start(RunState& run, const Work& work, std::span<const Tensor> args,
-                                                  Start how) {
+Expected<std::unique_ptr<StartedWork>> GpuDevice::start(RunState& run, const Work& work, std::span<const Tensor> args,
+                                                        Start how) {
   auto& library = std::get<cuda::GpuLibrary>(run.session.natives[work.code]);
-  const bool beside = how == Start::kBeside;
-  const std::optional begin_ns = beside ? std::optional(run.session.now()) : std::nullopt;
-  TENON_TRY_ASSIGN(call, beside ? library.try_start(work.kernel, args) : library.start(work.kernel, args));
+  const bool async = how == Start::kAsync;
+  const std::optional begin_ns = async ? std::optional(run.session.now()) : std::nullopt;
+  TENON_TRY_ASSIGN(call, async ? library.try_start(work.kernel, args) : library.start(work.kernel, args));
   if (!*call) return nullptr;
   return std::make_unique<GpuCall>(work, args, library, std::move(*call), begin_ns);
 }

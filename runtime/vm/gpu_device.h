@@ -9,8 +9,8 @@ namespace tenon::runtime {
 
 class GpuDevice final : public Device {
  public:
-  Expected<std::unique_ptr<Begun>> start(RunState& run, const Work& work, std::span<const Tensor> args,
-                                         Start how) override;
+  Expected<std::unique_ptr<StartedWork>> start(RunState& run, const Work& work, std::span<const Tensor> args,
+                                               Start how) override;
 };
 
 }  // namespace tenon::runtime

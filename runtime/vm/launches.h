@@ -11,6 +11,10 @@
 
 namespace tenon::runtime {
 
+// By function of the executable: whether it, or one that it can reach, launches a program of an accelerator. Of a
+// function that takes no closures, as units do.
+std::vector<bool> launching_functions(const Executable& executable);
+
 class Launches {
  public:
   Launches(RunState& run, CallOperands& operands) : run_(run), operands_(operands) {}
@@ -29,10 +33,12 @@ class Launches {
   Status start(uint32_t device, const Work& work, const Registers& args);
   // The results of the work, which was started, or is now.
   Status finish(uint32_t device, const Work& work);
+  // Waits for the device, where it is not free.
+  Expected<std::unique_ptr<StartedWork>> start_now(Device& device, const Work& work);
 
   RunState& run_;
   CallOperands& operands_;
-  std::vector<std::unique_ptr<Begun>> begun_;  // by device of the session
+  std::vector<std::unique_ptr<StartedWork>> started_;  // by device of the session
 };
 
 }  // namespace tenon::runtime

@@ -32,20 +32,6 @@ bool computes_scalars(const Executable& executable, const Function& function) {
   return kernels == 1;
 }
 
-// Whether the function, or one that it calls, launches a program of an accelerator.
-bool launches_programs(const Executable& executable, uint32_t function, std::vector<bool>& visited) {
-  if (visited[function]) return false;
-  visited[function] = true;
-  return std::ranges::any_of(executable.functions[function].code, [&](const Instruction& instruction) {
-    const Operation& operation = instruction.operation;
-    if (std::holds_alternative<CallProgram>(operation)) return true;
-    const auto* call = std::get_if<CallFunction>(&operation);
-    const auto* tail = std::get_if<TailCall>(&operation);
-    return (call && launches_programs(executable, call->function, visited)) ||
-           (tail && launches_programs(executable, tail->function, visited));
-  });
-}
-
 }  // namespace
 
 PendingCalls::PendingCalls(RunState& run, Execute execute)
@@ -55,8 +41,7 @@ PendingCalls::PendingCalls(RunState& run, Execute execute)
     unit_of_[unit.function] = i;
     has_shared_.push_back(std::ranges::find(unit.own, false) != unit.own.end());
     is_scalar_.push_back(computes_scalars(run.executable, run.executable.functions[unit.function]));
-    std::vector<bool> visited(run.executable.functions.size());
-    most_rows_.push_back(launches_programs(run.executable, unit.function, visited) ? INT64_MAX : kMostRows);
+    most_rows_.push_back(run.session.launching[unit.function] ? INT64_MAX : kMostRows);
   }
   types_.resize(run.executable.units.size());
 }

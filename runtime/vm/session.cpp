@@ -10,6 +10,7 @@
 #include "runtime/vm/accelerator_device.h"
 #include "runtime/vm/function_kernel.h"
 #include "runtime/vm/gpu_device.h"
+#include "runtime/vm/launches.h"
 #include "runtime/vm/request_queue.h"
 #include "runtime/vm/run.h"
 #include "runtime/vm/state.h"
@@ -23,7 +24,7 @@ std::vector<EqualSizes> equal_sizes_of(std::span<const Port> ports) {
   std::vector<EqualSizes> found;
   std::map<std::string_view, std::pair<size_t, size_t>> first;
   for (size_t i = 0; i < ports.size(); ++i) {
-    for (size_t axis = 0; axis < ports[i].symbols.size(); ++axis) {
+    for (size_t axis = 0; ports[i].is_tensor() && axis < ports[i].symbols.size(); ++axis) {
       const std::string& symbol = ports[i].symbols[axis];
       if (ports[i].shape[axis] != kAnySize || symbol.empty() || symbol == "?") continue;
       const auto [at, is_new] = first.try_emplace(symbol, i, axis);
@@ -153,10 +154,11 @@ Status Session::State::check_equal_sizes(std::span<const Input> inputs) const {
     const int64_t one = input_tensor(inputs[sizes.input]).shape()[sizes.axis],
                   other = input_tensor(inputs[sizes.other]).shape()[sizes.other_axis];
     if (one == other) continue;
-    return error(fmt::format("axis {} of input '{}' has {} elements, axis {} of input '{}' has {}: both are {}",
-                             sizes.axis, params[sizes.input].name, one, sizes.other_axis, params[sizes.other].name,
-                             other, params[sizes.input].symbols[sizes.axis]),
-                 executable.name);
+    return error(
+        fmt::format("axis {} of input '{}' has {} elements, axis {} of input '{}' has {}: both must have the size {}",
+                    sizes.axis, params[sizes.input].name, one, sizes.other_axis, params[sizes.other].name, other,
+                    params[sizes.input].symbols[sizes.axis]),
+        executable.name, "give inputs whose sizes agree");
   }
   return {};
 }
@@ -222,6 +224,7 @@ Status Session::State::upload_programs() {
     TENON_TRY(accelerators[static_cast<size_t>(device)]->upload(i, program));
     device_of_program.push_back(static_cast<uint32_t>(device));
   }
+  launching = launching_functions(executable);
   return {};
 }
 
@@ -231,12 +234,12 @@ Status Session::State::load_natives() {
     return error("the executable has native code, which was forbidden", executable.name,
                  "run it without --no-native if you trust its maker");
   }
-  std::shared_ptr<cuda::SharedGpu> gpu;  // of all code
+  OpenGpu gpu;
   for (const NativeCode& native : executable.natives) {
     if (native.is_for_gpu()) {
       TENON_TRY_ASSIGN(library, load_gpu_code(native, gpu));
       natives.emplace_back(std::move(*library));
-      device_of_native.emplace_back(static_cast<uint32_t>(devices.size() - 1));
+      device_of_native.emplace_back(gpu.device);
       continue;
     }
     device_of_native.emplace_back();
@@ -259,9 +262,8 @@ void Session::State::use_threads() {
   pool = own_pool ? &*own_pool : &ThreadPool::of_process();
 }
 
-Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code,
-                                                         std::shared_ptr<cuda::SharedGpu>& gpu) {
-  if (!gpu) {
+Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code, OpenGpu& open) {
+  if (!open.gpu) {
     auto opened =
         cuda::Gpu::open(options.gpu, options.gpu_driver.empty() ? cuda::default_driver() : options.gpu_driver);
     if (!opened) {
@@ -270,10 +272,11 @@ Expected<cuda::GpuLibrary> Session::State::load_gpu_code(const NativeCode& code,
       failure.where = executable.name;
       return std::unexpected(std::move(failure));
     }
-    gpu = std::make_shared<cuda::SharedGpu>(std::move(*opened));
+    open.gpu = std::make_shared<cuda::SharedGpu>(std::move(*opened));
+    open.device = static_cast<uint32_t>(devices.size());
     devices.push_back(std::make_unique<GpuDevice>());
   }
-  return cuda::GpuLibrary::load(code, gpu, executable.constants);
+  return cuda::GpuLibrary::load(code, open.gpu, executable.constants);
 }
 
 bool Session::State::runs_together() const {

@@ -30,7 +30,7 @@ class InstanceSource;
 class RequestQueue;
 class Run;
 
-// Axes of inputs whose types have one size, as n.
+// Axes of inputs that must have equal sizes.
 struct EqualSizes {
   size_t input = 0, axis = 0, other = 0, other_axis = 0;
 };
@@ -46,6 +46,7 @@ struct Session::State {
   std::vector<std::vector<OperatorKernel>> kernels;       // by function and instruction; empty if that is no CallKernel
   std::vector<std::unique_ptr<Device>> devices;           // the accelerators of the options, and the GPU
   std::vector<uint32_t> device_of_program;                // by program
+  std::vector<bool> launching;                            // by function: launching_functions()
   std::vector<std::optional<uint32_t>> device_of_native;  // by native code; none: the processor
   std::vector<std::variant<NativeLibrary, cuda::GpuLibrary>> natives;  // likewise
   std::optional<ThreadPool> own_pool;
@@ -75,7 +76,6 @@ struct Session::State {
   Status upload_programs();
   Status load_natives();
   void use_threads();
-  Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code, std::shared_ptr<cuda::SharedGpu>& gpu);
   Status make_words();
   Status load_compiled();
   Status check_inputs(std::span<const Value> inputs) const;
@@ -91,6 +91,12 @@ struct Session::State {
   bool runs_together() const;
 
  private:
+  // The GPU of all code, and its index in `devices`, once it is open.
+  struct OpenGpu {
+    std::shared_ptr<cuda::SharedGpu> gpu;
+    uint32_t device = 0;
+  };
+  Expected<cuda::GpuLibrary> load_gpu_code(const NativeCode& code, OpenGpu& open);
   Status check_input_count(size_t count) const;
   template <class Input>
   Status check_equal_sizes(std::span<const Input> inputs) const;

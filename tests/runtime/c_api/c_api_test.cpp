@@ -216,7 +216,8 @@ TEST(CApi, InstancesOfDifferentLengthsArePackedRows) {
   // Operands of different lengths are an error of their instance, before any kernel runs.
   const auto different = run(x.unpack({1, 2}), y.unpack({2, 1}));
   for (const auto& result : different) ASSERT_TRUE(result.error);
-  EXPECT_EQ(different[1].error->finding(), "axis 0 of input 'x' has 2 elements, axis 0 of input 'y' has 1: both are n");
+  EXPECT_EQ(different[1].error->finding(),
+            "axis 0 of input 'x' has 2 elements, axis 0 of input 'y' has 1: both must have the size n");
 }
 
 TEST(CApi, PackedRowsThatDoNotFitTheirLengthsAreErrors) {

@@ -207,6 +207,8 @@ TEST(Executable, VerifyNamesEveryBrokenRule) {
       {"it has 1000000 registers, its code mentions", [](E e) { e.functions[1].registers = 1000000; }},
       {"2 parameters do not fit 1 registers", [](E e) { e.functions[0].registers = 1; }},
       {"two ports are named 'x'", [](E e) { e.functions[0].params[1].name = "x"; }},
+      {"'x' is List[A], and has the shape (-1,)",
+       [](E e) { e.functions[0].params[0] = {.name = "x", .shape = {kAnySize}, .symbols = {"n"}, .type = "List[A]"}; }},
       {"'x' has the shape (-2,)", [](E e) { e.functions[0].params[0].shape = {-2}; }},
       {"state 0: it is parameter 7 and result 0 of 2 and 1",
        [](E e) {
