@@ -69,6 +69,20 @@ grep -qx 'default: 0 launches, 0 cycles' "$scratch/cycles"
 grep -Eqx 'default: [1-9][0-9]* launches, [1-9][0-9]* cycles' "$scratch/cycles"
 expect 2 "--device is for compiled code" "${dense[@]}" --interpret
 
+# Rows end in an axis of a variable size, along which calls are joined: one of size 1 stays with the instance.
+cat >"$scratch/ones.tn" <<'END_OF_MODULE'
+#[version = "1"]
+const $w: Tensor[(2, 2), f32] = [1, 2, 3, 4];
+def @main[n, t](%x: Tensor[(n, t, 1, 2), f32]) {
+  reshape(dense(relu(reshape(%x, zero=1, shape=[n * t, 2])), $w), zero=1, shape=[n, t, 1, 2])
+}
+END_OF_MODULE
+printf '[[[[1, 2]], [[3, 4]]]]\n[[[[5, 6]]], [[[7, 8]]], [[[9, -1]]]]\n' >"$scratch/ones.txt"
+ones=("$tenon" run "$scratch/ones.tn" --instances "$scratch/ones.txt")
+"${ones[@]}" --interpret >"$scratch/alone"
+[ "$(wc -l <"$scratch/alone")" = 2 ]
+for batch in 1 2; do "${ones[@]}" --batch $batch | cmp - "$scratch/alone"; done
+
 # Recurrent layers with shared weights: the sequences of all instances are one call, whatever their lengths are.
 # shellcheck disable=SC2016 # the names of constants in modules
 for layer in "rnn 1 forward 5 1" "gru 3 forward 24 1" "gru 3 reverse 7 2" "lstm 4 bidirectional 16 1" "lstm 4 forward 9 3"; do
