@@ -68,6 +68,26 @@ grep -qx 'default: 0 launches, 0 cycles' "$scratch/cycles"
 "${dense[@]}" --batch 64 2>"$scratch/cycles" | cmp - "$scratch/alone"
 grep -Eqx 'default: [1-9][0-9]* launches, [1-9][0-9]* cycles' "$scratch/cycles"
 expect 2 "--device is for compiled code" "${dense[@]}" --interpret
+# The work of a file is that of all of its batches, and a single run has its own.
+launches() { sed -n 's/^default: \([0-9]*\) launches, .*/\1/p' "$scratch/cycles"; }
+"${dense[@]}" --batch 20 2>"$scratch/cycles" | cmp - "$scratch/alone"
+all=$(launches)
+sum=0
+for half in "head -n 20" "tail -n 20"; do
+  $half "$scratch/rows.txt" >"$scratch/half.txt"
+  "${dense[@]/rows.txt/half.txt}" --batch 20 2>"$scratch/cycles" >"$scratch/results"
+  sum=$((sum + $(launches)))
+done
+[ "$all" = $sum ] || { echo "$all launches of the file, $sum of its halves"; exit 1; }
+single=("$tenon" run "$scratch/dense.tn" --calibrate tests/runtime/data/mixed.npz:x --shapes t=2 --device behavioral:default
+  --input x=tests/runtime/data/mixed.npz:x)
+"${single[@]}" >"$scratch/one" 2>"$scratch/cycles"
+[ "$(launches)" = 1 ]
+# Without a device, whatever --device says.
+"${single[@]}" --cpu 2>"$scratch/cycles" | cmp - "$scratch/one"
+[ -z "$(launches)" ]
+"${dense[@]}" --batch 64 --cpu 2>"$scratch/cycles" | cmp - "$scratch/alone"
+[ -z "$(launches)" ]
 
 # Rows end in an axis of a variable size, along which calls are joined: one of size 1 stays with the instance.
 cat >"$scratch/ones.tn" <<'END_OF_MODULE'
