@@ -20,11 +20,12 @@ namespace tenon::runtime {
 // 2^31 rows. `name` is that of the lengths, for errors.
 Expected<std::vector<Tensor>> unpack(const Tensor& packed, size_t axis, std::span<const int64_t> lengths,
                                      std::string_view name);
-// The lengths of instances with these offsets, one more than there are instances. Errors: none, one that is less than
-// the one before it, a first one that is not 0.
-Expected<std::vector<int64_t>> lengths_of(std::span<const int64_t> offsets, std::string_view name);
+// The same by offsets, one more than there are instances. Errors: none, a first one that is not 0, one that is less
+// than the one before it, a last one that is not the number of rows, and those of unpack().
+Expected<std::vector<Tensor>> unpack_offsets(const Tensor& packed, size_t axis, std::span<const int64_t> offsets,
+                                             std::string_view name);
 // The inverse of unpack(): the tensors, which differ in the size of `axis` alone, as one. Errors: none, no such axis, a
-// size before it that is not 1, tensors that differ in their dtype or in another size.
+// size before it that is not 1, tensors that differ in their dtype or in another size, more than 2^31 rows.
 Expected<Tensor> pack(std::span<const Tensor> parts, size_t axis);
 
 }  // namespace tenon::runtime

@@ -197,6 +197,7 @@ class UnitMaker {
     if (joined->size() > separated->size()) std::swap(joined, separated);
     if (joined->empty() || (*joined)[0].constant() || (*joined)[0].variable()) return {};
     const size_t axes = separated->size() - joined->size() + 1;
+    if (!(*separated)[axes - 1].variable()) return {};  // calls are joined along this axis
     Dim product = context_.dim(1);
     std::set<Dim> names;
     for (size_t i = 0; i < axes; ++i) {

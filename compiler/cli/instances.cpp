@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "runtime/dtype.h"
 #include "runtime/packed.h"
@@ -35,10 +37,19 @@ Expected<std::vector<int64_t>> integers(const Tensor& vector, const std::string&
                  path);
   }
   std::vector<int64_t> elements;
+  std::optional<uint64_t> beyond;  // the first element that is no int64_t
   runtime::with_dtype<runtime::kIntegers>(vector.dtype(), [&]<class T>(T) {
-    for (const T element : vector.data<T>()) elements.push_back(static_cast<int64_t>(element));
+    for (const T element : vector.data<T>()) {
+      if constexpr (std::is_same_v<T, uint64_t>) {
+        if (!std::in_range<int64_t>(element)) beyond = element;
+      }
+      if (beyond) return;
+      elements.push_back(static_cast<int64_t>(element));
+    }
   });
-  return elements;
+  if (!beyond) return elements;
+  return error(fmt::format("{}[{}] is {}, must be less than 2^63", name, elements.size(), *beyond), path,
+               "the elements are numbers of rows");
 }
 
 // The axis that packed rows are along: the first one that varies and whose size is not 1, as models of batches have the
@@ -88,19 +99,25 @@ Status InstanceFile::open_archive(const compiler::Context& context) {
   return {};
 }
 
-// The lengths of the input's instances, by NAME.lengths or NAME.offsets; nothing where the archive has neither.
-Expected<std::optional<std::vector<int64_t>>> InstanceFile::lengths_of(const runtime::NamedTensors& members,
-                                                                       const std::string& name) const {
-  for (const std::string& member : {name + ".lengths", name + ".offsets"}) {
-    const auto found = members.find(member);
-    if (found == members.end()) continue;
-    TENON_TRY_ASSIGN(elements, integers(found->second, member, path_));
-    if (member.ends_with(".lengths")) return *elements;
-    auto lengths = runtime::lengths_of(*elements, member);
-    if (!lengths) return error(std::move(lengths.error().what), path_);
-    return *lengths;
-  }
-  return std::nullopt;
+Expected<std::optional<std::vector<Tensor>>> InstanceFile::unpacked(const runtime::NamedTensors& members,
+                                                                    const std::string& name,
+                                                                    const compiler::TensorType& type) const {
+  const auto all = members.find(name), lengths = members.find(name + ".lengths"),
+             offsets = members.find(name + ".offsets");
+  const bool has_lengths = lengths != members.end(), has_offsets = offsets != members.end();
+  if (has_lengths && has_offsets)
+    return error(fmt::format("{0}.lengths and {0}.offsets are both given", name), path_, "give one of them");
+  if (all == members.end() || (!has_lengths && !has_offsets)) return std::nullopt;
+  const auto& [member, vector] = has_lengths ? *lengths : *offsets;
+  TENON_TRY_ASSIGN(elements, integers(vector, member, path_));
+  const size_t axis = row_axis(type, all->second);
+  auto parts = has_lengths ? runtime::unpack(all->second, axis, *elements, member)
+                           : runtime::unpack_offsets(all->second, axis, *elements, member);
+  if (parts) return std::move(*parts);
+  Diagnostic found = std::move(parts.error());
+  found.what = fmt::format("input '{}': {}", name, found.what);
+  found.where = path_;
+  return std::unexpected(std::move(found));
 }
 
 Status InstanceFile::add_tensors(const compiler::Context& context, const runtime::NamedTensors& members,
@@ -117,11 +134,9 @@ Status InstanceFile::add_tensors(const compiler::Context& context, const runtime
   }
   std::vector<Tensor> each;
   const auto all = members.find(name);
-  TENON_TRY_ASSIGN(lengths, lengths_of(members, name));
-  if (all != members.end() && *lengths) {
-    auto parts = runtime::unpack(all->second, row_axis(*tensor, all->second), **lengths, name + ".lengths");
-    if (!parts) return error(fmt::format("input '{}': {}", name, parts.error().what), path_);
-    each = std::move(*parts);
+  TENON_TRY_ASSIGN(parts, unpacked(members, name, *tensor));
+  if (*parts) {
+    each = std::move(**parts);
   } else if (all != members.end()) {
     const runtime::Shape& shape = all->second.shape();
     if (shape.empty()) return error(fmt::format("{} has no axis of the instances", name), path_);

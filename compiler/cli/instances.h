@@ -45,8 +45,11 @@ class InstanceFile {
   Status open_archive(const compiler::Context& context);
   Status add_tensors(const compiler::Context& context, const runtime::NamedTensors& members, const std::string& name,
                      compiler::Type type);
-  Expected<std::optional<std::vector<int64_t>>> lengths_of(const runtime::NamedTensors& members,
-                                                           const std::string& name) const;
+  // The instances' rows, by NAME.lengths or NAME.offsets; nothing where the archive does not have NAME and one of
+  // these.
+  Expected<std::optional<std::vector<runtime::Tensor>>> unpacked(const runtime::NamedTensors& members,
+                                                                 const std::string& name,
+                                                                 const compiler::TensorType& type) const;
 
   std::string path_;
   std::vector<InstanceInput> inputs_;

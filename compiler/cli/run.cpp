@@ -1,4 +1,4 @@
-// tenon run: a model over samples on a device, or a module of the language with inputs by name on the CPU.
+// tenon run: a model over samples, or once with inputs by name, or for each instance of a file.
 #include <fmt/format.h>
 
 #include "compiler/cli/command.h"
@@ -24,6 +24,7 @@ struct RunCommand {
       samples.model.entry = entry.starts_with('@') ? entry.substr(1) : entry;
       samples.model.quiet = true;
       samples.model.for_this_machine = true;
+      if (samples.cpu) samples.devices.clear();
       return run_module({samples.model, samples.limits, static_cast<unsigned>(samples.threads), inputs, output, expect,
                          tolerance, json, interpret, instances, static_cast<size_t>(batch), shared, samples.devices});
     }
@@ -57,7 +58,7 @@ Action run_model(Options& options) {
       "samples for an input: FILE.npy, FILE.npz:MEMBER, or FILE.npz with members of the inputs' names; may be "
       "repeated");
   options.option(command->inputs, "-i,--input", "[NAME=]FILE",
-                 "an input of a .tn module, which runs once on the CPU: FILE.npy, FILE.npz:MEMBER, or a scalar");
+                 "an input of a .tn module, which runs once: FILE.npy, FILE.npz:MEMBER, or a scalar");
   options.option(
       command->instances, "--instances", "FILE",
       "the inputs of many runs of a module or model: a line of text for each (3i64, Cons(1i64, Nil)), or of JSON in "
@@ -102,8 +103,9 @@ Action run_model(Options& options) {
   options.flag(command->samples.verbose, "--verbose", "a row for each operator: where it runs, and why");
   options.footer(
       "A model over samples is compiled and runs on the device; a .tn module with --input, or without inputs, is\n"
-      "compiled for the CPU and runs once, with every feature of the language. Either runs once for each instance of\n"
-      "--instances, whose sizes may differ, many of them together.\n\n"
+      "compiled for the CPU, and the devices of --device beside it, and runs once, with every feature of the "
+      "language.\n"
+      "Either runs once for each instance of --instances, whose sizes may differ, many of them together.\n\n"
       "tenon run model.onnx --shapes N=1 --calibrate d.npz:calib --data d.npz:x --labels d.npz:y --divide 255 --check\n"
       "tenon run model.tn --input x=x.npy --input steps=20 --expect y.npy\n"
       "tenon run tests/examples/tree_lstm.tn --entry @classify --instances tests/examples/trees.txt");

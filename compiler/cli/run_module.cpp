@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -159,16 +160,10 @@ class Program {
   // What the accelerators have computed.
   void print_cycles() const {
     for (const auto& device : devices_) {
-      uint64_t launches = 0, cycles = 0;
-      if (session_) {
-        for (const runtime::LaunchRecord& launch : session_->profile().launches) {
-          const runtime::AcceleratorProgram& program = executable_->programs[launch.program];
-          if (spec::hash(program.config) != spec::hash(device->info().config)) continue;
-          ++launches;
-          cycles += launch.counters.cycles;
-        }
-      }
-      print_stderr("{}: {} launches, {} cycles\n", device->info().config.name, launches, cycles);
+      const spec::Config& config = device->info().config;
+      const auto found = work_.find(spec::hash(config));
+      const Work work = found == work_.end() ? Work{} : found->second;
+      print_stderr("{}: {} launches, {} cycles\n", config.name, work.launches, work.cycles);
     }
   }
 
@@ -187,7 +182,9 @@ class Program {
       if (converted) values.push_back(std::move(*converted));
     }
     auto result = results.begin();
-    for (auto& made : session_->run_many(values)) {
+    std::vector<Expected<std::vector<runtime::Value>>> all = session_->run_many(values);
+    add_work();
+    for (auto& made : all) {
       while (!*result) ++result;
       *result++ = made ? result_of(*made) : std::unexpected(std::move(made.error()));
     }
@@ -195,7 +192,21 @@ class Program {
   }
 
  private:
+  struct Work {
+    uint64_t launches = 0, cycles = 0;
+  };
+
   explicit Program(compiler::Model& model) : model_(model) {}
+
+  // The records of one batch are gone before the next one: a file may have any number of instances.
+  void add_work() {
+    for (const runtime::LaunchRecord& launch : session_->profile().launches) {
+      Work& work = work_[spec::hash(executable_->programs[launch.program].config)];
+      ++work.launches;
+      work.cycles += launch.counters.cycles;
+    }
+    session_->clear_profile();
+  }
 
   Expected<std::vector<runtime::Value>> session_values(const std::vector<RunValue>& inputs) const {
     std::vector<runtime::Value> values;
@@ -217,6 +228,7 @@ class Program {
   runtime::Devices devices_;
   std::optional<runtime::Executable> executable_;  // none: the interpreter
   std::optional<runtime::Session> session_;
+  std::map<uint64_t, Work> work_;  // by the hash of an accelerator's configuration
 };
 
 // The results of the instances in a file, in its order.
@@ -375,6 +387,7 @@ Status run_module(const ModuleRun& run) {
   auto result = program ? std::move((*program)->run({&*inputs, 1})[0]) : std::unexpected(std::move(program.error()));
   if (!result && result.error().where.empty()) result.error().where = run.model.model;
   TENON_TRY(result);
+  (*program)->print_cycles();
   if (!run.output.empty() || !run.expect.empty()) {
     TENON_TRY_ASSIGN(tensors, tensors_by_path(context, *result));
     if (!run.output.empty()) TENON_TRY(runtime::write_results(run.output, *tensors));

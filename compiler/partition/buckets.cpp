@@ -144,7 +144,7 @@ class Bucketing {
                       .operators = group.members.size(),
                       .sizes = dispatch.sizes(),
                       .pads = dispatch.pads(),
-                      .any = any_rows_});
+                      .any_rows = any_rows_});
     return true;
   }
 
@@ -192,9 +192,9 @@ std::string report(const Context& context, std::span<const Bucketed> parts) {
   if (parts.empty()) return "no operator of unknown sizes has a program for given ones\n";
   std::string text;
   for (const Bucketed& part : parts) {
-    const char* const which = part.any ? "at any size, by programs of" : part.pads ? "up to" : "at";
+    const char* const which = part.any_rows ? "at any size, by programs of" : part.pads ? "up to" : "at";
     text += fmt::format("@{}: {} operators of unknown sizes, on {} {} {}{}\n", context.name(part.name), part.operators,
-                        part.target, which, fmt::join(part.sizes, " or "), part.any ? "" : "; others on the CPU");
+                        part.target, which, fmt::join(part.sizes, " or "), part.any_rows ? "" : "; others on the CPU");
   }
   return text;
 }

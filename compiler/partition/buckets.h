@@ -21,7 +21,8 @@ struct Bucketed {
   // Whether a bucket computes all smaller sizes too: the operands are padded up to its rows, and the rows of the
   // padding are cut off from the results.
   bool pads = false;
-  bool any = false;  // and more rows than the largest bucket has are computed by several calls
+  // Rows beyond the largest copy are computed by several calls.
+  bool any_rows = false;
 };
 
 // Outlines the neighbouring operators of the entry that a target supports at the sizes of the first bucket and not at

@@ -318,7 +318,7 @@ Expected<Atom> SizeDispatch::split(Builder& builder, Symbol self, const Operands
   TENON_TRY_ASSIGN(exceeds, is_less(copy.sizes[0]));
   If several{*exceeds, {}};
   builder.open();
-  TENON_TRY_ASSIGN(parts, head_and_tail(builder, self, operands, copy));
+  TENON_TRY_ASSIGN(parts, halves(builder, self, operands, copy));
   several.arms.push_back(builder.close(*parts));
   builder.open();
   TENON_TRY_ASSIGN(whole, call(builder, copy, operands));
@@ -331,20 +331,19 @@ Expected<Atom> SizeDispatch::split(Builder& builder, Symbol self, const Operands
   return builder.bind(std::move(of_copy), Symbol{});
 }
 
-// The first rows by the copy, all others by the function itself.
-Expected<Atom> SizeDispatch::head_and_tail(Builder& builder, Symbol self, const Operands& operands, const Copy& copy) {
+// Both halves by the function itself, so that each row is copied as often as the number of rows can be halved, and
+// calls are as deep. The first one is rounded up to a multiple of the copy's rows, and so needs no padding.
+Expected<Atom> SizeDispatch::halves(Builder& builder, Symbol self, const Operands& operands, const Copy& copy) {
   const Dim size = context_.dim(copy.sizes[0]), count = context_.dim(sizes_[0].name);
+  const Dim half = context_.multiply(size, context_.ceil_divide(count, 2 * copy.sizes[0]));
   Atoms heads, tails;
   for (size_t i = 0; i < operands.args.size(); ++i) {
-    const Function& callee = *module_.function(copy.name);
-    const Type type = callee.type(callee.params[i]);
-    TENON_TRY_ASSIGN(head, rows(builder, operands.args[i], operands.types[i], context_.dim(0), size));
-    TENON_TRY_ASSIGN(sized, cast_to(builder, *head, type));
-    heads.push_back(*sized);
-    TENON_TRY_ASSIGN(tail, rows(builder, operands.args[i], operands.types[i], size, count));
+    TENON_TRY_ASSIGN(head, rows(builder, operands.args[i], operands.types[i], context_.dim(0), half));
+    heads.push_back(*head);
+    TENON_TRY_ASSIGN(tail, rows(builder, operands.args[i], operands.types[i], half, count));
     tails.push_back(*tail);
   }
-  TENON_TRY_ASSIGN(first, builder.call(copy.name, std::move(heads)));
+  TENON_TRY_ASSIGN(first, builder.call(self, std::move(heads)));
   TENON_TRY_ASSIGN(others, builder.call(self, std::move(tails)));
   Atoms results;
   for (size_t i = 0; i < operands.results.size(); ++i) {
@@ -365,14 +364,24 @@ Expected<Atom> SizeDispatch::padded(Builder& builder, Atom arg, Type type, const
                        {{"after", std::move(after)}});
 }
 
-// The rows begin .. end - 1 of a tensor, of which `type` has the sizes of the other axes; the begin is constant.
+// The rows begin .. end - 1 of a tensor, of which `type` has the sizes of the other axes.
 Expected<Atom> SizeDispatch::rows(Builder& builder, Atom tensor, Type type, Dim begin, Dim end) {
+  const auto rank = static_cast<size_t>(type.tensor()->rank());
+  Attrs attrs{{"step", std::vector<int64_t>(rank, 1)}};
+  ComputedAttrs computed;
+  if (begin.constant()) {
+    std::vector<int64_t> begins(rank, 0);
+    begins[0] = *begin.constant();
+    attrs.emplace("begin", std::move(begins));
+  } else {
+    Dims begins(rank, context_.dim(0));
+    begins[0] = begin;
+    computed.emplace("begin", std::move(begins));
+  }
   Dims ends = type.tensor()->dims;
-  std::vector<int64_t> begins(ends.size()), steps(ends.size(), 1);
-  begins[0] = *begin.constant();
   ends[0] = end;
-  return builder.apply(context_.op(ops::kSlice), {tensor}, {{"begin", std::move(begins)}, {"step", std::move(steps)}},
-                       {}, {{"end", std::move(ends)}});
+  computed.emplace("end", std::move(ends));
+  return builder.apply(context_.op(ops::kSlice), {tensor}, std::move(attrs), {}, std::move(computed));
 }
 
 // Result `index` of `count` that a function returns.

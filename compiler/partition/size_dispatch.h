@@ -54,11 +54,11 @@ class SizeDispatch {
   Operands in_caller() const;
   Expected<Atom> call(Builder& builder, const Copy& copy, const Operands& operands);
   Expected<Atom> call_function(Builder& builder, Symbol function, const Operands& operands);
-  // Makes a function of any number of rows, which calls the largest copy for as many rows as it has, itself for the
-  // others, and pads the last rows up to a multiple of the smallest copy's. Its name.
+  // Makes a function of any number of rows, which calls a copy where there is one of so many, itself for two halves of
+  // more, and pads the last rows up to a multiple of the smallest copy's. Its name.
   Expected<Symbol> make_function_of_rows();
   Expected<Atom> split(Builder& builder, Symbol self, const Operands& operands, size_t num_copies);
-  Expected<Atom> head_and_tail(Builder& builder, Symbol self, const Operands& operands, const Copy& copy);
+  Expected<Atom> halves(Builder& builder, Symbol self, const Operands& operands, const Copy& copy);
   Expected<Atom> padded(Builder& builder, Atom arg, Type type, const Copy& copy);
   Expected<Atom> rows(Builder& builder, Atom tensor, Type type, Dim begin, Dim end);
   Expected<Atom> field(Builder& builder, Atom value, size_t index, size_t count);

@@ -74,7 +74,7 @@ enum {
 typedef struct {
   const char* name;    /* "conv2d": of the matches; that of another row must be another one */
   const char* pattern; /* its text: the grammar is in compiler/partition/pattern_text.h. Its root is an operator; it has
-                          no `if` and no `fn`: what arms and functions compute is matched in these */
+                          no `if` and no `fn`: rows match inside of arms and functions too */
   uint32_t flags;      /* TN_ROW_... */
 } tn_row;
 

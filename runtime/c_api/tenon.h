@@ -118,16 +118,20 @@ TENON_API const char* tenon_value_constructor(const struct tenon_program* progra
 
 /* The tensors of several instances, as sentences of different lengths, as one: their rows follow one another along
  * `axis`, and the axes before it have size 1. parts[i], of `count`, becomes a tensor of lengths[i] rows, which shares
- * the memory of `packed` where it begins at a multiple of 64 bytes, and else is a copy. An error, and nothing is
- * written, where a length is negative, their sum is not the number of rows, or there are more than 2^31 rows. No
- * instances, and instances without rows, are legal. */
+ * the memory of `packed` where it begins at a multiple of 64 bytes, and else is a copy; the caller frees each. No
+ * instances, and instances without rows, are legal. An error, and nothing is written, where `packed` is not a tensor or
+ * has no such axis, an axis before it has a size other than 1, a length is negative, their sum is not the number of
+ * rows, or there are more than 2^31 rows. */
 TENON_API tenon_error* tenon_tensor_unpack(const tenon_value* packed, uint32_t axis, const int64_t* lengths,
                                            size_t count, tenon_value** parts);
 /* The same by offsets, count + 1 of them: instance i has the rows offsets[i] .. offsets[i + 1] - 1, the first one
  * begins at 0, none is less than the one before it, and the last one is the number of rows. */
 TENON_API tenon_error* tenon_tensor_unpack_offsets(const tenon_value* packed, uint32_t axis, const int64_t* offsets,
                                                    size_t count, tenon_value** parts);
-/* The inverse: `count` tensors, at least one, which differ in the size of `axis` alone, as one. */
+/* The inverse: `count` tensors, which differ in the size of `axis` alone, as one, which the caller frees; the parts
+ * stay the caller's. An error, and nothing is written, where `count` is 0, a part is NULL or not a tensor, the first
+ * one has no such axis, an axis before it has a size other than 1, dtypes or other sizes differ, or there are more than
+ * 2^31 rows or 2^48 bytes. */
 TENON_API tenon_error* tenon_tensor_pack(const tenon_value* const* parts, size_t count, uint32_t axis,
                                          tenon_value** out);
 

@@ -83,10 +83,15 @@ Status require_tensor(const tenon_value* value, std::string what, const char* fu
   return error(std::move(what), function, "ask tenon_value_kind() first", Fault::kUsage);
 }
 
-Status unpack_tensor(const tenon_value* packed, uint32_t axis, std::span<const int64_t> lengths, tenon_value** parts,
-                     const char* function) {
-  auto made = runtime::unpack(tensor_of(packed), axis, lengths, "lengths");
-  if (!made) return error(std::move(made.error().what), function, {}, Fault::kUsage);
+// The error as one of the function that was called.
+std::unexpected<Diagnostic> error_of(Diagnostic found, const char* function) {
+  found.where = function;
+  found.fault = Fault::kUsage;
+  return std::unexpected(std::move(found));
+}
+
+Status give_parts(Expected<std::vector<Tensor>> made, tenon_value** parts, const char* function) {
+  if (!made) return error_of(std::move(made.error()), function);
   std::vector<std::unique_ptr<tenon_value>> handles;
   for (Tensor& part : *made) handles.push_back(std::make_unique<tenon_value>(Value(std::move(part))));
   for (size_t i = 0; i < handles.size(); ++i) parts[i] = handles[i].release();
@@ -98,7 +103,7 @@ Status unpack(const tenon_value* packed, uint32_t axis, const int64_t* lengths, 
   TENON_TRY(require(kFunction, {{"packed", packed}}));
   if (count > 0) TENON_TRY(require(kFunction, {{"lengths", lengths}, {"parts", parts}}));
   TENON_TRY(require_tensor(packed, "the value is not a tensor", kFunction));
-  return unpack_tensor(packed, axis, {lengths, count}, parts, kFunction);
+  return give_parts(runtime::unpack(tensor_of(packed), axis, {lengths, count}, "lengths"), parts, kFunction);
 }
 
 Status unpack_offsets(const tenon_value* packed, uint32_t axis, const int64_t* offsets, size_t count,
@@ -107,9 +112,8 @@ Status unpack_offsets(const tenon_value* packed, uint32_t axis, const int64_t* o
   TENON_TRY(require(kFunction, {{"packed", packed}, {"offsets", offsets}}));
   if (count > 0) TENON_TRY(require(kFunction, {{"parts", parts}}));
   TENON_TRY(require_tensor(packed, "the value is not a tensor", kFunction));
-  auto lengths = lengths_of({offsets, count + 1}, "offsets");
-  if (!lengths) return error(std::move(lengths.error().what), kFunction, {}, Fault::kUsage);
-  return unpack_tensor(packed, axis, *lengths, parts, kFunction);
+  return give_parts(runtime::unpack_offsets(tensor_of(packed), axis, {offsets, count + 1}, "offsets"), parts,
+                    kFunction);
 }
 
 Status pack(const tenon_value* const* parts, size_t count, uint32_t axis, tenon_value** out) {
@@ -117,12 +121,13 @@ Status pack(const tenon_value* const* parts, size_t count, uint32_t axis, tenon_
   TENON_TRY(require(kFunction, {{"parts", parts}, {"out", out}}));
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < count; ++i) {
-    if (!parts[i]) return error(fmt::format("part {} of {} is NULL", i, count), kFunction, {}, Fault::kUsage);
+    if (!parts[i])
+      return error(fmt::format("part {} of {} is NULL", i, count), kFunction, "see its declaration", Fault::kUsage);
     TENON_TRY(require_tensor(parts[i], fmt::format("part {} of {} is not a tensor", i, count), kFunction));
     tensors.push_back(tensor_of(parts[i]));
   }
   auto packed = runtime::pack(tensors, axis);
-  if (!packed) return error(std::move(packed.error().what), kFunction, {}, Fault::kUsage);
+  if (!packed) return error_of(std::move(packed.error()), kFunction);
   give(std::move(*packed), out);
   return {};
 }

@@ -68,6 +68,40 @@ grep -qx 'default: 0 launches, 0 cycles' "$scratch/cycles"
 "${dense[@]}" --batch 64 2>"$scratch/cycles" | cmp - "$scratch/alone"
 grep -Eqx 'default: [1-9][0-9]* launches, [1-9][0-9]* cycles' "$scratch/cycles"
 expect 2 "--device is for compiled code" "${dense[@]}" --interpret
+# The work of a file is that of all of its batches, and a single run has its own.
+launches() { sed -n 's/^default: \([0-9]*\) launches, .*/\1/p' "$scratch/cycles"; }
+"${dense[@]}" --batch 20 2>"$scratch/cycles" | cmp - "$scratch/alone"
+all=$(launches)
+sum=0
+for half in "head -n 20" "tail -n 20"; do
+  $half "$scratch/rows.txt" >"$scratch/half.txt"
+  "${dense[@]/rows.txt/half.txt}" --batch 20 2>"$scratch/cycles" >"$scratch/results"
+  sum=$((sum + $(launches)))
+done
+[ "$all" = $sum ] || { echo "$all launches of the file, $sum of its halves"; exit 1; }
+single=("$tenon" run "$scratch/dense.tn" --calibrate tests/runtime/data/mixed.npz:x --shapes t=2 --device behavioral:default
+  --input x=tests/runtime/data/mixed.npz:x)
+"${single[@]}" >"$scratch/one" 2>"$scratch/cycles"
+[ "$(launches)" = 1 ]
+# Without a device, whatever --device says.
+"${single[@]}" --cpu 2>"$scratch/cycles" | cmp - "$scratch/one"
+[ -z "$(launches)" ]
+"${dense[@]}" --batch 64 --cpu 2>"$scratch/cycles" | cmp - "$scratch/alone"
+[ -z "$(launches)" ]
+
+# Rows end in an axis of a variable size, along which calls are joined: one of size 1 stays with the instance.
+cat >"$scratch/ones.tn" <<'END_OF_MODULE'
+#[version = "1"]
+const $w: Tensor[(2, 2), f32] = [1, 2, 3, 4];
+def @main[n, t](%x: Tensor[(n, t, 1, 2), f32]) {
+  reshape(dense(relu(reshape(%x, zero=1, shape=[n * t, 2])), $w), zero=1, shape=[n, t, 1, 2])
+}
+END_OF_MODULE
+printf '[[[[1, 2]], [[3, 4]]]]\n[[[[5, 6]]], [[[7, 8]]], [[[9, -1]]]]\n' >"$scratch/ones.txt"
+ones=("$tenon" run "$scratch/ones.tn" --instances "$scratch/ones.txt")
+"${ones[@]}" --interpret >"$scratch/alone"
+[ "$(wc -l <"$scratch/alone")" = 2 ]
+for batch in 1 2; do "${ones[@]}" --batch $batch | cmp - "$scratch/alone"; done
 
 # Recurrent layers with shared weights: the sequences of all instances are one call, whatever their lengths are.
 # shellcheck disable=SC2016 # the names of constants in modules

@@ -69,7 +69,14 @@ TEST_F(Archives, LengthsCutPackedRows) {
             "Tensor[(2,), f32] [0, 0]\nTensor[(2,), f32] [1, 2]\nexit code 0");
   EXPECT_EQ(run({{"x", tensor<float>({0, 2}, {})}, {"x.lengths", tensor<int64_t>({0}, {})}}), "exit code 0");
   EXPECT_THAT(run({{"x", rows}, {"x.offsets", tensor<int64_t>({4}, {0, 2, 1, 3})}}),
-              HasSubstr("in.npz: error: x.offsets[2] is 1, must be 2 or more, as the one before it"));
+              HasSubstr("in.npz: error: input 'x': x.offsets[2] is 1, must be 2 or more, as the one before it"));
+  EXPECT_THAT(
+      run({{"x", rows}, {"x.offsets", tensor<int64_t>({2}, {0, 2})}}),
+      HasSubstr("in.npz: error: input 'x': x.offsets[1] is 2, must be 3, the number of rows\n  help: the offsets"));
+  EXPECT_THAT(run({{"x", rows}, {"x.offsets", tensor<uint64_t>({2}, {0, uint64_t{1} << 63})}}),
+              HasSubstr("in.npz: error: x.offsets[1] is 9223372036854775808, must be less than 2^63"));
+  EXPECT_THAT(run({{"x", rows}, {"x.lengths", tensor<int64_t>({1}, {3})}, {"x.offsets", tensor<int64_t>({2}, {0, 3})}}),
+              HasSubstr("in.npz: error: x.lengths and x.offsets are both given\n  help: give one of them"));
   EXPECT_THAT(run({{"x", rows}, {"x.lengths", tensor<uint8_t>({2}, {1, 1})}}),
               HasSubstr("in.npz: error: input 'x': the sum of x.lengths is 2, there are 3 rows"));
   EXPECT_THAT(run({{"x", rows}, {"x.lengths", tensor<int32_t>({2}, {2, 2})}}),

@@ -40,9 +40,9 @@ TEST(Packed, TensorsOfAnyLengthsComeBackFromTheirPackedRows) {
     const auto again = unpack(*packed, axis, lengths, "lengths");
     ASSERT_TRUE(again) << again.error().str();
     EXPECT_EQ(*again, parts);
-    const auto same = lengths_of(offsets, "offsets");
+    const auto same = unpack_offsets(*packed, axis, offsets, "offsets");
     ASSERT_TRUE(same) << same.error().str();
-    EXPECT_EQ(*same, lengths);
+    EXPECT_EQ(*same, parts);
     // A part that is aligned in the packed tensor is no copy.
     for (size_t i = 0; i < parts.size(); ++i) {
       const size_t begin = static_cast<size_t>(offsets[i] * columns) * sizeof(int32_t);
@@ -69,17 +69,25 @@ TEST(Packed, LengthsThatDoNotFitAreErrors) {
 }
 
 TEST(Packed, OffsetsThatDoNotFitAreErrors) {
-  const auto lengths = [](std::vector<int64_t> offsets) { return what(lengths_of(offsets, "offsets")); };
-  EXPECT_EQ(lengths({0}), "no error");
-  EXPECT_EQ(lengths({}), "offsets is empty, must have one more than there are instances");
-  EXPECT_EQ(lengths({1, 2}), "offsets[0] is 1, must be 0");
-  EXPECT_EQ(lengths({0, 3, 2}), "offsets[2] is 2, must be 3 or more, as the one before it");
+  const auto unpacked = [](int64_t rows, std::vector<int64_t> offsets, size_t axis = 0) {
+    return what(unpack_offsets(Tensor(DType::kF32, {rows, 2}), axis, offsets, "x.offsets"));
+  };
+  EXPECT_EQ(unpacked(0, {0}), "no error");
+  EXPECT_EQ(unpacked(3, {0, 0, 3}), "no error");
+  EXPECT_EQ(unpacked(3, {}), "x.offsets is empty, must have one more than there are instances");
+  EXPECT_EQ(unpacked(2, {1, 2}), "x.offsets[0] is 1, must be 0");
+  EXPECT_EQ(unpacked(2, {0, 3, 2}), "x.offsets[2] is 2, must be 3 or more, as the one before it");
+  EXPECT_EQ(unpacked(3, {0}), "x.offsets[0] is 0, must be 3, the number of rows");
+  EXPECT_EQ(unpacked(3, {0, 2}), "x.offsets[1] is 2, must be 3, the number of rows");
+  EXPECT_EQ(unpacked(3, {0, 2, 4}), "x.offsets[2] is 4, must be 3, the number of rows");
+  EXPECT_EQ(unpacked(3, {0, INT64_MAX}), "x.offsets[1] is 9223372036854775807, must be 3, the number of rows");
+  EXPECT_EQ(unpacked(3, {0, 3}, 2), "the rows are along axis 2, the tensor is a (3, 2)");
 }
 
 TEST(Packed, TensorsThatDifferAreNotPacked) {
   const auto packed = [](const std::vector<Tensor>& parts, size_t axis) { return what(pack(parts, axis)); };
   const Tensor one(DType::kF32, {3, 2});
-  EXPECT_EQ(packed({}, 0), "no tensors are packed, whose shape is not known so");
+  EXPECT_EQ(packed({}, 0), "no tensors were given: the shape of the result is unknown");
   EXPECT_EQ(packed({one, Tensor(DType::kF32, {0, 2})}, 0), "no error");
   EXPECT_EQ(packed({one, Tensor(DType::kF32, {3, 1})}, 0),
             "tensor 1 is f32 (3, 1), tensor 0 f32 (3, 2): only axis 0 may differ");

@@ -170,12 +170,12 @@ def @f(%x: Tensor[(2,), f32]) -> Tensor[(2,), f32] { tanh(%x) }
 // Matrices of the rows of all sentences, as quantized layers have them, are rows of the sentences' axes; not so where a
 // part of the unit's boundary has only the product, or where another size is computed of the axes.
 TEST(Units, RowsThatAReshapeJoinsAreJoinedRows) {
-  const auto notes = [](const std::string& body) {
+  const auto notes = [](const std::string& body, const std::string& sizes = "(n, t, 2)") {
     Context context;
     auto module = parse(context, R"(#[version = "1"]
 const $w: Tensor[(2, 2), f32] = [1, 2, 3, 4];
-def @main[n, t](%x: Tensor[(n, t, 2), f32]) { )" +
-                                     body + " }");
+def @main[n, t](%x: Tensor[)" + sizes +
+                                     ", f32]) { " + body + " }");
     EXPECT_TRUE(module) << module.error().str();
     const Units units = make_units(context, std::move(*module), context.symbol("main"), {true});
     std::vector<std::string> notes;
@@ -192,6 +192,11 @@ def @main[n, t](%x: Tensor[(n, t, 2), f32]) { )" +
               ElementsAre(joined, testing::HasSubstr("does not compute each row alone"), joined));
   EXPECT_THAT(notes(dense), testing::Not(testing::Contains(joined)));
   EXPECT_THAT(notes("reshape(" + dense + ", zero=1, shape=[t, n, 2])"), testing::Not(testing::Contains(joined)));
+  // Calls are joined along the last axis of the rows, which is not one of a constant size.
+  const auto ends_in_one = notes("reshape(" + dense + ", zero=1, shape=[n, t, 1, 2])", "(n, t, 1, 2)");
+  EXPECT_THAT(ends_in_one, testing::Not(testing::Contains(HasSubstr("joined by rows"))));
+  EXPECT_THAT(notes("reshape(" + dense + ", zero=1, shape=[n, 1, t, 2])", "(n, 1, t, 2)"),
+              ElementsAre("calls are joined by rows, of any n x 1 x t"));
 }
 
 // A batched function that a user wrote has the types of the unit, with the instances' axis, and the lengths of as many.

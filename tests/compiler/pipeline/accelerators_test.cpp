@@ -192,14 +192,15 @@ class MeetingPoint {
     std::unique_lock lock(mutex_);
     is_there_[accelerator] = true;
     changed_.notify_all();
-    has_met_ = changed_.wait_for(lock, std::chrono::seconds(60), [&] { return is_there_[0] && is_there_[1]; });
+    if (!changed_.wait_for(lock, std::chrono::seconds(60), [&] { return is_there_[0] && is_there_[1]; }))
+      has_waited_in_vain_ = true;
   }
-  bool has_met() const { return has_met_; }
+  bool has_met() const { return is_there_[0] && is_there_[1] && !has_waited_in_vain_; }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool is_there_[2] = {false, false}, has_met_ = false;
+  bool is_there_[2] = {false, false}, has_waited_in_vain_ = false;
 };
 
 class MeetingDevice final : public driver::Accelerator {

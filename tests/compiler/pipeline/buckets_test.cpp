@@ -168,6 +168,37 @@ TEST_F(Buckets, ABucketThatLeavesASizeOpenHasNoProgram) {
   EXPECT_EQ(layers_on_accelerator({1, 3, 1, 8}), 0);
 }
 
+// Rows beyond the largest program are halved: each is copied as often as the rows are halved, and calls are as deep.
+TEST_F(Buckets, ManyJoinedRowsAreCopiedAsOftenAsTheyAreHalved) {
+  parse("const $w: Tensor[(3, 5), f32] = [" + constants(15) +
+        "];\ndef @main[t](%x: Tensor[(t, 3), f32]) -> Tensor[(t, 5), f32] { relu(matmul(%x, $w)) }\n");
+  for (int i = 0; i < 4; ++i) calibration_.push_back({values({8, 3})});
+  const auto compiled =
+      compile(*model_, {.accelerators = {{accelerator_->info().config}}, .calibration = &calibration_, .batch = {{}}});
+  ASSERT_TRUE(compiled) << compiled.error().str();
+  int64_t copied = 0;  // rows of the results of kernels that cut and join
+  auto session = runtime::Session::create(
+      compiled->executable, {.accelerators = {accelerator_.get()}, .hook = [&](const runtime::Step& step) {
+                               if (step.function->name.contains("_rows")) {
+                                 for (const Tensor& result : step.results) copied += result.shape().at(0);
+                               }
+                               return Status();
+                             }});
+  ASSERT_TRUE(session) << session.error().str();
+  const std::vector<Tensor> inputs{values({20'000, 3}), values({3, 3})};
+  const std::vector<std::vector<runtime::Value>> instances{{inputs[0]}, {inputs[1]}};
+  const auto found = session->run_many(instances);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ASSERT_TRUE(found[i]) << found[i].error().str();
+    const auto expected = interpret(*model_->context, compiled->quantized, model_->entry, std::span(&inputs[i], 1));
+    ASSERT_TRUE(expected) << expected.error().str();
+    EXPECT_EQ(found[i]->at(0).tensor(), (*expected)[0]) << i;
+  }
+  EXPECT_EQ(session->profile().launches.size(), 41u);  // 39 of 512 rows, one of 32, one of 16
+  EXPECT_GT(copied, 20'003);
+  EXPECT_LT(copied, 20 * 20'003) << "six halvings, with two copies each";
+}
+
 // As the importer writes a size "N.0" of a file.
 TEST_F(Buckets, SizesMayHaveTheirNamesInTheFile) {
   parse("def @main[N_0 in 1..4](%x: Tensor[(N_0, 3), f32]) -> Tensor[(N_0, 3), f32] { relu(%x) }\n");

@@ -227,13 +227,18 @@ TEST(CApi, PackedRowsThatDoNotFitTheirLengthsAreErrors) {
                 (void)x.unpack({2, -1});
               }),
               HasSubstr("tenon_tensor_unpack: error: lengths[1] is -1, must be from 0 to 1, the rows that are left"));
-  EXPECT_THAT(thrown([&] { (void)x.unpack({2}); }), HasSubstr("the sum of lengths is 2, there are 3 rows"));
+  EXPECT_THAT(thrown([&] { (void)x.unpack({2}); }), HasSubstr("the sum of lengths is 2, there are 3 rows\n  help: "));
   EXPECT_THAT(thrown([&] { (void)x.unpack({3}, 2); }), HasSubstr("the rows are along axis 2, the tensor is a (3, 2)"));
   EXPECT_THAT(
       thrown([&] {
         (void)x.unpack_offsets({0, 2, 1});
       }),
       HasSubstr("tenon_tensor_unpack_offsets: error: offsets[2] is 1, must be 2 or more, as the one before it"));
+  EXPECT_THAT(
+      thrown([&] {
+        (void)x.unpack_offsets({0, 2});
+      }),
+      HasSubstr("tenon_tensor_unpack_offsets: error: offsets[1] is 2, must be 3, the number of rows\n  help: "));
   const Value many = Value::tensor(TENON_F32, {(int64_t{1} << 31) + 1, 0});
   EXPECT_THAT(thrown([&] { (void)many.unpack({1}); }), HasSubstr("there are 2147483649 rows, must be 2^31 at most"));
   EXPECT_THAT(thrown([&] { (void)pair.unpack({1}); }), HasSubstr("the value is not a tensor"));
@@ -256,6 +261,8 @@ TEST(CApi, PackedRowsThatDoNotFitTheirLengthsAreErrors) {
               HasSubstr("the argument offsets is NULL"));
   const tenon_value* const none[] = {x.get(), nullptr};
   EXPECT_THAT(text_of(tenon_tensor_pack(none, 2, 0, &part)), HasSubstr("part 1 of 2 is NULL"));
+  EXPECT_THAT(text_of(tenon_tensor_pack(none, 0, 0, &part)),
+              HasSubstr("no tensors were given: the shape of the result is unknown\n  help: give at least one tensor"));
   EXPECT_EQ(part, nullptr);
 }
 
