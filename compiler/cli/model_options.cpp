@@ -446,10 +446,8 @@ Status set_memory(const ModelOptions& options, std::span<compiler::AcceleratorOp
 }  // namespace
 
 Expected<std::vector<compiler::AcceleratorOptions>> load_accelerators(const std::string& configs) {
-  std::vector<std::string> names = split(configs);
-  if (configs.empty() || configs.ends_with(',')) names.emplace_back();  // which is no part of its own
   std::vector<compiler::AcceleratorOptions> accelerators;
-  for (const std::string& name : names) {
+  for (const std::string& name : split_all(configs)) {
     if (name.empty()) {
       return error(fmt::format("--config '{}' has an empty entry", configs), {},
                    "give names or .json files of configurations, joined by commas, as default,tiny", Fault::kUsage);
