@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -14,6 +17,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/partition/match.h"
+#include "compiler/partition/partition.h"
 #include "compiler/partition/pattern_text.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/plugin/check.h"
@@ -194,6 +198,29 @@ TEST_F(Plugin, IsAskedOnceAboutEqualRegions) {
   EXPECT_EQ(questions.count("boundary: relu"), 1u);
   EXPECT_EQ(questions.count("accepts: relu multiply"), 1u);
   for (const std::string& question : questions) EXPECT_EQ(questions.count(question), 1u) << question;
+}
+
+// A process without room for a pipe, which no call in a child goes without, later has some.
+TEST_F(Plugin, IsAskedAgainWhereThereWasNoAnswer) {
+  const auto record = open();
+  ASSERT_TRUE(record) << record.error().str();
+  const Target target = record->make({});
+  const auto placed = [&] {
+    Context context;
+    auto module = parse(context, program_);
+    EXPECT_TRUE(module) << module.error().str();
+    const auto placements = partition(context, *module, context.symbol("main"), std::span(&target, 1));
+    EXPECT_TRUE(placements) << placements.error().str();
+    return std::ranges::count(*placements, "relus", &Placement::target);
+  };
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto without_answers = placed();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_EQ(without_answers, 0);
+  EXPECT_GT(placed(), 0);
 }
 
 TEST_F(Plugin, IsAssignedByItsCost) {
