@@ -24,6 +24,7 @@ class SizeDispatch {
   // where the sizes of the results do not follow from those of the operands.
   Expected<std::vector<Binding>> bindings(bool any = false);
 
+  // Undoes add_copies(), where the part stays as it is; bindings() does so before its error.
   void remove_copies();
 
   Symbol name() const { return name_; }
