@@ -62,8 +62,6 @@ class SizeDispatch {
   Expected<Atom> head_and_tail(Builder& builder, Symbol self, const Operands& operands, const Copy& copy);
   Expected<Atom> padded(Builder& builder, Atom arg, Type type, const Copy& copy);
   Expected<Atom> rows(Builder& builder, Atom tensor, Type type, Dim begin, Dim end);
-  Expected<Atom> field(Builder& builder, Atom value, size_t index, size_t count);
-  Expected<Atom> packed(Builder& builder, Atoms results);
 
   Context& context_;
   Module& module_;
