@@ -354,12 +354,24 @@ Expected<compiler::Machine::Inexact> parse_inexact(const ModelOptions& options) 
 
 namespace {
 
-// The names of --targets. The CPU supports every operator: it may be named as the last, and is not in the result.
+// The plugins of a compilation.
+struct OpenedPlugins {
+  std::vector<compiler::TargetRecord> records;
+  std::vector<std::string> left_out;  // names of the targets of others
+  std::string notes;                  // why
+};
+
+// The names of --targets. The CPU supports every operator: it may be named as the last, and is not in the result; nor
+// are targets that were left out.
 Expected<std::vector<std::string>> parse_targets(const ModelOptions& options,
                                                  std::span<const compiler::AcceleratorOptions> accelerators,
-                                                 std::span<const compiler::TargetRecord> plugins) {
-  TENON_TRY_ASSIGN(records, compiler::with_targets(plugins, accelerators));
+                                                 const OpenedPlugins& plugins) {
+  TENON_TRY_ASSIGN(records, compiler::with_targets(plugins.records, accelerators));
   std::vector<std::string> targets = split(options.targets);
+  std::erase_if(targets, [&](const std::string& name) {
+    return std::ranges::find(plugins.left_out, name) != plugins.left_out.end() &&
+           !compiler::find_target(name, *records);
+  });
   std::set<std::string_view> seen;
   for (const std::string& name : targets) {
     const compiler::TargetRecord* record = compiler::find_target(name, *records);
@@ -388,21 +400,22 @@ Expected<std::vector<std::string>> parse_targets(const ModelOptions& options,
 }
 
 // The targets of the plugins, whose kernels are those of their files from now on. With --fallback interpreter, those
-// that are wrong are left out, with a note.
-Expected<std::vector<compiler::TargetRecord>> open_plugins(const ModelOptions& options, std::string& notes) {
-  std::vector<compiler::TargetRecord> records;
+// that are wrong, or cannot be opened beside others, are left out, with a note.
+Expected<OpenedPlugins> open_plugins(const ModelOptions& options) {
+  OpenedPlugins plugins{.records = {}, .left_out = options.plugins.left_out, .notes = {}};
   for (const std::string& file : options.plugins.files) {
     auto record = compiler::plugin::open(file, options.plugins.limits());
-    if (record) {
-      TENON_TRY(runtime::use_library(file));
-      records.push_back(*std::move(record));
+    const Status used = record ? runtime::use_library(file) : std::unexpected(record.error());
+    if (used) {
+      plugins.records.push_back(*std::move(record));
       continue;
     }
-    if (options.fallback != "interpreter") return std::unexpected(std::move(record.error()));
-    notes += fmt::format("the model is compiled without a plugin\n{}\n", record.error().str());
+    if (options.fallback != "interpreter") return std::unexpected(used.error());
+    plugins.left_out.push_back(runtime::library_name(file));
+    plugins.notes += fmt::format("the model is compiled without a plugin\n{}\n", used.error().str());
   }
-  if (!options.quiet) print_stderr("{}", notes);
-  return records;
+  if (!options.quiet) print_stderr("{}", plugins.notes);
+  return plugins;
 }
 
 // nullopt: by the order of the targets.
@@ -446,10 +459,8 @@ Status set_memory(const ModelOptions& options, std::span<compiler::AcceleratorOp
 }  // namespace
 
 Expected<std::vector<compiler::AcceleratorOptions>> load_accelerators(const std::string& configs) {
-  std::vector<std::string> names = split(configs);
-  if (configs.empty() || configs.ends_with(',')) names.emplace_back();  // which is no part of its own
   std::vector<compiler::AcceleratorOptions> accelerators;
-  for (const std::string& name : names) {
+  for (const std::string& name : split_all(configs)) {
     if (name.empty()) {
       return error(fmt::format("--config '{}' has an empty entry", configs), {},
                    "give names or .json files of configurations, joined by commas, as default,tiny", Fault::kUsage);
@@ -475,8 +486,7 @@ void return_freed_memory() {
 Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions& options,
                                         std::vector<compiler::AcceleratorOptions> accelerators,
                                         const compiler::PassOptions& passes) {
-  std::string left_out;
-  TENON_TRY_ASSIGN(plugins, open_plugins(options, left_out));
+  TENON_TRY_ASSIGN(plugins, open_plugins(options));
   TENON_TRY_ASSIGN(targets, parse_targets(options, accelerators, *plugins));
   TENON_TRY_ASSIGN(inexact, parse_inexact(options));
   std::vector<std::string> levels = split(options.levels);
@@ -498,7 +508,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   }
   TENON_TRY_ASSIGN(schedules, read_schedules(options));
   TENON_TRY_ASSIGN(buckets, bucket_shapes(options));
-  if (!buckets->empty() && accelerators.empty() && targets->empty() && plugins->empty()) {
+  if (!buckets->empty() && accelerators.empty() && targets->empty() && plugins->records.empty()) {
     return error("several --shapes are the sizes of an accelerator's programs, and there is no accelerator", {},
                  "code for the CPU runs at any size: omit them, or give one that binds the sizes", Fault::kUsage);
   }
@@ -508,7 +518,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   compiler::CompileOptions compile_options{.accelerators = std::move(accelerators),
                                            .fuse = !options.no_fuse,
                                            .targets = std::move(*targets),
-                                           .added_targets = std::move(*plugins),
+                                           .added_targets = std::move(plugins->records),
                                            .skip_failed_targets = options.fallback == "interpreter",
                                            .costs = std::move(*costs),
                                            .pins = std::move(*pins),
@@ -544,7 +554,7 @@ Expected<compiler::Compilation> compile(LoadedModel& loaded, const ModelOptions&
   if (!compiled) return compiled;
   bar.reset(), line.reset();
   if (!options.quiet) print_stderr("{}", compiled->notes);
-  compiled->notes.insert(0, left_out);
+  compiled->notes.insert(0, plugins->notes);
   TENON_TRY(report_fallback(options, *compiled));
   return compiled;
 }

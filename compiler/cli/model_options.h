@@ -33,7 +33,8 @@ struct QuantizationOptions {
 // Code generators of the user's (compiler/plugin).
 struct PluginOptions {
   std::vector<std::string> files;
-  double seconds = 60, mebibytes = 4096;  // of a call
+  double seconds = 60, mebibytes = 4096;   // of a call
+  std::vector<std::string> left_out = {};  // names of targets whose files are none of `files` any more
 
   void declare(Options& options);
   void declare_limits(Options& options);  // without the files

@@ -19,6 +19,12 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
+std::vector<std::string> split_all(const std::string& list) {
+  std::vector<std::string> parts = split(list);
+  if (list.empty() || list.ends_with(',')) parts.emplace_back();
+  return parts;
+}
+
 void PassFlags::declare(Options& options) {
   options.option(print_before, "--print-before", "PASS,...", "print the module before these passes; all: each");
   options.option(print_after, "--print-after", "PASS,...", "print the module after these passes");

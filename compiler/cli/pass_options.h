@@ -23,5 +23,7 @@ struct PassFlags {
 
 // "a, b" as its parts.
 std::vector<std::string> split(const std::string& list);
+// The same, with an empty part after a last comma, and of an empty list.
+std::vector<std::string> split_all(const std::string& list);
 
 }  // namespace tenon::cli

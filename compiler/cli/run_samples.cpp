@@ -22,6 +22,7 @@
 #include "runtime/run/samples.h"
 #include "runtime/vm/program_on_device.h"
 #include "runtime/vm/session.h"
+#include "support/function_ref.h"
 #include "support/output.h"
 #include "support/try.h"
 
@@ -174,26 +175,57 @@ class SamplesCommand {
   }
 
   // With --fallback interpreter, the first sample is tried in a process of its own: where a kernel of a plugin crashes,
-  // does not return, or has a result of another type, the model is compiled without plugins. Not where there are
-  // devices, which have threads that such a process lacks.
+  // does not return, or has a result of another type, the model is compiled without this plugin. Not where there are
+  // devices, which have threads that such a process lacks. Other errors are those of the run that follows.
   Status leave_out_failing_kernels() {
-    ModelOptions& model = options_.model;
-    if (model.fallback != "interpreter" || !devices_.empty() || samples_.empty() || !calls_plugins()) return {};
-    const auto failed = compiler::plugin::call_in_child(
-        [&](compiler::plugin::ChildOutput& output) {
-          output.step("a kernel of a plugin");
-          auto session = runtime::Session::create(executable_, {.threads = 1});
-          auto results = session ? session->run(samples_[0]) : std::unexpected(session.error());
-          output.answer(results ? "" : results.error().str());
-        },
-        model.plugins.limits());
-    if (failed && failed->empty()) return {};
-    if (!options_.quiet) {
-      print_stderr("the model is compiled without plugins\n{}: error: {}\n", fmt::join(model.plugins.files, ", "),
-                   failed ? *failed : failed.error().what);
+    PluginOptions& plugins = options_.model.plugins;
+    if (options_.model.fallback != "interpreter" || !devices_.empty() || samples_.empty()) return {};
+    while (calls_plugins()) {
+      const auto answer = try_first_sample();
+      if (!answer && answer.error().fault == Fault::kInternal) return std::unexpected(answer.error());
+      const std::string& what = answer ? *answer : answer.error().what;
+      const auto failed = plugin_named_in(answer ? *answer : answer.error().where);
+      if (failed == plugins.files.end()) return {};
+      if (!options_.quiet)
+        print_stderr("the model is compiled without a plugin\n{}\n", error(what, *failed).error().str());
+      plugins.left_out.push_back(runtime::library_name(*failed));
+      plugins.files.erase(failed);
+      TENON_TRY(compile_model());
     }
-    model.plugins.files.clear();
-    return compile_model();
+    return {};
+  }
+
+  static std::string kernel_text(std::string_view kernel) { return fmt::format("the kernel {}", kernel); }
+  // The file of a plugin one of whose kernels the text names.
+  std::vector<std::string>::const_iterator plugin_named_in(std::string_view text) const {
+    return std::ranges::find_if(options_.model.plugins.files, [&](const std::string& file) {
+      return text.contains(kernel_text(runtime::library_name(file) + "."));
+    });
+  }
+
+  // The error, which names the kernel that it is of; empty: none.
+  Expected<std::string> try_first_sample() const {
+    return compiler::plugin::call_in_child(
+        [&](compiler::plugin::ChildOutput& output) {
+          const auto around = [&](std::string_view kernel, FunctionRef<Status()> call) -> Status {
+            const std::string text = kernel_text(kernel);
+            if (plugin_named_in(text) == options_.model.plugins.files.end()) return call();
+            output.step(text);
+            Status status = call();
+            output.own_step("the first sample");
+            if (!status && !status.error().what.contains(text))
+              status.error().what = fmt::format("{}: {}", text, status.error().what);
+            return status;
+          };
+          runtime::watch_library_kernels(around);
+          output.own_step("the first sample");
+          auto session = runtime::Session::create(executable_, {.threads = 1});
+          auto results = session
+                             ? session->run_values(std::vector<runtime::Value>(samples_[0].begin(), samples_[0].end()))
+                             : std::unexpected(session.error());
+          output.answer(results ? "" : results.error().what);
+        },
+        options_.model.plugins.limits());
   }
 
   void warn_about_devices() const {

@@ -43,7 +43,7 @@ struct TuneCommand {
     TENON_TRY_ASSIGN(found, accelerators());
     TENON_TRY_ASSIGN(records, compiler::with_targets({}, *found));
     std::vector<double> values;
-    for (const std::string& text : split(mhz)) {
+    for (const std::string& text : split_all(mhz)) {
       TENON_TRY_ASSIGN(value, read_number("--mhz", text, Bounds<double>{.least = 0, .most = 1e5, .above = true}));
       values.push_back(*value);
     }
@@ -61,11 +61,10 @@ struct TuneCommand {
   }
 
   // The figures of this machine, and of accelerators beside it whose memory is the processor's.
-  Status measure() const {
+  Status measure(const std::map<std::string, double>& clock_of) const {
     TENON_TRY(runtime::check_output(costs, "--costs", {}));
-    TENON_TRY_ASSIGN(clock_of, clocks());
     TENON_TRY_ASSIGN(measured, compiler::measure_costs());
-    for (const auto& [name, clock] : *clock_of)
+    for (const auto& [name, clock] : clock_of)
       measured->devices[name] = {.launch_ns = measured->call_ns, .gbytes = measured->gbytes, .mhz = clock};
     const std::string text = compiler::to_json(*measured);
     TENON_TRY(write_file(costs, text));
@@ -74,7 +73,8 @@ struct TuneCommand {
   }
 
   Status run() const {
-    if (!costs.empty() && model.model.empty()) return measure();
+    TENON_TRY_ASSIGN(clock_of, clocks());
+    if (!costs.empty() && model.model.empty()) return measure(*clock_of);
     if (!costs.empty() || model.model.empty() || model.records.empty()) {
       return error("tenon tune measures a MODEL into --records FILE, or the machine into --costs FILE", {},
                    "tenon tune --help has an example of each", Fault::kUsage);

@@ -7,6 +7,7 @@
 
 #include "compiler/ir/macs.h"
 #include "compiler/ir/operator.h"
+#include "compiler/partition/target_record.h"
 #include "support/file.h"
 #include "support/json.h"
 #include "support/number.h"
@@ -130,8 +131,6 @@ Price price_of(double macs, double gmacs, double bytes, double gbytes, double ex
 }
 
 }  // namespace
-
-std::string_view kind_of(std::string_view target) { return target.substr(0, target.find(':')); }
 
 const Costs::Device* Costs::device(std::string_view target) const {
   auto found = devices.find(target);

@@ -26,9 +26,6 @@
 
 namespace tenon::compiler {
 
-// The name of a target up to a colon: "accel" of "accel:tiny", "cuda" of "cuda:emulated".
-std::string_view kind_of(std::string_view target);
-
 struct Costs {
   struct Device {
     double launch_ns = 0;

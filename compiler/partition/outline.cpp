@@ -13,12 +13,6 @@
 namespace tenon::compiler {
 namespace {
 
-// A single result itself, several as a tuple.
-Expected<Atom> pack(Builder& builder, Atoms results) {
-  if (results.size() == 1) return results[0];
-  return builder.tuple(std::move(results));
-}
-
 // Declares the dim variables of a parameter's sizes in the outlined function.
 void declare_dims(const Function& from, Type type, Function& to) {
   for (const Type part : type.parts()) {
@@ -60,6 +54,16 @@ Symbol fresh_global(Context& context, const Module& module, std::string_view bas
     const Symbol symbol = context.symbol(fmt::format("{}_{}", base, i));
     if (!module.globals.contains(symbol)) return symbol;
   }
+}
+
+Expected<Atom> packed_results(Builder& builder, Atoms results) {
+  if (results.size() == 1) return results[0];
+  return builder.tuple(std::move(results));
+}
+
+Expected<Atom> packed_result(Builder& builder, Atom value, size_t index, size_t count) {
+  if (count == 1) return value;
+  return builder.project(value, static_cast<uint32_t>(index));
 }
 
 std::vector<VarId> values_used_outside(const Block& block, const std::vector<size_t>& bindings) {
@@ -114,7 +118,7 @@ Expected<Outlined> outline(Context& context, Module& module, const Function& fun
   for (const size_t binding : bindings) TENON_TRY(copier.copy(block.bindings[binding]));
   Atoms atoms;
   for (const VarId var : outlined.results) atoms.push_back(copier(var));
-  TENON_TRY_ASSIGN(packed, pack(builder, std::move(atoms)));
+  TENON_TRY_ASSIGN(packed, packed_results(builder, std::move(atoms)));
   builder.finish(*packed);
   return outlined;
 }
@@ -210,7 +214,7 @@ Expected<Function> with_boundary(Context& context, Module& module, const Functio
     remaining = remaining.subspan(tensors);
     results.push_back(*atom);
   }
-  TENON_TRY_ASSIGN(atom, pack(builder, std::move(results)));
+  TENON_TRY_ASSIGN(atom, packed_results(builder, std::move(results)));
   builder.finish(*atom);
   return result;
 }

@@ -62,6 +62,11 @@ class Copier {
   std::vector<std::optional<Atom>> atoms_;
 };
 
+// The results of a function as its one result: a single one itself, several as a tuple; and one of `count` results of
+// such a value.
+Expected<Atom> packed_results(Builder& builder, Atoms results);
+Expected<Atom> packed_result(Builder& builder, Atom value, size_t index, size_t count);
+
 // The values of some bindings of the block that are used outside of them, by inner blocks too.
 std::vector<VarId> values_used_outside(const Block& block, const std::vector<size_t>& bindings);
 

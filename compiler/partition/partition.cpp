@@ -328,7 +328,7 @@ class Partitioner {
     for (size_t i = 0; i < outlined->results.size(); ++i) {
       const VarInfo info = function_.info(outlined->results[i]);
       builder.at(info.span);
-      TENON_TRY_ASSIGN(value, outlined->results.size() == 1 ? call : builder.project(*call, static_cast<uint32_t>(i)));
+      TENON_TRY_ASSIGN(value, packed_result(builder, *call, i, outlined->results.size()));
       const BoundaryLayouts layouts = remaining.first(info.type.parts().size());
       remaining = remaining.subspan(layouts.size());
       TENON_TRY_ASSIGN(plain, restore_from(context_, builder, *value, layouts, info.type, info.name));

@@ -187,7 +187,7 @@ Expected<std::vector<Binding>> SizeDispatch::bindings(bool any) {
     TENON_TRY(value);
     std::map<VarId, VarId> renamed;
     for (size_t i = 0; i < part_.results.size(); ++i) {
-      TENON_TRY_ASSIGN(field, this->field(builder, *value, i, part_.results.size()));
+      TENON_TRY_ASSIGN(field, packed_result(builder, *value, i, part_.results.size()));
       renamed.emplace(std::get<VarId>(*field), part_.results[i]);
     }
     // The values keep the variables that the caller uses.
@@ -257,24 +257,24 @@ Expected<Atom> SizeDispatch::call(Builder& builder, const Copy& copy, const Oper
   Atoms results;
   for (size_t i = 0; i < operands.results.size(); ++i) {
     const Type type = operands.results[i];
-    TENON_TRY_ASSIGN(field, this->field(builder, *value, i, operands.results.size()));
+    TENON_TRY_ASSIGN(field, packed_result(builder, *value, i, operands.results.size()));
     TENON_TRY_ASSIGN(
         cut, pads_ ? rows(builder, *field, type, context_.dim(0), type.tensor()->dims[0]) : Expected<Atom>(*field));
     TENON_TRY_ASSIGN(sized, cast_to(builder, *cut, type));
     results.push_back(*sized);
   }
-  return packed(builder, std::move(results));
+  return packed_results(builder, std::move(results));
 }
 
 Expected<Atom> SizeDispatch::call_function(Builder& builder, Symbol function, const Operands& operands) {
   TENON_TRY_ASSIGN(value, builder.call(function, operands.args));
   Atoms results;
   for (size_t i = 0; i < operands.results.size(); ++i) {
-    TENON_TRY_ASSIGN(field, this->field(builder, *value, i, operands.results.size()));
+    TENON_TRY_ASSIGN(field, packed_result(builder, *value, i, operands.results.size()));
     TENON_TRY_ASSIGN(sized, cast_to(builder, *field, operands.results[i]));
     results.push_back(*sized);
   }
-  return packed(builder, std::move(results));
+  return packed_results(builder, std::move(results));
 }
 
 Expected<Symbol> SizeDispatch::make_function_of_rows() {
@@ -347,13 +347,13 @@ Expected<Atom> SizeDispatch::halves(Builder& builder, Symbol self, const Operand
   TENON_TRY_ASSIGN(others, builder.call(self, std::move(tails)));
   Atoms results;
   for (size_t i = 0; i < operands.results.size(); ++i) {
-    TENON_TRY_ASSIGN(head, field(builder, *first, i, operands.results.size()));
-    TENON_TRY_ASSIGN(tail, field(builder, *others, i, operands.results.size()));
+    TENON_TRY_ASSIGN(head, packed_result(builder, *first, i, operands.results.size()));
+    TENON_TRY_ASSIGN(tail, packed_result(builder, *others, i, operands.results.size()));
     TENON_TRY_ASSIGN(joined, builder.apply(ops::kConcat, {*head, *tail}, {{"axis", int64_t{0}}}));
     TENON_TRY_ASSIGN(sized, cast_to(builder, *joined, operands.results[i]));
     results.push_back(*sized);
   }
-  return packed(builder, std::move(results));
+  return packed_results(builder, std::move(results));
 }
 
 Expected<Atom> SizeDispatch::padded(Builder& builder, Atom arg, Type type, const Copy& copy) {
@@ -385,13 +385,4 @@ Expected<Atom> SizeDispatch::rows(Builder& builder, Atom tensor, Type type, Dim 
 }
 
 // Result `index` of `count` that a function returns.
-Expected<Atom> SizeDispatch::field(Builder& builder, Atom value, size_t index, size_t count) {
-  return count == 1 ? value : builder.project(value, static_cast<uint32_t>(index));
-}
-
-Expected<Atom> SizeDispatch::packed(Builder& builder, Atoms results) {
-  if (results.size() == 1) return results[0];
-  return builder.tuple(std::move(results));
-}
-
 }  // namespace tenon::compiler

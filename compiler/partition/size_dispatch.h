@@ -24,6 +24,7 @@ class SizeDispatch {
   // where the sizes of the results do not follow from those of the operands.
   Expected<std::vector<Binding>> bindings(bool any = false);
 
+  // Undoes add_copies(), where the part stays as it is; bindings() does so before its error.
   void remove_copies();
 
   Symbol name() const { return name_; }
@@ -61,8 +62,6 @@ class SizeDispatch {
   Expected<Atom> halves(Builder& builder, Symbol self, const Operands& operands, const Copy& copy);
   Expected<Atom> padded(Builder& builder, Atom arg, Type type, const Copy& copy);
   Expected<Atom> rows(Builder& builder, Atom tensor, Type type, Dim begin, Dim end);
-  Expected<Atom> field(Builder& builder, Atom value, size_t index, size_t count);
-  Expected<Atom> packed(Builder& builder, Atoms results);
 
   Context& context_;
   Module& module_;

@@ -16,6 +16,9 @@
 
 namespace tenon::compiler {
 
+// The name of a target up to a colon: "accel" of "accel:tiny", "cuda" of "cuda:emulated".
+inline std::string_view kind_of(std::string_view target) { return target.substr(0, target.find(':')); }
+
 // A generated accelerator that a model is compiled for.
 struct AcceleratorOptions {
   spec::Config config;

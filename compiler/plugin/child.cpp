@@ -24,41 +24,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kResident = 'm', kStep = 's', kAnswer = 'a', kException = 'x';
+constexpr char kResident = 'm', kStep = 's', kOwnStep = 'o', kAnswer = 'a', kException = 'x';
 
-// Bytes of this process: all that is mapped, and what is in memory.
-struct ProcessMemory {
-  uint64_t mapped = 0, resident = 0;
-};
-ProcessMemory process_memory() {
-  ProcessMemory memory;
+// The bytes that this process has mapped; 0: unknown.
+uint64_t mapped_bytes() {
+  unsigned long long pages = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
-    unsigned long long mapped = 0, resident = 0;
-    if (std::fscanf(file, "%llu %llu", &mapped, &resident) == 2) {
-      const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-      memory = {mapped * page, resident * page};
-    }
+    if (std::fscanf(file, "%llu", &pages) != 1) pages = 0;
     std::fclose(file);
   }
-  return memory;
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// In the child, before foreign code runs. The bytes that it has in memory.
-uint64_t enter_child(const Limits& limits) {
-  const ProcessMemory before = process_memory();
+// The most bytes that a process has had in memory.
+uint64_t peak_bytes(const rusage& usage) { return static_cast<uint64_t>(usage.ru_maxrss) << 10; }
+
+// In the child, before foreign code runs.
+void enter_child() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setpgid(0, 0);  // so that its own children end with it
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGPIPE})
     std::signal(signal, SIG_DFL);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  if (!TENON_SANITIZED && before.mapped != 0) {
-    const rlimit memory{before.mapped + limits.memory, before.mapped + limits.memory};
-    setrlimit(RLIMIT_AS, &memory);
-  }
   dup2(STDERR_FILENO, STDOUT_FILENO);  // results of the command are the parent's
   if (const int none = open("/dev/null", O_RDONLY | O_CLOEXEC); none >= 0) dup2(none, STDIN_FILENO);
-  return before.resident;
+}
+
+// Of this process; nullopt: as much as its parent may have.
+void set_memory_limit(std::optional<uint64_t> bytes) {
+  rlimit memory{};
+  if (TENON_SANITIZED || getrlimit(RLIMIT_AS, &memory) != 0) return;
+  memory.rlim_cur = bytes ? std::min<rlim_t>(*bytes, memory.rlim_max) : memory.rlim_max;
+  setrlimit(RLIMIT_AS, &memory);
 }
 
 // The messages of a child: a kind, a length of 8 bytes, and the bytes.
@@ -67,7 +65,9 @@ class Reader {
   std::string step = "the start";
   std::optional<std::string> answer, exception;
   bool too_long = false;
-  uint64_t resident = 0;  // bytes that the child had in memory at its start
+  bool is_limited = true;  // the step
+  bool has_begun = false;  // the step; its time is counted from here on
+  uint64_t resident = 0;   // the most bytes that the child had in memory before the step
 
   // An answer may be large, and is stored once.
   void append(std::string_view bytes, uint64_t most) {
@@ -97,10 +97,17 @@ class Reader {
     std::string text = std::exchange(text_, {});
     switch (std::exchange(head_, {})[0]) {
       case kResident: std::memcpy(&resident, text.data(), std::min(text.size(), sizeof resident)); break;
-      case kStep: step = std::move(text); break;
+      case kStep: begin(std::move(text), true); break;
+      case kOwnStep: begin(std::move(text), false); break;
       case kException: exception = std::move(text); break;
       default: answer = std::move(text);
     }
+  }
+
+  void begin(std::string text, bool limited) {
+    step = std::move(text);
+    is_limited = limited;
+    has_begun = true;
   }
 
   std::string head_, text_;  // of the message that is read
@@ -111,9 +118,9 @@ std::string mebibytes(uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20
 // How a child without an answer ended.
 std::string describe_end(int status, const rusage& usage, const Reader& reader, const Limits& limits) {
   if (reader.exception) return fmt::format("{} threw an exception: {}", reader.step, *reader.exception);
-  const uint64_t taken = static_cast<uint64_t>(usage.ru_maxrss) << 10;
-  const bool took_all = taken >= reader.resident + limits.memory / 10 * 9;
-  const std::string memory = took_all
+  const bool took_all = peak_bytes(usage) >= reader.resident + limits.memory / 10 * 9;
+  const std::string memory = !reader.is_limited ? ""
+                             : took_all
                                  ? fmt::format(", after it had taken the {} that it may take", mebibytes(limits.memory))
                                  : fmt::format(" (it may take {})", mebibytes(limits.memory));
   if (WIFSIGNALED(status)) {
@@ -140,10 +147,21 @@ void ChildOutput::write(char kind, std::initializer_list<std::string_view> parts
   all(head);
   for (const std::string_view part : parts) all(part);
 }
-void ChildOutput::resident(uint64_t bytes) {
-  write(kResident, {std::string_view(reinterpret_cast<const char*>(&bytes), sizeof bytes)});
+void ChildOutput::limit_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const uint64_t peak = peak_bytes(usage), mapped = mapped_bytes();
+  write(kResident, {std::string_view(reinterpret_cast<const char*>(&peak), sizeof peak)});
+  if (mapped != 0) set_memory_limit(mapped + memory_);
 }
-void ChildOutput::step(std::string_view name) { write(kStep, {name}); }
+void ChildOutput::step(std::string_view name) {
+  limit_memory();
+  write(kStep, {name});
+}
+void ChildOutput::own_step(std::string_view name) {
+  set_memory_limit({});
+  write(kOwnStep, {name});
+}
 // Then the process is killed: what the plugin printed goes out before.
 void ChildOutput::answer(std::initializer_list<std::string_view> parts) {
   std::fflush(nullptr);
@@ -172,8 +190,8 @@ Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const 
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    ChildOutput output(ends[1]);
-    output.resident(enter_child(limits));
+    ChildOutput output(ends[1], limits);
+    enter_child();
     try {
       call(output);
     } catch (const std::exception& exception) {
@@ -190,18 +208,21 @@ Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const 
   }
   setpgid(child, child);  // the child does so too; the first of the two counts
   Reader reader;
-  const auto deadline = Clock::now() + limits.time;
+  auto deadline = Clock::now() + limits.time;  // of the step
   bool late = false;
   std::array<char, 1 << 16> bytes;
   while (!reader.answer && !reader.too_long) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) {
-      late = true;
-      break;
-    }
+    if (std::exchange(reader.has_begun, false)) deadline = Clock::now() + limits.time;
     constexpr int64_t kLongestWait = 100;
+    int64_t wait_ms = kLongestWait;
+    if (reader.is_limited) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      late = left <= 0;
+      if (late) break;
+      wait_ms = std::min<int64_t>(left, kLongestWait);
+    }
     pollfd wait{.fd = ends[0], .events = POLLIN, .revents = 0};
-    const int ready = poll(&wait, 1, static_cast<int>(std::min(left, kLongestWait)));
+    const int ready = poll(&wait, 1, static_cast<int>(wait_ms));
     if (ready > 0) {
       const ssize_t got = read(ends[0], bytes.data(), bytes.size());
       if (got == 0) break;
@@ -215,7 +236,7 @@ Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const 
   const bool answered = reader.answer || reader.too_long;
   // A child may close the pipe and go on.
   while (!answered && !late && !has_ended(child)) {
-    late = Clock::now() >= deadline;
+    late = reader.is_limited && Clock::now() >= deadline;
     if (!late) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (answered || late) kill(-child, SIGKILL), kill(child, SIGKILL);
@@ -230,11 +251,14 @@ Expected<std::string> call_in_child(FunctionRef<void(ChildOutput&)> call, const 
   if (reader.answer) return *std::move(reader.answer);
   if (late) {
     return error(
-        fmt::format("{} did not return within {} s", reader.step, static_cast<double>(limits.time.count()) / 1000));
+        fmt::format("{} did not return within {} s", reader.step, static_cast<double>(limits.time.count()) / 1000),
+        reader.step);
   }
-  if (reader.too_long)
-    return error(fmt::format("{} returned more than the {} that it may take", reader.step, mebibytes(limits.memory)));
-  return error(describe_end(status, usage, reader, limits));
+  if (reader.too_long) {
+    return error(fmt::format("{} returned more than the {} that it may take", reader.step, mebibytes(limits.memory)),
+                 reader.step);
+  }
+  return error(describe_end(status, usage, reader, limits), reader.step);
 }
 
 }  // namespace tenon::compiler::plugin

@@ -329,7 +329,8 @@ class Plugin {
       output.answer(Packer(Answer::kRefused).text(message[0] ? message.data() : "accepts refuses it").bytes());
     });
     Status status = answer ? Status() : std::unexpected(answer.error());
-    accepted_.emplace(std::move(key), status);
+    const bool is_answer = status || status.error().fault != Fault::kInternal;
+    if (is_answer) accepted_.emplace(std::move(key), status);
     return status;
   }
 

@@ -264,6 +264,7 @@ std::string key_of(const FlatRegion& flat) {
   add(flat.row_);
   add(flat.param_);
   add(flat.result_);
+  for (const std::string& layout : flat.layouts_) key += layout + ";";
   return key;
 }
 

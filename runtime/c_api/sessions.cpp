@@ -224,7 +224,6 @@ Expected<DevicesAndOptions> session_options(const tenon_session_options* given, 
   DevicesAndOptions made;
   TENON_TRY_ASSIGN(devices, devices_of(*options, function));
   made.accelerators = std::move(*devices);
-  TENON_TRY(open_files(*options, function));
   SessionOptions& native = made.options;
   for (const auto& accelerator : made.accelerators) native.accelerators.push_back(accelerator.get());
   native.profile = false;
@@ -247,6 +246,8 @@ Expected<DevicesAndOptions> session_options(const tenon_session_options* given, 
   native.max_time = *max_time;
   TENON_TRY_ASSIGN(launch_limit, duration(options->launch_seconds, "launch_seconds", function));
   if (options->launch_seconds > 0) native.launch_limit = *launch_limit;
+  // Last: names of plugins stay bound to their files.
+  TENON_TRY(open_files(*options, function));
   return made;
 }
 

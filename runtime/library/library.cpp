@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 
@@ -121,11 +122,47 @@ std::string_view doc(const tn_library& library) {
   return library.abi >= TN_ABI_OPERATORS && library.doc ? library.doc : std::string_view();
 }
 
-Expected<OperatorKernel> library_kernel(std::string_view name, const Attrs& attrs) {
+namespace {
+
+Expected<OperatorKernel> open_kernel(std::string_view name, const Attrs& attrs) {
   const size_t dot = std::min(name.find('.'), name.size());
   const std::string_view library_name = name.substr(0, dot);
   TENON_TRY_ASSIGN(library, open_library(library_name));
   return OperatorKernel::open(**library, library_name, name.substr(std::min(dot + 1, name.size())), attrs);
+}
+
+AroundKernel& around_kernel() {
+  static AroundKernel around;
+  return around;
+}
+
+struct WatchedKernel {
+  std::string name;
+  OperatorKernel kernel;
+};
+
+int32_t call_watched(tn_call* base) {
+  auto& call = *static_cast<Call*>(base);
+  const auto& watched = *static_cast<const WatchedKernel*>(call.state);
+  const OperatorCall how{.outputs = call.outputs, .constants = call.constants, .pool = call.pool, .stop = call.stop};
+  Status status = around_kernel()(
+      watched.name, [&] { return watched.kernel.call(call.tensors, how, *call.results, *call.result_memory); });
+  return status ? 0 : refuse(call, std::move(status.error()));
+}
+
+}  // namespace
+
+void watch_library_kernels(AroundKernel around) { around_kernel() = std::move(around); }
+
+Expected<OperatorKernel> library_kernel(std::string_view name, const Attrs& attrs) {
+  if (!around_kernel()) return open_kernel(name, attrs);
+  auto watched = std::make_shared<WatchedKernel>(std::string(name));
+  TENON_TRY(around_kernel()(name, [&]() -> Status {
+    TENON_TRY_ASSIGN(kernel, open_kernel(name, attrs));
+    watched->kernel = std::move(*kernel);
+    return {};
+  }));
+  return OperatorKernel(call_watched, std::move(watched));
 }
 
 }  // namespace tenon::runtime

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "runtime/attrs.h"
 #include "runtime/native/operator_kernel.h"
 #include "support/diagnostic.h"
+#include "support/function_ref.h"
 
 namespace tenon::runtime {
 
@@ -39,5 +41,11 @@ std::string_view doc(const tn_library& library);
 
 // The kernel "LIBRARY.KERNEL", prepared for a call with these attributes.
 Expected<OperatorKernel> library_kernel(std::string_view name, const Attrs& attrs);
+
+// Makes each call of a library's kernel, and opens it before: `call` is either of them.
+using AroundKernel = std::function<Status(std::string_view name, FunctionRef<Status()> call)>;
+// From now on, of all kernels that library_kernel() finds in this process; for one that tries an executable, and while
+// no other thread finds kernels.
+void watch_library_kernels(AroundKernel around);
 
 }  // namespace tenon::runtime

@@ -315,6 +315,8 @@ expect 0 '"accel:tiny": {' "$tenon" tune --costs "$scratch/two.json" --config de
 expect 0 " cycles at 25 MHz)" "$tenon" compile tests/models/resnet8_digits_int8_qdq.onnx --shapes N=1 --explain \
   --config default,tiny --costs "$scratch/two.json" -o "$scratch/m.tnx"
 expect 2 "--mhz '100,25,50' has 3 clocks, must have 1, or 2" "$tenon" tune --costs "$scratch/two.json" --config default,tiny --mhz 100,25,50
+expect 2 "--mhz is '', must be a number above 0" "$tenon" tune --costs "$scratch/two.json" --mhz 100,
+expect 2 "--mhz is 'abc', must be a number above 0" "$tenon" tune "$scratch/nowhere.onnx" --records "$scratch/mhz.records" --mhz abc
 expect 2 "--mhz is '-5', must be a number above 0" "$tenon" tune --costs "$scratch/two.json" --mhz -5
 printf '%s' '{"version": 1, "cpu": {"gmacs_f32": 1, "gmacs_i8": 2, "gbytes": 1, "call_ns": 2000}, "devices": {"accel":
   {"launch_ns": 20000, "gbytes": 0.8, "mhz": 100}}}' >"$scratch/zynq.json"

@@ -28,8 +28,6 @@ TEST(Costs, TheFileIsReadAndWritten) {
   EXPECT_EQ(costs->gmacs_i8, 100);
   EXPECT_EQ(costs->devices.at("accel").mhz, 100);
   EXPECT_EQ(costs->devices.at("accel").gmacs_f32, std::nullopt);
-  EXPECT_EQ(kind_of("accel:tiny"), "accel");
-  EXPECT_EQ(kind_of("accel"), "accel");
   EXPECT_EQ(costs->device("accel:tiny"), costs->device("accel"));
   EXPECT_EQ(costs->device("accelerator:tiny"), nullptr);
   const auto again = parse_costs(to_json(*costs), "again.json");

@@ -12,6 +12,7 @@
 
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/operator.h"
+#include "compiler/partition/target_record.h"
 
 namespace tenon::compiler {
 namespace {
@@ -387,6 +388,11 @@ TEST_F(PartitionTest, AFunctionThatIsNotThereIsAnError) {
   const auto placements = partition(context_, module_, main_, {});
   ASSERT_FALSE(placements);
   EXPECT_EQ(placements.error().what, "the module has no function @main");
+}
+
+TEST(TargetNames, HaveAKindUpToTheColon) {
+  EXPECT_EQ(kind_of("accel:tiny"), "accel");
+  EXPECT_EQ(kind_of("accel"), "accel");
 }
 
 }  // namespace

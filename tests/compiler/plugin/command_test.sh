@@ -61,7 +61,15 @@ for behavior in "crash in accepts" "exit in accepts" "throw in accepts" "wait in
   grep -q 'the model is compiled without ' "$scratch/said"
   same_bits --plugin "$plugin" --plugin-seconds 0.3 --fallback interpreter
 done
+TENON_TEST_PLUGIN="NULL" same_bits --plugin "$plugin" --fallback interpreter --targets relus,cpu
 unset TENON_TEST_PLUGIN
+
+# So is a second file of one name.
+mkdir "$scratch/second"
+cp "$plugin" "$scratch/second"
+two_files=("$tenon" compile "$scratch/model.tn" --cpu --plugin "$plugin" --plugin "$scratch/second/relus.so" -o "$scratch/two.tnx")
+fails 1 "is a library of kernels 'relus' too" "${two_files[@]}"
+fails 0 "second/relus.so: error: " "${two_files[@]}" --fallback interpreter
 
 # So is one whose kernels fail: the first sample finds out.
 printf '#[version = "1"]\n\ndef @main(%%x: Tensor[(1, 3), f32]) { relu(%%x * %%x - 1f32) }\n' >"$scratch/rows.tn"
@@ -70,17 +78,32 @@ over_rows=("$tenon" run "$scratch/rows.tn" --cpu --data "$scratch/x.npy" --quiet
 "${over_rows[@]}" --plugin "$plugin" --fallback interpreter --output "$scratch/found.npz" >/dev/null
 cmp "$scratch/rows.npz" "$scratch/found.npz"
 for wrong in "wrong size:result 0 of the kernel relus.run is f32 (2, 3)" "wrong type:result 0 of the kernel relus.run is i32" \
-  "crash in the kernel:a kernel of a plugin crashed by signal 11"; do
+  "crash in the kernel:the kernel relus.run crashed by signal 11" "wait in the kernel:the kernel relus.run did not return within 2 s" \
+  "fail in the kernel:the kernel relus.run: "; do
   export TENON_TEST_PLUGIN=${wrong%%:*}
+  limit=()
+  [ "$TENON_TEST_PLUGIN" != "wait in the kernel" ] || limit=(--plugin-seconds 2)
   rm "$scratch/found.npz"
-  "$tenon" run "$scratch/rows.tn" --cpu --data "$scratch/x.npy" --plugin "$plugin" --fallback interpreter --output "$scratch/found.npz" \
-    >/dev/null 2>"$scratch/said"
-  grep -qF "the model is compiled without plugins" "$scratch/said" || { cat "$scratch/said"; exit 1; }
-  grep -qF "${wrong#*:}" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+  "$tenon" run "$scratch/rows.tn" --cpu --data "$scratch/x.npy" --plugin "$plugin" "${limit[@]}" --targets relus,cpu --fallback interpreter \
+    --output "$scratch/found.npz" >/dev/null 2>"$scratch/said" || { cat "$scratch/said"; exit 1; }
+  grep -qxF "the model is compiled without a plugin" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+  grep -qF "relus.so: error: ${wrong#*:}" "$scratch/said" || { cat "$scratch/said"; exit 1; }
   cmp "$scratch/rows.npz" "$scratch/found.npz"
 done
-TENON_TEST_PLUGIN="wrong size" fails 1 "result 0 of the kernel relus.run is" "${over_rows[@]}" --plugin "$plugin"
 unset TENON_TEST_PLUGIN
+# Others stay, and so do the errors of the model.
+cp "$plugin" "$scratch/others.so"
+TENON_TEST_PLUGIN="crash in the kernel of others" "$tenon" run "$scratch/rows.tn" --cpu --data "$scratch/x.npy" --verbose \
+  --plugin "$scratch/others.so" --plugin "$plugin" --fallback interpreter --output "$scratch/others.npz" >"$scratch/said" 2>&1
+grep -qF "others.so: error: the kernel others.run crashed by signal 11" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+grep -qE 'relu +relus +relus.relu' "$scratch/said" || { cat "$scratch/said"; exit 1; }
+! grep -qF "relus.so: error" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+cmp "$scratch/rows.npz" "$scratch/others.npz"
+printf '#[version = "1"]\n\ndef @main(%%x: Tensor[(1, 3), f32]) { gather(relu(%%x), cast(max(%%x, axes=[0, 1]), dtype="i64") + 9i64, axis=1) }\n' \
+  >"$scratch/wrong.tn"
+fails 1 "error: the index 9 is not in 0 .. 2" "$tenon" run "$scratch/wrong.tn" --cpu --data "$scratch/x.npy" --plugin "$plugin" --fallback interpreter
+! grep -q "without a plugin" "$scratch/said" || { cat "$scratch/said"; exit 1; }
+TENON_TEST_PLUGIN="wrong size" fails 1 "result 0 of the kernel relus.run is" "${over_rows[@]}" --plugin "$plugin"
 
 "$tenon" plugin check "$plugin" --samples 5 >"$scratch/said"
 grep -qE '^relus.scale +5 samples, equal to the interpreter  multiply\(' "$scratch/said"

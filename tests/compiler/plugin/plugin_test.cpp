@@ -6,17 +6,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/partition/match.h"
+#include "compiler/partition/partition.h"
 #include "compiler/partition/pattern_text.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/plugin/check.h"
+#include "compiler/plugin/child.h"
 #include "compiler/plugin/samples.h"
 #include "runtime/library/library.h"
 #include "runtime/temporary.h"
@@ -194,6 +203,73 @@ TEST_F(Plugin, IsAskedOnceAboutEqualRegions) {
   EXPECT_EQ(questions.count("boundary: relu"), 1u);
   EXPECT_EQ(questions.count("accepts: relu multiply"), 1u);
   for (const std::string& question : questions) EXPECT_EQ(questions.count(question), 1u) << question;
+}
+
+// A process without room for a pipe, which no call in a child goes without, later has some.
+TEST_F(Plugin, IsAskedAgainWhereThereWasNoAnswer) {
+  const auto record = open();
+  ASSERT_TRUE(record) << record.error().str();
+  const Target target = record->make({});
+  const auto placed = [&] {
+    Context context;
+    auto module = parse(context, program_);
+    EXPECT_TRUE(module) << module.error().str();
+    const auto placements = partition(context, *module, context.symbol("main"), std::span(&target, 1));
+    EXPECT_TRUE(placements) << placements.error().str();
+    return std::ranges::count(*placements, "relus", &Placement::target);
+  };
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto without_answers = placed();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_EQ(without_answers, 0);
+  EXPECT_GT(placed(), 0);
+}
+
+TEST(PluginChild, LimitsAreThoseOfStepsOfForeignCode) {
+  using namespace std::chrono_literals;
+  const plugin::Limits limits{.time = 1s, .memory = uint64_t{64} << 20};
+  const auto call = [&](FunctionRef<void(plugin::ChildOutput&)> function) {
+    return plugin::call_in_child(function, limits);
+  };
+  const auto answer = call([](plugin::ChildOutput& output) {
+    output.own_step("the model");
+    std::this_thread::sleep_for(1500ms);
+    const std::vector<char> large(size_t{256} << 20, 'x');
+    output.step("the kernel a.run");
+    output.own_step("the model");
+    std::this_thread::sleep_for(1500ms);
+    output.answer(std::string_view(large.data(), 1));
+  });
+  ASSERT_TRUE(answer) << answer.error().str();
+  EXPECT_EQ(*answer, "x");
+  const auto late = call([](plugin::ChildOutput& output) {
+    output.own_step("the model");
+    output.step("the kernel a.run");
+    pause();
+  });
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().what, "the kernel a.run did not return within 1 s");
+  EXPECT_EQ(late.error().where, "the kernel a.run");
+  const auto crash = call([](plugin::ChildOutput& output) {
+    output.step("the kernel a.run");
+    output.own_step("the model");
+    std::raise(SIGSEGV);
+  });
+  ASSERT_FALSE(crash);
+  EXPECT_THAT(crash.error().what, HasSubstr("the model crashed by signal 11"));
+  EXPECT_EQ(crash.error().where, "the model");
+  if (TENON_SANITIZED) return;
+  const auto large = call([](plugin::ChildOutput& output) {
+    output.own_step("the model");
+    output.step("the kernel a.run");
+    const std::vector<char> memory(size_t{256} << 20, 'x');
+    output.answer(std::string_view(memory.data(), 1));
+  });
+  ASSERT_FALSE(large);
+  EXPECT_THAT(large.error().what, HasSubstr("the kernel a.run threw an exception: "));
 }
 
 TEST_F(Plugin, IsAssignedByItsCost) {

@@ -17,6 +17,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "runtime/dlpack.h"
+#include "runtime/temporary.h"
 #include "runtime/train/trainer.h"
 #include "support/file.h"
 #include "tests/runtime/sample.h"
@@ -337,6 +338,23 @@ TEST(CApi, SessionsNameTheFilesOfCodeThatProgramsCall) {
   EXPECT_THAT(message(nullptr, 0, nullptr, 1), HasSubstr("libraries is NULL, and library_count is 1"));
   EXPECT_THAT(message(nullptr, 0, files, 1), HasSubstr("nowhere.so: error: the library cannot be opened"));
   EXPECT_THAT(message(nullptr, 0, files + 1, 1), HasSubstr("libraries[0] is NULL"));
+}
+
+TEST(CApi, ARefusedSessionBindsNoNameToAFile) {
+  const File file(compiled(kAdd), "refused");
+  const api::Program program(file.path);
+  runtime::TemporaryDirectory first, second;
+  const auto message = [&](const runtime::TemporaryDirectory& folder, uint64_t max_wait_us) {
+    const std::string plugin = folder.path() + "/refused.so";
+    EXPECT_TRUE(write_file(plugin, "no shared object"));  // nothing calls its kernels
+    const char* const plugins[] = {plugin.c_str()};
+    tenon_session_options options = TENON_SESSION_OPTIONS_INIT;
+    options.plugins = plugins, options.plugin_count = 1, options.max_wait_us = max_wait_us;
+    return thrown([&] { api::Session session(program, options); });
+  };
+  EXPECT_THAT(message(first, UINT64_MAX), HasSubstr("max_wait_us is "));
+  EXPECT_EQ(message(second, 0), "nothing thrown");
+  EXPECT_THAT(message(first, 0), HasSubstr("is a library of kernels 'refused' too"));
 }
 
 TEST(CApi, StepsTrainTheWeights) {
