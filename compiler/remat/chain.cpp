@@ -12,7 +12,7 @@ ChainPlans::ChainPlans(std::vector<ChainStage> stages, int64_t memory, int64_t s
       unit_(std::max<int64_t>(1, (memory + slots - 1) / slots)),
       slots_(memory / unit_),
       costs_(static_cast<size_t>(count_ * count_ * (slots_ + 1)), kNoPlan),
-      choices_(costs_.size(), 0) {
+      beginnings_(costs_.size(), 0) {
   assert(memory >= 0 && slots > 0 && count_ <= UINT16_MAX);
   for (int64_t length = 0; length < count_; ++length) {
     for (int64_t first = 0; first + length < count_; ++first) solve(first, first + length);
@@ -25,12 +25,12 @@ void ChainPlans::solve(int64_t first, int64_t last) {
   const int64_t left = stage(last).left, saved = slots_of(stage(first).saved),
                 least_saving = slots_of(
                     std::max(left + stage(first).saving_peak, stage(first).saved + stage(first).backward_peak));
-  const auto improve = [&](int64_t slots, int64_t before, int64_t rest, int64_t more, size_t choice) {
-    if (rest == kNoPlan || more == kNoPlan) return;
+  const auto improve = [&](int64_t slots, int64_t before, int64_t later, int64_t earlier, size_t beginning) {
+    if (later == kNoPlan || earlier == kNoPlan) return;
     int64_t& known = costs_[at(first, last, slots)];
-    if (before + rest + more >= known) return;
-    known = before + rest + more;
-    choices_[at(first, last, slots)] = static_cast<uint16_t>(choice);
+    if (before + later + earlier >= known) return;
+    known = before + later + earlier;
+    beginnings_[at(first, last, slots)] = static_cast<uint16_t>(beginning);
   };
   const int64_t own = stage(first).forward + stage(first).backward;
   for (int64_t slots = least_saving; slots <= slots_; ++slots) {
@@ -66,16 +66,16 @@ std::vector<ChainStep> ChainPlans::steps(int64_t bytes) const {
 }
 
 void ChainPlans::append(int64_t first, int64_t last, int64_t slots, std::vector<ChainStep>& steps) const {
-  const int64_t choice = choices_[at(first, last, slots)];
-  if (choice == 0) {
+  const int64_t forward = beginnings_[at(first, last, slots)];
+  if (forward == 0) {
     steps.push_back({ChainStep::Kind::kSave, static_cast<uint32_t>(first)});
     if (first < last) append(first + 1, last, slots - slots_of(stages_[static_cast<size_t>(first)].saved), steps);
     steps.push_back({ChainStep::Kind::kBackward, static_cast<uint32_t>(first)});
     return;
   }
-  for (int64_t i = first; i < first + choice; ++i)
+  for (int64_t i = first; i < first + forward; ++i)
     steps.push_back({ChainStep::Kind::kForward, static_cast<uint32_t>(i)});
-  const int64_t next = first + choice;
+  const int64_t next = first + forward;
   append(next, last, slots - slots_of(stages_[static_cast<size_t>(next - 1)].passed), steps);
   append(first, next - 1, slots, steps);
 }

@@ -3,7 +3,7 @@
 // Source: Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous chains: how to
 // train deep neural networks with limited memory", 2019: the dynamic program over the first stage, the last stage and
 // the memory. It is optimal among the plans that keep what they store until the backward pass that reads it. In
-// addition, what backward passes leave behind (gradients, new weights) takes memory, which earlier stages then have
+// addition, what backward passes leave (gradients, new weights) takes memory, which earlier stages then have
 // less of.
 #pragma once
 
@@ -56,7 +56,7 @@ class ChainPlans {
   int64_t count_, unit_, slots_;
   std::vector<int64_t> costs_;
   // What a plan begins with: 0 saves the first stage, k runs k stages forward and stores what the last one passes.
-  std::vector<uint16_t> choices_;
+  std::vector<uint16_t> beginnings_;
 };
 
 }  // namespace tenon::compiler

@@ -125,7 +125,7 @@ void StagedStep::cut(int64_t most_stages) {
       if (best != middle_ && inside > 2 * least) break;
       if (best == middle_ || passing_[at] < passing_[best]) best = at;
     }
-    if (made[best] == made[middle_]) best = middle_;  // the rest has no bytes
+    if (made[best] == made[middle_]) best = middle_;  // nothing after it has bytes
     from = best;
   }
   starts_.push_back(middle_);

@@ -59,10 +59,10 @@ Expected<std::vector<EpochMetrics>> read_metrics(const std::string& path) {
   std::vector<EpochMetrics> epochs;
   if (!std::filesystem::exists(path)) return epochs;
   TENON_TRY_ASSIGN(text, read_text(path));
-  std::string_view rest = *text;
-  for (int64_t line = 1; !rest.empty(); ++line) {
-    const std::string_view content = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), content.size() + 1));
+  std::string_view remaining = *text;
+  for (int64_t line = 1; !remaining.empty(); ++line) {
+    const std::string_view content = remaining.substr(0, remaining.find('\n'));
+    remaining.remove_prefix(std::min(remaining.size(), content.size() + 1));
     if (content.empty()) continue;
     const auto json = nlohmann::json::parse(content, nullptr, false);
     const auto number = [&](const char* name) {
