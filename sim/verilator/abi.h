@@ -3,7 +3,12 @@
  * The interface is plain C, because the two sides are compiled at different times, with different flags. The object
  * exports tenon_rtl_get only; `abi` of its result must be TENON_RTL_ABI. All functions run in the caller's thread.
  * Cycles pass in step() and, a few per call, in read_register() and write_register(), which use AXI4-Lite as software
- * does. */
+ * does.
+ *
+ * The instrumented object, from whose run the profile of a model is made, also exports
+ * uint64_t tenon_rtl_profile(char* buffer): it writes the raw profile to the buffer, where that is not NULL, and
+ * returns the profile's size in bytes, 0 where writing fails.
+ */
 #ifndef TENON_SIM_VERILATOR_ABI_H_
 #define TENON_SIM_VERILATOR_ABI_H_
 

@@ -13,6 +13,7 @@
 #include "hw/spec/isa.h"
 #include "sim/verilator/cache.h"
 #include "sim/verilator/process.h"
+#include "sim/verilator/profile.h"
 #include "support/clock.h"
 #include "support/file.h"
 #include "support/try.h"
@@ -67,27 +68,56 @@ std::vector<std::string> split_flags(std::string_view text) {
   return list;
 }
 
-std::string makefile(const fs::path& verilator_include, const spec::Config& config, bool vcd, bool ccache) {
-  std::vector<std::string> sources = {"harness.cpp", (verilator_include / "verilated.cpp").string(),
+// The C++ compiler of models. Clang is preferred where it is installed: it compiles Verilator's code faster, to faster
+// code, and with a profile of a build without optimization.
+struct Compiler {
+  std::string name = "c++";
+  fs::path profile_tool = {};  // llvm-profdata of the same version; empty: models are built without a profile
+};
+
+Compiler find_compiler() {
+  for (const char* name : {"clang++-19", "clang++"}) {
+    const auto file = find_program(name);
+    if (!file) continue;
+    std::error_code fault;
+    const fs::path tool = fs::canonical(*file, fault).parent_path() / "llvm-profdata";
+    return {.name = name, .profile_tool = fs::is_regular_file(tool, fault) ? tool : fs::path()};
+  }
+  return {};
+}
+
+// The rules of model.so and of instrumented.so, whose run makes model.profile. Files that run once, at the start of a
+// simulation, are compiled without a profile, for both.
+std::string makefile(const fs::path& verilator_include, const spec::Config& config, bool vcd, const Compiler& compiler,
+                     bool ccache) {
+  std::vector<std::string> runtime = {(verilator_include / "verilated.cpp").string(),
                                       (verilator_include / "verilated_threads.cpp").string()};
-  if (vcd) sources.push_back((verilator_include / "verilated_vcd_c.cpp").string());
+  if (vcd) runtime.push_back((verilator_include / "verilated_vcd_c.cpp").string());
   return fmt::format(
-      "CXX := {ccache}c++\n"
+      "CXX := {ccache}{compiler}\n"
       "CXXFLAGS := {flags} -I. -Imodel -I{include} -I{include}/vltstd -DTENON_AXI_BYTES={axi} "
       "-DTENON_ENGINES={engines} "
       "-DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL -DVM_TRACE={vcd} -DVM_COVERAGE=0 -DVM_SC=0 {define}\n"
-      "SOURCES := {sources} $(wildcard model/*.cpp)\n"
-      "OBJECTS := $(patsubst %.cpp,%.o,$(notdir $(SOURCES)))\n"
+      "LINK := {compiler} -shared -pthread -Wl,-Bsymbolic -Wl,-z,defs\n"
+      "MODEL := $(notdir $(wildcard model/*.cpp))\n"
+      "COLD := $(filter %__Slow.cpp %__Syms.cpp,$(MODEL)) {runtime}\n"
+      "HOT := harness.cpp $(filter-out $(COLD),$(MODEL))\n"
+      "COLD_OBJECTS := $(patsubst %.cpp,%.o,$(notdir $(COLD)))\n"
       "VPATH := . model {include}\n"
-      "model.so: $(OBJECTS)\n"
-      "\tc++ -shared -pthread -Wl,-Bsymbolic -Wl,-z,defs -o $@ $^\n"
+      "model.so: $(HOT:.cpp=.o) $(COLD_OBJECTS)\n"
+      "\t$(LINK) -o $@ $^\n"
+      "instrumented.so: $(HOT:.cpp=.counted.o) $(COLD_OBJECTS)\n"
+      "\t$(LINK) -fprofile-instr-generate -o $@ $^\n"
+      "$(HOT:.cpp=.o): CXXFLAGS += $(if $(wildcard model.profile),-fprofile-instr-use=model.profile)\n"
       "%__Slow.o: CXXFLAGS += -O0\n"
       "%.o: %.cpp\n"
-      "\t$(CXX) $(CXXFLAGS) -c -o $@ $<\n",
-      fmt::arg("ccache", ccache ? "ccache " : ""), fmt::arg("flags", kCompilerFlags),
-      fmt::arg("include", verilator_include.string()), fmt::arg("axi", config.axi_bytes()),
-      fmt::arg("engines", spec::kEngines), fmt::arg("vcd", vcd ? 1 : 0), fmt::arg("define", vcd ? "-DTENON_VCD" : ""),
-      fmt::arg("sources", fmt::join(sources, " ")));
+      "\t$(CXX) $(CXXFLAGS) -c -o $@ $<\n"
+      "%.counted.o: %.cpp\n"
+      "\t$(CXX) $(CXXFLAGS) -O0 -fprofile-instr-generate -DTENON_PROFILE -c -o $@ $<\n",
+      fmt::arg("ccache", ccache ? "ccache " : ""), fmt::arg("compiler", compiler.name),
+      fmt::arg("flags", kCompilerFlags), fmt::arg("include", verilator_include.string()),
+      fmt::arg("axi", config.axi_bytes()), fmt::arg("engines", spec::kEngines), fmt::arg("vcd", vcd ? 1 : 0),
+      fmt::arg("define", vcd ? "-DTENON_VCD" : ""), fmt::arg("runtime", fmt::join(runtime, " ")));
 }
 
 // The output of a short command; empty if it fails.
@@ -106,9 +136,26 @@ std::string identity_of(const fs::path& program) {
                      fs::last_write_time(file, ignored).time_since_epoch().count());
 }
 
+// Makes model.profile in `work` by a run of an instrumented model, for the compilation of model.so. Where that fails,
+// for instance since the compiler's profile runtime is not installed, the log says why, and the model is built without.
+void make_profile(const spec::Config& config, const Compiler& compiler, const std::string& jobs, const fs::path& work,
+                  const fs::path& log) {
+  const auto say = [&](std::string_view text) { std::ofstream(log, std::ios::app) << text << '\n'; };
+  if (run_program({"make", "-j", jobs, "instrumented.so"}, work, log) != 0) {
+    return say("no profile: the compiler cannot make an instrumented model");
+  }
+  if (const Status run = write_profile(config, work / "instrumented.so", work / "raw.profile"); !run) {
+    return say(fmt::format("no profile: {}", run.error().str()));
+  }
+  if (run_program({compiler.profile_tool.string(), "merge", "-o", "model.profile", "raw.profile"}, work, log) != 0) {
+    return say("no profile: llvm-profdata fails");
+  }
+  say("the model is compiled with the profile of a run");
+}
+
 // Builds in `work`: sources, model, objects, model.so.
-Status build(const spec::Config& config, const BuildOptions& options, const fs::path& harness, const fs::path& work,
-             const fs::path& log) {
+Status build(const spec::Config& config, const BuildOptions& options, const Compiler& compiler, const fs::path& harness,
+             const fs::path& work, const fs::path& log) {
   const auto fail = [&](const std::string& what, std::string help = {}) -> Status {
     if (help.empty()) help = fmt::format("see what the tools printed in {}", log.string());
     return error(fmt::format("building the Verilated model of {}: {}", config.name, what), {}, std::move(help),
@@ -128,13 +175,17 @@ Status build(const spec::Config& config, const BuildOptions& options, const fs::
   if (const int status = run_program(command, work, log); status != 0) {
     return fail(fmt::format("verilator ends with status {}", status));
   }
-  const fs::path root = output_of({"verilator", "--getenv", "VERILATOR_ROOT"}, work);
-  std::ofstream(work / "Makefile") << makefile(root / "include", config, options.vcd,
-                                               find_program("ccache").has_value());
-  const unsigned jobs = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
-  if (const int status = run_program({"make", "-j", std::to_string(jobs), "model.so"}, work, log); status != 0) {
-    return fail(fmt::format("the C++ compiler or linker ends with status {}", status));
-  }
+  const fs::path include = fs::path(output_of({"verilator", "--getenv", "VERILATOR_ROOT"}, work)) / "include";
+  const bool ccache = find_program("ccache").has_value();
+  const std::string jobs = std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
+  const auto make_model = [&](const Compiler& with) {
+    std::ofstream(work / "Makefile") << makefile(include, config, options.vcd, with, ccache);
+    if (!with.profile_tool.empty()) make_profile(config, with, jobs, work, log);
+    return run_program({"make", "-j", jobs, "model.so"}, work, log);
+  };
+  int status = make_model(compiler);
+  if (status != 0 && compiler.name != Compiler().name) status = make_model({});  // a Clang without C++ headers
+  if (status != 0) return fail(fmt::format("the C++ compiler or linker ends with status {}", status));
   return {};
 }
 
@@ -169,10 +220,12 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
     hash.add(file.filename().string());
     hash.add(text_of(file));
   }
-  for (const char* tool : {"verilator", "c++"}) hash.add(identity_of(*find_program(tool)));
+  const Compiler compiler = find_compiler();
+  for (const std::string& tool : {std::string("verilator"), compiler.name}) hash.add(identity_of(*find_program(tool)));
+  hash.add(compiler.profile_tool.string());
   hash.add(kVerilatorFlags);
   hash.add(options.fast_dot ? kFastDotFlag : "");
-  hash.add(makefile("", config, options.vcd, false));
+  hash.add(makefile("", config, options.vcd, compiler, false));
 
   remove_interrupted(*cache);
   const CacheEntry entry(*cache, fmt::format("verilator-{:016x}", hash.value()));
@@ -192,7 +245,7 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
   remove_work(entry);
   fs::create_directories(entry.work, fault);
   if (fault) return error(fmt::format("cannot create a directory: {}", fault.message()), entry.work.string());
-  const Status built = build(config, options, *harness, entry.work, entry.log);
+  const Status built = build(config, options, compiler, *harness, entry.work, entry.log);
   if (!built) discard(entry.work);
   TENON_TRY(built);
 

@@ -407,6 +407,21 @@ void vl_fatal(const char* file, int line, const char*, const char* message) VL_M
     *current_failure = std::string(file) + ":" + std::to_string(line) + ": " + message;
 }
 
+#ifdef TENON_PROFILE
+// An instrumented model gives its counters on request. The definition of the variable keeps the profile runtime from
+// writing them to a file of its own name when the process ends.
+extern "C" {
+int __llvm_profile_runtime = 0;
+uint64_t __llvm_profile_get_size_for_buffer(void);
+int __llvm_profile_write_buffer(char* buffer);
+
+__attribute__((visibility("default"))) uint64_t tenon_rtl_profile(char* buffer) {
+  if (buffer != nullptr && __llvm_profile_write_buffer(buffer) != 0) return 0;
+  return __llvm_profile_get_size_for_buffer();
+}
+}
+#endif
+
 extern "C" __attribute__((visibility("default"))) const tenon_rtl_api* tenon_rtl_get() {
   static const tenon_rtl_api api = {
       .abi = TENON_RTL_ABI,

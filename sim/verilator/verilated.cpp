@@ -10,9 +10,9 @@
 
 #include "hw/spec/isa.h"
 #include "hw/spec/registers.h"
-#include "sim/verilator/abi.h"
 #include "sim/verilator/builder.h"
 #include "sim/verilator/elements.h"
+#include "sim/verilator/model.h"
 #include "support/pages.h"
 #include "support/try.h"
 
@@ -175,20 +175,21 @@ class Verilated final : public Simulator {
 
 }  // namespace
 
-Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, const VerilatedOptions& options) {
-  TENON_TRY_ASSIGN(
-      file, build_verilated_model(
-                config, {.vcd = !options.vcd.empty(), .fast_dot = options.fast_dot, .progress = options.progress}));
-  // The library is never closed: closing gains nothing, and a later open of the same model finds the library loaded.
-  void* library = dlopen(file->c_str(), RTLD_NOW | RTLD_LOCAL);
+Expected<OpenModel> open_model(const spec::Config& config, const std::filesystem::path& file) {
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto get =
       library == nullptr ? nullptr : reinterpret_cast<const tenon_rtl_api* (*)()>(dlsym(library, "tenon_rtl_get"));
   if (get == nullptr || get()->abi != TENON_RTL_ABI) {
     return error(fmt::format("the Verilated model of {} cannot be opened: {}", config.name,
                              library == nullptr ? dlerror() : "it belongs to another version of Tenon"),
-                 file->string(), fmt::format("remove {}; the next use builds it again", file->parent_path().string()),
+                 file.string(), fmt::format("remove {}; the next use builds it again", file.parent_path().string()),
                  Fault::kInternal);
   }
+  return OpenModel{library, get()};
+}
+
+Expected<std::unique_ptr<Simulator>> make_simulator(const spec::Config& config, const tenon_rtl_api& api,
+                                                    const VerilatedOptions& options) {
   const bool owns_memory = options.memory.empty();
   const uint64_t bytes = owns_memory ? whole_pages(options.memory_bytes) : options.memory.size();
   Pages pages(owns_memory ? bytes : kPageBytes);
@@ -210,8 +211,16 @@ Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, 
                                       .read_error = options.read_error,
                                       .seed = options.seed,
                                       .trace_path = options.vcd.empty() ? nullptr : options.vcd.c_str()};
-  tenon_rtl* rtl = get()->create(&rtl_options);
-  return std::make_unique<Verilated>(config, get(), rtl, std::move(pages), memory);
+  tenon_rtl* rtl = api.create(&rtl_options);
+  return std::make_unique<Verilated>(config, &api, rtl, std::move(pages), memory);
+}
+
+Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, const VerilatedOptions& options) {
+  TENON_TRY_ASSIGN(
+      file, build_verilated_model(
+                config, {.vcd = !options.vcd.empty(), .fast_dot = options.fast_dot, .progress = options.progress}));
+  TENON_TRY_ASSIGN(model, open_model(config, *file));
+  return make_simulator(config, *model->api, options);
 }
 
 }  // namespace tenon::sim

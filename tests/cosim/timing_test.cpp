@@ -10,8 +10,11 @@
 #include "sim/behavioral/behavioral.h"
 #include "sim/bench/bench.h"
 #include "sim/fuzz/generator.h"
+#include "sim/verilator/builder.h"
+#include "sim/verilator/process.h"
 #include "sim/verilator/verilated.h"
 #include "sim/vta/vta_program.h"
+#include "support/file.h"
 
 namespace tenon::sim {
 namespace {
@@ -159,6 +162,16 @@ TEST(Timing, of_native_programs_is_close_to_the_rtl) {
       EXPECT_LT(run(program, fmt::format("{} random {}", config_name, seed)), 6);
     }
   }
+}
+
+// The speed of a model, unlike its cycles, depends on the profile, whose absence nothing else would tell.
+TEST(Timing, comes_from_a_model_with_a_profile_where_clang_is_installed) {
+  if (!find_program("clang++-19")) GTEST_SKIP() << "clang++-19 is not installed";
+  const auto model = build_verilated_model(*spec::load_config("tiny"));
+  ASSERT_TRUE(model) << model.error().str();
+  const auto log = read_text(model->parent_path() / "build.log");
+  ASSERT_TRUE(log) << log.error().str();
+  EXPECT_NE(log->find("the model is compiled with the profile of a run"), std::string::npos);
 }
 
 }  // namespace

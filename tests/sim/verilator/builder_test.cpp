@@ -66,6 +66,43 @@ TEST_F(BuilderTest, AFailedBuildNamesTheToolAndItsLog) {
   EXPECT_THAT(text, HasSubstr("the verilator of this test fails"));
 }
 
+TEST_F(BuilderTest, ACompilerThatCannotMakeAProfileOrAModelIsLeftOut) {
+  setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
+  tool("verilator", "exit 0");
+  tool("clang++-19", "exit 0");
+  tool("llvm-profdata", "exit 0");
+  const auto log_of = [](const Expected<fs::path>& model) {
+    std::ifstream stream(model->parent_path() / "build.log");
+    return std::string{std::istreambuf_iterator<char>(stream), {}};
+  };
+  // The first call of make builds the instrumented model.
+  tool("make", "case \"$*\" in *instrumented*) exit 2;; esac; grep '^CXX :=' Makefile; echo object > model.so");
+  const auto without_runtime = build_verilated_model(config);
+  ASSERT_TRUE(without_runtime) << without_runtime.error().str();
+  EXPECT_THAT(log_of(without_runtime), HasSubstr("no profile: the compiler cannot make an instrumented model"));
+  EXPECT_THAT(log_of(without_runtime), HasSubstr("clang++-19"));
+
+  tool("make", "grep '^CXX :=' Makefile; echo object > model.so; echo object > instrumented.so");
+  config.queue_depth *= 2;
+  const auto not_instrumented = build_verilated_model(config);
+  ASSERT_TRUE(not_instrumented) << not_instrumented.error().str();
+  EXPECT_THAT(log_of(not_instrumented),
+              testing::ContainsRegex("no profile: .*the Verilated model of tiny cannot be opened"));
+
+  tool("make", "if grep -q clang Makefile; then exit 2; fi; grep '^CXX :=' Makefile; echo object > model.so");
+  config.queue_depth *= 2;
+  const auto without_headers = build_verilated_model(config);
+  ASSERT_TRUE(without_headers) << without_headers.error().str();
+  EXPECT_THAT(log_of(without_headers), testing::ContainsRegex("CXX := (ccache )?c\\+\\+"));
+
+  fs::remove(directory / "bin/llvm-profdata");
+  tool("make", "case \"$*\" in *instrumented*) exit 2;; esac; echo object > model.so");
+  config.queue_depth *= 2;
+  const auto without_tool = build_verilated_model(config);
+  ASSERT_TRUE(without_tool) << without_tool.error().str();
+  EXPECT_THAT(log_of(without_tool), testing::Not(HasSubstr("profile")));
+}
+
 TEST_F(BuilderTest, ConcurrentRequestsForAModelBuildItOnce) {
   setenv("PATH", (directory / "bin:").string().append(path).c_str(), 1);
   tool("verilator", "echo run >> '" + (directory / "runs").string() + "'; sleep 0.2");
