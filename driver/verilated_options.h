@@ -28,12 +28,13 @@ inline sim::VerilatedOptions verilated_options(Options& options) {
   read.read_error = options.integer("read_error", read.read_error, 0, UINT64_MAX);
   read.fast_dot = options.flag("fast_dot", read.fast_dot);
   read.vcd = options.text("trace", read.vcd);
+  read.coverage = options.text("coverage", read.coverage);
   read.progress = [](const std::string& line) { print_stderr("{}\n", line); };
   return read;
 }
 
 inline constexpr char kVerilatedOptionsDoc[] =
     "memory=256M&latency=60&write_latency=40&outstanding=16&stalls=PERCENT&stall_seed=N&interleave=on&"
-    "writes=address|data|together|any&late_ready=on&read_error=ADDRESS&fast_dot=off&trace=FILE.vcd";
+    "writes=address|data|together|any&late_ready=on&read_error=ADDRESS&fast_dot=off&trace=FILE.vcd&coverage=FILE";
 
 }  // namespace tenon::driver

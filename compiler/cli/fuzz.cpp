@@ -1,19 +1,27 @@
 // tenon fuzz accel: random programs on the RTL and the behavioral simulator, compared at every architectural write.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <filesystem>
+#include <memory>
 
 #include "compiler/cli/command.h"
 #include "driver/bringup/keep.h"
 #include "sim/fuzz/campaign.h"
+#include "sim/fuzz/coverage.h"
 #include "sim/fuzz/disturb.h"
+#include "sim/verilator/coverage.h"
+#include "support/file.h"
 #include "support/json.h"
 #include "support/try.h"
 
 namespace tenon::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 // The launches and memory of a random program.
 driver::Reproducer reproducer_of(const sim::fuzz::Program& program) {
@@ -47,6 +55,76 @@ std::string device(std::string_view scheme, const std::string& config, const sim
   return fmt::format("{}:{}?{}", scheme, config, options);
 }
 
+// What the programs of one configuration cover: fields of instructions, and lines of the RTL, where the device has any.
+class CampaignCoverage {
+ public:
+  static Expected<std::unique_ptr<CampaignCoverage>> make(const spec::Config& config, const std::string& parent,
+                                                          bool has_rtl) {
+    std::error_code fault;
+    const fs::path directory = fs::absolute(parent, fault) / config.name;
+    if (directory.string().find('&') != std::string::npos) {
+      return error("the directory of the coverage has '&' in its name, which separates the options of a device",
+                   directory.string(), "name another one", Fault::kUsage);
+    }
+    if (fs::exists(directory, fault)) {
+      return error("the directory of the coverage exists", directory.string(), "remove it, or name another one",
+                   Fault::kUsage);
+    }
+    fs::create_directories(directory, fault);
+    if (fault) return error(fmt::format("cannot create the directory: {}", fault.message()), directory.string());
+    return std::unique_ptr<CampaignCoverage>(new CampaignCoverage(config, directory, has_rtl));
+  }
+
+  // The option of a device's URI, after `separator`, by which the device counts the lines of the RTL for this object;
+  // empty where the device has no RTL.
+  std::string device_option(char separator) {
+    return has_rtl_ ? fmt::format("{}coverage={}", separator, lines_.next().string()) : "";
+  }
+
+  // Runs the program as run_disturbed does. Its undisturbed launches, which are the last ones, are counted.
+  Status run(sim::Simulator& simulator, const sim::fuzz::Program& program) {
+    sim::fuzz::Recorded recorded(simulator);
+    TENON_TRY(sim::fuzz::run_disturbed(recorded, program));
+    const auto& timelines = recorded.timelines();
+    const size_t first = timelines.size() - program.launches.size();
+    for (size_t i = 0; i < program.launches.size(); ++i) fields_.add(program.launches[i], timelines[first + i]);
+    return {};
+  }
+
+  // Writes the tables into the directory, and returns a summary.
+  Expected<std::string> finish() {
+    const fs::path table = directory_ / "fields.txt";
+    TENON_TRY(write_file(table, fields_.table()));
+    const auto share = [](size_t part, size_t all) {
+      return 100 * static_cast<double>(part) / static_cast<double>(std::max<size_t>(all, 1));
+    };
+    std::string text =
+        fmt::format("{} of {} cells of instruction, field, value and start ({:.1f} %): {}\n", fields_.covered(),
+                    fields_.cells(), share(fields_.covered(), fields_.cells()), table.string());
+    if (!has_rtl_) return text;
+    TENON_TRY_ASSIGN(files, lines_.annotate());
+    size_t points = 0, reached = 0;
+    std::string missing;
+    for (const sim::FileCoverage& file : *files) {
+      points += static_cast<size_t>(file.points), reached += static_cast<size_t>(file.reached);
+      if (!file.missing.empty()) missing += fmt::format("  {}: {}\n", file.file, fmt::join(file.missing, ", "));
+    }
+    text += fmt::format("{} of {} blocks and branches of the RTL ({:.1f} %): {}\n", reached, points,
+                        share(reached, points), (directory_ / "annotated").string());
+    if (!missing.empty()) text += "lines with one that no program covers:\n" + missing;
+    return text;
+  }
+
+ private:
+  CampaignCoverage(const spec::Config& config, const fs::path& directory, bool has_rtl)
+      : directory_(directory), has_rtl_(has_rtl), fields_(config), lines_(directory) {}
+
+  fs::path directory_;
+  bool has_rtl_;
+  sim::fuzz::Coverage fields_;
+  sim::LineCoverage lines_;
+};
+
 Expected<std::pair<int, int>> parse_length(std::string_view text) {
   constexpr Bounds<int64_t> kLengths{1, 100'000};
   const size_t dots = std::min(text.find(".."), text.size());
@@ -64,7 +142,7 @@ struct FuzzAccel {
   std::string length = "50..200", profile = "any", against = "lockstep";
   uint64_t seed = 0;
   int64_t count = 200, shrink = 500;
-  std::string reproducer;
+  std::string reproducer, coverage;
   bool json = false, quiet = false;
 
   Status run() const {
@@ -92,11 +170,19 @@ struct FuzzAccel {
     options.config = name;
     TENON_TRY_ASSIGN(config, spec::load_config(name));
     TENON_TRY(sim::fuzz::check_memory(*config));
+    std::unique_ptr<CampaignCoverage> reached;
+    if (!coverage.empty()) {
+      TENON_TRY_ASSIGN(made,
+                       CampaignCoverage::make(*config, coverage, against == "lockstep" || against == "verilator"));
+      reached = std::move(*made);
+    }
     // A device that cannot be opened at all is the machine's fault, not a finding.
-    TENON_TRY(driver::open(against + ":" + name));
+    TENON_TRY(driver::open(fmt::format("{}:{}{}", against, name, reached ? reached->device_option('?') : "")));
     const auto runner = [&](const sim::fuzz::Program& program) -> Status {
-      TENON_TRY_ASSIGN(opened, driver::open(device(against, name, program)));
-      return sim::fuzz::run_disturbed(*(*opened)->simulator(), program);
+      const std::string uri = device(against, name, program) + (reached ? reached->device_option('&') : "");
+      TENON_TRY_ASSIGN(opened, driver::open(uri));
+      sim::Simulator& simulator = *(*opened)->simulator();
+      return reached ? reached->run(simulator, program) : sim::fuzz::run_disturbed(simulator, program);
     };
     const auto begin = std::chrono::steady_clock::now();
     int passed = 0;
@@ -117,6 +203,10 @@ struct FuzzAccel {
       print_stdout("{}: {} programs, {} instructions, seeds {} to {}, all equal, {:.0f} s\n", name, result.programs,
                    result.instructions, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1,
                    seconds.count());
+    }
+    if (reached) {
+      TENON_TRY_ASSIGN(summary, reached->finish());
+      if (!json) print_stdout("{}", *summary);
     }
     return {};
   }
@@ -150,6 +240,10 @@ Action fuzz_accel(Options& options) {
                  {0, INT32_MAX});
   options.option(command->reproducer, "--reproducer", "DIR",
                  "directory for the reproducer that repeats a failure; default: mismatch-N in the working directory");
+  options.option(
+      command->coverage, "--coverage", "DIR",
+      "writes what the programs cover into DIR/NAME: fields.txt, of the instructions; annotated/, the lines of "
+      "the RTL");
   options.flag(command->quiet, "-q,--quiet", "no progress");
   options.flag(command->json, "--json", "print JSON");
   return [command] { return command->run(); };

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define TENON_RTL_ABI 3
+#define TENON_RTL_ABI 4
 
 typedef struct tenon_rtl tenon_rtl;
 
@@ -36,6 +36,8 @@ typedef struct {
   uint64_t read_error;    /* the beat with this address is read with an error; UINT64_MAX: none */
   uint64_t seed;          /* of stalls, order and the scratchpads' first contents */
   const char* trace_path; /* a VCD file, or NULL; requires a model with `traces` */
+  /* A file of Verilator's coverage, written when the model is destroyed, or NULL; requires a model that counts. */
+  const char* coverage_path;
 } tenon_rtl_options;
 
 /* The destination of a write. The first eight are MEM_* of tenon_pkg: DMA units of a load, `address` counts units, ACC8

@@ -88,16 +88,17 @@ Compiler find_compiler() {
 
 // The rules of model.so and of instrumented.so, whose run makes model.profile. Files that run once, at the start of a
 // simulation, are compiled without a profile, for both.
-std::string makefile(const fs::path& verilator_include, const spec::Config& config, bool vcd, const Compiler& compiler,
-                     bool ccache) {
+std::string makefile(const fs::path& verilator_include, const spec::Config& config, const BuildOptions& options,
+                     const Compiler& compiler, bool ccache) {
   std::vector<std::string> runtime = {(verilator_include / "verilated.cpp").string(),
                                       (verilator_include / "verilated_threads.cpp").string()};
-  if (vcd) runtime.push_back((verilator_include / "verilated_vcd_c.cpp").string());
+  if (options.vcd) runtime.push_back((verilator_include / "verilated_vcd_c.cpp").string());
+  if (options.coverage) runtime.push_back((verilator_include / "verilated_cov.cpp").string());
   return fmt::format(
       "CXX := {ccache}{compiler}\n"
       "CXXFLAGS := {flags} -I. -Imodel -I{include} -I{include}/vltstd -DTENON_AXI_BYTES={axi} "
       "-DTENON_ENGINES={engines} "
-      "-DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL -DVM_TRACE={vcd} -DVM_COVERAGE=0 -DVM_SC=0 {define}\n"
+      "-DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL -DVM_TRACE={vcd} -DVM_COVERAGE={coverage} -DVM_SC=0 {define}\n"
       "LINK := {compiler} -shared -pthread -Wl,-Bsymbolic -Wl,-z,defs\n"
       "MODEL := $(notdir $(wildcard model/*.cpp))\n"
       "COLD := $(filter %__Slow.cpp %__Syms.cpp,$(MODEL)) {runtime}\n"
@@ -116,8 +117,9 @@ std::string makefile(const fs::path& verilator_include, const spec::Config& conf
       "\t$(CXX) $(CXXFLAGS) -O0 -fprofile-instr-generate -DTENON_PROFILE -c -o $@ $<\n",
       fmt::arg("ccache", ccache ? "ccache " : ""), fmt::arg("compiler", compiler.name),
       fmt::arg("flags", kCompilerFlags), fmt::arg("include", verilator_include.string()),
-      fmt::arg("axi", config.axi_bytes()), fmt::arg("engines", spec::kEngines), fmt::arg("vcd", vcd ? 1 : 0),
-      fmt::arg("define", vcd ? "-DTENON_VCD" : ""), fmt::arg("runtime", fmt::join(runtime, " ")));
+      fmt::arg("axi", config.axi_bytes()), fmt::arg("engines", spec::kEngines), fmt::arg("vcd", options.vcd ? 1 : 0),
+      fmt::arg("coverage", options.coverage ? 1 : 0), fmt::arg("define", options.vcd ? "-DTENON_VCD" : ""),
+      fmt::arg("runtime", fmt::join(runtime, " ")));
 }
 
 // The output of a short command; empty if it fails.
@@ -170,6 +172,7 @@ Status build(const spec::Config& config, const BuildOptions& options, const Comp
   std::vector<std::string> command = {"verilator"};
   std::ranges::copy(split_flags(kVerilatorFlags), std::back_inserter(command));
   if (options.vcd) command.insert(command.end(), {"--trace", "--trace-structs"});
+  if (options.coverage) command.emplace_back("--coverage-line");
   if (options.fast_dot) command.emplace_back(kFastDotFlag);
   command.insert(command.end(), {"--Mdir", "model", "-f", "files.f"});
   if (const int status = run_program(command, work, log); status != 0) {
@@ -179,7 +182,7 @@ Status build(const spec::Config& config, const BuildOptions& options, const Comp
   const bool ccache = find_program("ccache").has_value();
   const std::string jobs = std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
   const auto make_model = [&](const Compiler& with) {
-    std::ofstream(work / "Makefile") << makefile(include, config, options.vcd, with, ccache);
+    std::ofstream(work / "Makefile") << makefile(include, config, options, with, ccache);
     if (!with.profile_tool.empty()) make_profile(config, with, jobs, work, log);
     return run_program({"make", "-j", jobs, "model.so"}, work, log);
   };
@@ -225,7 +228,7 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
   hash.add(compiler.profile_tool.string());
   hash.add(kVerilatorFlags);
   hash.add(options.fast_dot ? kFastDotFlag : "");
-  hash.add(makefile("", config, options.vcd, compiler, false));
+  hash.add(makefile("", config, options, compiler, false));
 
   remove_interrupted(*cache);
   const CacheEntry entry(*cache, fmt::format("verilator-{:016x}", hash.value()));

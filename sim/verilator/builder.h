@@ -18,6 +18,7 @@ namespace tenon::sim {
 
 struct BuildOptions {
   bool vcd = false;                                       // build a model that can write waves, which is slower
+  bool coverage = false;                                  // build a model that counts the lines of the RTL that run
   bool fast_dot = true;                                   // dot.sv as simulators like it; false: as it is synthesized
   std::function<void(const std::string&)> progress = {};  // called with one line before and after a build
 };

@@ -12,6 +12,9 @@
 #ifdef TENON_VCD
 #include <verilated_vcd_c.h>
 #endif
+#if VM_COVERAGE
+#include <verilated_cov.h>
+#endif
 
 #include <array>
 #include <cstdint>
@@ -84,7 +87,8 @@ struct tenon_rtl {
             options.outstanding, options.max_beats, options.stall_percent, options.interleave != 0, options.seed,
             static_cast<tenon::sim::WriteOrder>(options.write_order), options.late_ready != 0, options.read_error}),
         stall_percent_(options.stall_percent),
-        random_(options.seed * 2 + 1) {
+        random_(options.seed * 2 + 1),
+        coverage_path_(options.coverage_path != nullptr ? options.coverage_path : "") {
     memory_.on_write([this](uint32_t tag, uint64_t address, const uint8_t* data, uint32_t bytes) {
       if (observer_.dram != nullptr) observer_.dram(observer_.context, tag, address, data, bytes);
     });
@@ -117,6 +121,9 @@ struct tenon_rtl {
     top_.final();
 #ifdef TENON_VCD
     if (vcd_) vcd_->close();
+#endif
+#if VM_COVERAGE
+    if (!coverage_path_.empty()) context_.coveragep()->write(coverage_path_.c_str());
 #endif
   }
 
@@ -390,6 +397,7 @@ struct tenon_rtl {
   tenon_rtl_counts counts_{};  // without the traffic
   const uint32_t stall_percent_;
   uint64_t random_;
+  const std::string coverage_path_;
   std::string failure_;
 #ifdef TENON_VCD
   std::unique_ptr<VerilatedVcdC> vcd_;

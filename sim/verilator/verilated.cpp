@@ -210,15 +210,17 @@ Expected<std::unique_ptr<Simulator>> make_simulator(const spec::Config& config, 
                                       .late_ready = options.late_ready ? 1u : 0u,
                                       .read_error = options.read_error,
                                       .seed = options.seed,
-                                      .trace_path = options.vcd.empty() ? nullptr : options.vcd.c_str()};
+                                      .trace_path = options.vcd.empty() ? nullptr : options.vcd.c_str(),
+                                      .coverage_path = options.coverage.empty() ? nullptr : options.coverage.c_str()};
   tenon_rtl* rtl = api.create(&rtl_options);
   return std::make_unique<Verilated>(config, &api, rtl, std::move(pages), memory);
 }
 
 Expected<std::unique_ptr<Simulator>> make_verilated(const spec::Config& config, const VerilatedOptions& options) {
-  TENON_TRY_ASSIGN(
-      file, build_verilated_model(
-                config, {.vcd = !options.vcd.empty(), .fast_dot = options.fast_dot, .progress = options.progress}));
+  TENON_TRY_ASSIGN(file, build_verilated_model(config, {.vcd = !options.vcd.empty(),
+                                                        .coverage = !options.coverage.empty(),
+                                                        .fast_dot = options.fast_dot,
+                                                        .progress = options.progress}));
   TENON_TRY_ASSIGN(model, open_model(config, *file));
   return make_simulator(config, *model->api, options);
 }

@@ -38,7 +38,8 @@ struct VerilatedOptions {
   uint64_t read_error = ~uint64_t{0};  // an address whose beat the memory reads with an error
   bool fast_dot = true;  // a model whose dot products are computed in one step; false: by the array that is synthesized
   uint64_t seed = 1;
-  std::string vcd = {};  // a file for waves; empty: none
+  std::string vcd = {};       // a file for waves; empty: none
+  std::string coverage = {};  // a file for the counts of the RTL's lines, which verilator_coverage reads; empty: none
 
   spec::MemoryTiming memory_timing() const {
     return {static_cast<int>(read_latency), static_cast<int>(write_latency), static_cast<int>(outstanding)};

@@ -360,6 +360,13 @@ expect 0 "GMAC/s" "$tenon" bench sim --no-rtl --runs 1 --tiles 1 --config tiny
 expect 0 '"gmacs_per_second"' "$tenon" bench sim --no-rtl --runs 1 --tiles 1 --config tiny --json
 expect 2 "--runs is '0', must be an integer from 1 to" "$tenon" bench sim --runs 0
 expect 0 "seeds 7 to 11, all equal" "$tenon" fuzz accel --device behavioral --config tiny -n 5 --seed 7
+expect 0 "cells of instruction, field, value and start" \
+  "$tenon" fuzz accel --device behavioral --config tiny -n 5 --seed 7 --coverage "$scratch/coverage"
+expect 0 "rows" cat "$scratch/coverage/tiny/fields.txt"
+expect 2 "the directory of the coverage exists" \
+  "$tenon" fuzz accel --device behavioral --config tiny -n 5 --coverage "$scratch/coverage"
+expect 2 "has '&' in its name, which separates the options of a device" \
+  "$tenon" fuzz accel --device behavioral --config tiny -n 5 --coverage "$scratch/a&b"
 expect 0 "seeds 11 to 15, all equal" "$tenon" fuzz accel --device behavioral --config nano -n 5 --seed 11
 sed 's/"address_bits": 14/"address_bits": 12/' hw/configs/nano.json >"$scratch/little.json"
 expect 1 "need 16384 bytes of memory, of which the configuration addresses 4096" "$tenon" fuzz accel --device behavioral --config "$scratch/little.json" -n 1

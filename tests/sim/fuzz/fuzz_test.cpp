@@ -10,6 +10,7 @@
 #include "sim/behavioral/kernels.h"
 #include "sim/fuzz/builder.h"
 #include "sim/fuzz/campaign.h"
+#include "sim/fuzz/coverage.h"
 #include "sim/fuzz/generator.h"
 #include "sim/fuzz/shrink.h"
 #include "tests/rounds.h"
@@ -235,6 +236,62 @@ TEST(FuzzMemory, ProgramsFitTheAddressesOfTheirConfiguration) {
             std::string::npos)
       << status.error().str();
   EXPECT_NE(status.error().str().find("set address_bits to 14 or more"), std::string::npos) << status.error().str();
+}
+
+TEST(Coverage, counts_fields_by_value_and_start) {
+  const auto config = *spec::load_config("tiny");
+  const spec::Isa isa(config);
+  Coverage coverage(config);
+  const auto line = [&](std::string_view mnemonic, std::string_view field) {
+    const std::string table = coverage.table();
+    const size_t begin = table.find(fmt::format("\n{:<8}{} ", mnemonic, field));
+    return begin == std::string::npos ? std::string()
+                                      : table.substr(begin + 1, table.find('\n', begin + 1) - begin - 1);
+  };
+  EXPECT_EQ(coverage.covered(), 0u);
+  EXPECT_EQ(line("mac", "own"), fmt::format("{:<8}{:<16}{:<26}{}", "mac", "own", "0/0/0 !", "0/0/0 !"));
+
+  Launch launch{.profile = spec::Profile::kNative, .instructions = {}};
+  for (const char* text : {"move wait=ldw rows=1", "move rows=2", "move rows=32768", "end"}) {
+    const auto instruction = isa.assemble(text, "test");
+    ASSERT_TRUE(instruction) << instruction.error().str();
+    launch.instructions.push_back(*instruction);
+  }
+  // The first waits for a token, the second follows it without a cycle between, the third comes later.
+  const std::vector<Interval> timeline = {{0, Interval::Kind::kWaitTokens, 0, 0, 5},
+                                          {0, Interval::Kind::kBusy, 0, 5, 9},
+                                          {0, Interval::Kind::kBusy, 2, 9, 12},
+                                          {0, Interval::Kind::kBusy, 4, 20, 22}};
+  const size_t cells = coverage.cells();
+  coverage.add(launch, timeline);
+  EXPECT_EQ(coverage.instructions(), 3u);
+  EXPECT_EQ(coverage.cells(), cells);
+  EXPECT_EQ(line("move", "rows"),
+            fmt::format("{:<8}{:<16}{:<26}{:<26}{:<26}{}", "move", "rows", "0/0/0 !", "0/0/1 !", "0/1/0 !", "1/0/0 !"));
+  EXPECT_EQ(line("end", "wait"), "");
+  // A field of an extension that is off is zero.
+  auto without = config;
+  without.own_lanes = false;
+  EXPECT_EQ(Coverage(without).cells(), cells - 3);
+}
+
+TEST(Coverage, of_random_programs_on_the_behavioral_simulator) {
+  const auto config = *spec::load_config("tiny");
+  Coverage coverage(config);
+  size_t before = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Program program = generate(config, seed);
+    auto simulator = make_behavioral(config, {.memory_bytes = program.memory.size()});
+    ASSERT_TRUE(simulator) << simulator.error().str();
+    Recorded recorded(**simulator);
+    ASSERT_TRUE(run(recorded, program));
+    ASSERT_EQ(recorded.timelines().size(), program.launches.size());
+    for (size_t i = 0; i < program.launches.size(); ++i) coverage.add(program.launches[i], recorded.timelines()[i]);
+    EXPECT_GE(coverage.covered(), before);
+    before = coverage.covered();
+  }
+  EXPECT_GT(coverage.covered(), coverage.cells() / 2);
+  EXPECT_LT(coverage.covered(), coverage.cells());
 }
 
 }  // namespace
