@@ -150,6 +150,12 @@ class MutatedTree {
   MutatedTree() : root_(fs::temp_directory_path() / fmt::format("tenon-mutants-{}", getpid())) {
     fs::create_directories(root_ / "bin");
     fs::copy_file("/proc/self/exe", program());
+    // A transport finds the RTL beside itself.
+    for (const auto& entry : fs::directory_iterator(fs::path(TENON_BINARY_DIR) / "lib")) {
+      if (!entry.path().filename().string().starts_with("tenon-driver-")) continue;
+      fs::create_directories(root_ / "lib");
+      fs::copy_file(entry.path(), root_ / "lib" / entry.path().filename());
+    }
     for (const char* folder : {"hw/rtl", "hw/configs", "sim/verilator"}) {
       const fs::path to = root_ / "share/tenon" / folder;
       fs::create_directories(to.parent_path());
@@ -196,7 +202,7 @@ class MutatedTree {
         "{}={} {}={} TENON_DRIVER_PATH={}/lib timeout 600 {} --gtest_also_run_disabled_tests --gtest_filter=Checks.* "
         ">{} "
         "2>&1",
-        kSelect, number, kConfig, config_path(config), TENON_BINARY_DIR, program().string(), log.string());
+        kSelect, number, kConfig, config_path(config), root_.string(), program().string(), log.string());
     const int status = std::system(command.c_str());
     std::string text = text_of_file(log);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? std::string()
