@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/bench/vm_models.h"
-#include "compiler/cli/bench_vm.h"
+#include "compiler/cli/bench/vm.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/passes.h"

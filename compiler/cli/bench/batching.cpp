@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/cli/bench_instances.h"
+#include "compiler/cli/bench/instances.h"
 #include "compiler/cli/model_options.h"
 #include "compiler/cli/pass_options.h"
 #include "runtime/batch/families.h"

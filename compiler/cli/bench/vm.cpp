@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "compiler/backends/llvm/compile_functions.h"
-#include "compiler/cli/bench_vm.h"
+#include "compiler/cli/bench/vm.h"
 #include "compiler/cli/command.h"
 #include "runtime/vm/session.h"
 #include "support/clock.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "compiler/cli/bench_instances.h"
+#include "compiler/cli/bench/instances.h"
 #include "support/clock.h"
 #include "support/json.h"
 #include "support/output.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/cli/bench_instances.h"
+#include "compiler/cli/bench/instances.h"
 #include "compiler/loop/work.h"
 #include "runtime/npy.h"
 #include "runtime/temporary.h"

@@ -1,4 +1,4 @@
-#include "compiler/cli/bench_instances.h"
+#include "compiler/cli/bench/instances.h"
 
 #include <fmt/format.h>
 
