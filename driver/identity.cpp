@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "support/try.h"
 
 namespace tenon::driver {
@@ -10,10 +12,7 @@ namespace {
 // The limit of a soft reset, which drains the outstanding transfers.
 constexpr auto kResetLimit = std::chrono::milliseconds(100);
 
-}  // namespace
-
-Expected<uint64_t> read_hash(Accelerator& accelerator) { return read_register64(accelerator, spec::reg::kConfigHash); }
-
+// The named configuration that has this hash.
 std::optional<spec::Config> find_config(uint64_t hash) {
   for (const std::string& name : spec::named_configs()) {
     auto config = spec::load_config(name);
@@ -21,6 +20,10 @@ std::optional<spec::Config> find_config(uint64_t hash) {
   }
   return {};
 }
+
+}  // namespace
+
+Expected<uint64_t> read_hash(Accelerator& accelerator) { return read_register64(accelerator, spec::reg::kConfigHash); }
 
 Status check_identity(Accelerator& accelerator) {
   TENON_TRY_ASSIGN(found, read_hash(accelerator));
@@ -35,6 +38,27 @@ Status check_identity(Accelerator& accelerator) {
   }
   return error(std::move(what), info.uri,
                "load the bitstream of this configuration, or name the configuration of this bitstream");
+}
+
+Expected<spec::Config> stated_config(const std::string& name) {
+  return name.empty() ? Expected<spec::Config>(spec::Config()) : spec::load_config(name);
+}
+
+Expected<spec::Config> identify(Accelerator& accelerator, bool is_stated) {
+  spec::Config config = accelerator.info().config;
+  if (is_stated) {
+    TENON_TRY(check_identity(accelerator));
+  } else {
+    TENON_TRY_ASSIGN(hash, read_hash(accelerator));
+    auto found = find_config(*hash);
+    if (!found) {
+      return error(fmt::format("no named configuration has the device's hash {:016x}", *hash), accelerator.info().uri,
+                   "name the configuration of the device: ?config=FILE.json");
+    }
+    config = std::move(*found);
+  }
+  TENON_TRY(reset(accelerator));
+  return config;
 }
 
 Status reset(Accelerator& accelerator) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "driver/accelerator.h"
@@ -12,12 +11,16 @@ namespace tenon::driver {
 // The configuration hash in the device's registers.
 Expected<uint64_t> read_hash(Accelerator& accelerator);
 
-// The named configuration that has this hash.
-std::optional<spec::Config> find_config(uint64_t hash);
-
 // Checks that the device has the configuration of its info(). The error names both hashes and, where the device has a
 // named configuration, the fields that differ.
 Status check_identity(Accelerator& accelerator);
+
+// The configuration that a URI names; a default one where it names none, until identify() tells the device's.
+Expected<spec::Config> stated_config(const std::string& name);
+
+// The configuration of a device, which is reset: that of its info() where the URI states it, which must be the
+// device's, else the named configuration that has the device's hash.
+Expected<spec::Config> identify(Accelerator& accelerator, bool is_stated);
 
 // Resets the device to the state that a launch expects, after any launch and after a killed client: idle, without
 // tokens and without ap_done.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/cli/command.h"
-#include "compiler/frontend/onnx_model.h"
+#include "compiler/frontend/onnx/model.h"
 #include "runtime/media/labels.h"
 #include "runtime/run/inputs.h"
 #include "runtime/run/results.h"
@@ -49,7 +49,7 @@ struct Decode {
     }
     const std::string model = keyed ? labels.substr(0, colon + 5) : labels;
     const std::string key = keyed ? labels.substr(colon + 6) : std::string(kDefaultKey);
-    TENON_TRY_ASSIGN(metadata, compiler::read_onnx_metadata(model));
+    TENON_TRY_ASSIGN(metadata, compiler::onnx::read_metadata(model));
     const auto found = metadata->find(key);
     if (found != metadata->end()) return runtime::parse_labels(found->second);
     std::vector<std::string> keys;

@@ -7,42 +7,12 @@
 #include <vector>
 
 #include "compiler/cli/command.h"
+#include "compiler/cli/plugin_options.h"
+#include "compiler/cli/quantization_options.h"
 #include "compiler/pipeline/pipeline.h"
-#include "compiler/plugin/plugin.h"
 #include "driver/accelerator.h"
 
 namespace tenon::cli {
-
-// How a model is quantized.
-struct QuantizationOptions {
-  std::vector<std::string> calibration_data;  // "[NAME=]FILE" of each input
-  std::string method = "minmax";
-  double percentile = 0.9999;
-  bool correct_biases = false, equalize = false;
-  bool symmetric = false;
-  std::vector<std::string> keep;  // nodes that stay in float
-  double accuracy = 0;            // required of the quantized model; 0: none
-  std::string agreement = "cosine";
-  std::string weights = "8bit";  // of quantized models
-
-  void declare(Options& options);
-  // Sets the options of quantization, but for the samples of the calibration, which are there or not.
-  Status apply(compiler::CompileOptions& options, bool has_samples) const;
-};
-
-// Code generators of the user's (compiler/plugin).
-struct PluginOptions {
-  std::vector<std::string> files;
-  double seconds = 60, mebibytes = 4096;   // of a call
-  std::vector<std::string> left_out = {};  // names of targets whose files are none of `files` any more
-
-  void declare(Options& options);
-  void declare_limits(Options& options);  // without the files
-  compiler::plugin::Limits limits() const;
-  Expected<std::vector<compiler::TargetRecord>> open() const;
-  // Where the executable calls kernels of the plugins, it finds them in these files.
-  Status use_kernels() const;
-};
 
 struct ModelOptions : QuantizationOptions {
   std::string model;

@@ -10,7 +10,6 @@
 #include "compiler/base/dim_prover.h"
 #include "compiler/kernels/accesses.h"
 #include "compiler/loop/access.h"
-#include "compiler/loop/rearrange.h"
 #include "compiler/loop/scalar.h"
 #include "compiler/loop/tree.h"
 #include "compiler/loop/verify.h"
@@ -55,31 +54,6 @@ std::string Emitter::unique(std::string_view name) {
   std::string candidate = text;
   for (int i = 1; !names_.insert(candidate).second; ++i) candidate = fmt::format("{}_{}", text, i);
   return candidate;
-}
-
-void Emitter::begin_operator(std::string key, KnobSettings settings) {
-  operators_.push_back({std::move(key), {}});
-  operator_settings_.push_back(std::move(settings));
-}
-
-size_t Emitter::operator_index() {
-  if (operators_.empty()) begin_operator({}, {});
-  return operators_.size() - 1;
-}
-
-size_t Emitter::choose_option(std::string_view knob, std::vector<Option> options) {
-  return choose_option(operator_index(), knob, std::move(options));
-}
-
-size_t Emitter::choose_option(size_t op, std::string_view knob, std::vector<Option> options) {
-  size_t selected = static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
-  const KnobSettings& settings = operator_settings_[op];
-  if (const auto setting = settings.find(knob); setting != settings.end()) {
-    const auto option = std::ranges::find(options, setting->second, &Option::name);
-    if (option != options.end()) selected = static_cast<size_t>(option - options.begin());
-  }
-  operators_[op].knobs.push_back({std::string(knob), std::move(options), selected});
-  return selected;
 }
 
 LazyTensor Emitter::from_buffer(BufferId buffer, Dims dims, DType dtype) {
@@ -405,18 +379,6 @@ void free_from_alloc(loop::Body& body, BufferId buffer) {
 
 }  // namespace
 
-namespace {
-
-// The parameters with constant operands.
-std::set<BufferId> constants_of(const KernelFunction& kernel) {
-  std::set<BufferId> constants;
-  for (size_t i = 0; i < kernel.operands.size(); ++i)
-    if (std::holds_alternative<Tensor>(kernel.operands[i])) constants.insert(kernel.function.params[i]);
-  return constants;
-}
-
-}  // namespace
-
 void Emitter::require(Dim size, std::string message) {
   loop::SizeRequirement requirement{size, std::move(message)};
   if (DimProver(context_).less_equal(dim(0), size) == Answer::kYes) return;
@@ -464,9 +426,8 @@ Status Emitter::store_transposed(loop::Function& function, size_t result, const 
 }
 
 bool Emitter::is_of_template(Symbol stage) const {
-  return std::ranges::any_of(patterns_, [&](const OperatorPattern& pattern) {
-    return std::visit([&](const auto& stages) { return stages.results == stage; }, pattern.stages);
-  });
+  return std::ranges::any_of(templates_,
+                             [&](const TemplateUse& use) { return schedules::results_of(use.stages) == stage; });
 }
 
 namespace {
@@ -539,91 +500,12 @@ Expected<KernelFunction> Emitter::finish(const std::vector<LazyTensor>& wanted, 
   KernelFunction kernel{std::move(*function), std::move(operands_)};
   kernel.algorithm = kernel.function, kernel.constants = constants_of(kernel);
   if (own) {
-    TENON_TRY(schedule_by(*own, kernel));
+    TENON_TRY(apply_user_schedule(context_, kernel, *own));
   } else {
-    schedule_patterns(kernel);
+    apply_templates(context_, kernel, templates_, machine_, knobs_);
   }
-  std::erase_if(operators_, [](const OperatorKnobs& op) { return op.knobs.empty(); });
-  kernel.knobs = std::move(operators_);
+  kernel.knobs = std::move(knobs_).take();
   return kernel;
-}
-
-namespace {
-
-// Removes the parameters with constant operands that neither the function nor its tables read.
-void remove_unread(KernelFunction& kernel) {
-  std::set<BufferId> read;
-  for (const loop::Stmt& stmt : kernel.function.body) read.merge(loop::buffers_read(stmt));
-  for (const BufferId param : kernel.function.params) {
-    const Symbol name = kernel.function.buffer(param).name;
-    const auto applies = [&](const loop::Table& table) { return loop::mentions_function(table.width, name); };
-    if (std::ranges::any_of(kernel.function.tables, applies)) read.insert(param);
-  }
-  for (size_t i = kernel.operands.size(); i-- > 0;) {
-    if (read.contains(kernel.function.params[i]) || !std::holds_alternative<Tensor>(kernel.operands[i])) continue;
-    kernel.function.params.erase(kernel.function.params.begin() + static_cast<ptrdiff_t>(i));
-    kernel.operands.erase(kernel.operands.begin() + static_cast<ptrdiff_t>(i));
-  }
-}
-
-// Computes the operands that the steps moved out of the function.
-Status add_operands(Context& context, KernelFunction& kernel, const std::vector<loop::LoadStep>& loads) {
-  std::vector<Operand> operands = kernel.operands;
-  for (const loop::LoadStep& load : loads) {
-    std::vector<Tensor> inputs;
-    for (const BufferId input : load.inputs) {
-      const auto at = std::ranges::find(kernel.function.params, input) - kernel.function.params.begin();
-      inputs.push_back(std::get<Tensor>(operands[static_cast<size_t>(at)]));
-    }
-    TENON_TRY_ASSIGN(computed, loop::rearranged(context, load.load, inputs));
-    operands.emplace_back(std::move(*computed));
-  }
-  kernel.operands = std::move(operands);
-  remove_unread(kernel);
-  return {};
-}
-
-}  // namespace
-
-Status Emitter::schedule_by(const schedules::UserSchedule& own, KernelFunction& kernel) {
-  loop::Schedule schedule(context_, kernel.function, kernel.constants);
-  TENON_TRY(schedules::apply(schedule, own));
-  kernel.function = schedule.function();
-  kernel.steps = schedule.steps();
-  kernel.has_own_schedule = true;
-  return add_operands(context_, kernel, schedule.loads());
-}
-
-void Emitter::schedule_patterns(KernelFunction& kernel) {
-  std::map<size_t, size_t> patterns_of;  // of each operator, so far
-  for (const OperatorPattern& pattern : patterns_) {
-    loop::Schedule schedule(context_, kernel.function, constants_of(kernel));
-    const size_t number = ++patterns_of[pattern.op];
-    const auto choose = [&](std::string_view knob, std::vector<Option> options) {
-      return choose_option(pattern.op, number == 1 ? std::string(knob) : fmt::format("{}_{}", knob, number),
-                           std::move(options));
-    };
-    KernelFunction scheduled = kernel;
-    Status status;
-    if (const auto* product = std::get_if<schedules::ProductStages>(&pattern.stages))
-      status = schedules::schedule_product(context_, schedule, *product, machine_, choose);
-    if (const auto* stages = std::get_if<schedules::ConvolutionStages>(&pattern.stages))
-      status = schedules::schedule_convolution(context_, schedule, *stages, machine_, choose);
-    if (const auto* stages = std::get_if<schedules::TransposedConvolutionStages>(&pattern.stages))
-      status = schedules::schedule_transposed_convolution(context_, schedule, *stages, machine_, choose);
-    if (const auto* windows = std::get_if<schedules::WindowStages>(&pattern.stages))
-      status = schedules::schedule_windows(context_, schedule, *windows, machine_, choose);
-    if (status) {
-      scheduled.function = schedule.function();
-      status = add_operands(context_, scheduled, schedule.loads());
-    }
-    if (!status) {
-      kernel.refused = status.error().str();
-      continue;
-    }
-    kernel = std::move(scheduled);
-    kernel.steps.insert(kernel.steps.end(), schedule.steps().begin(), schedule.steps().end());
-  }
 }
 
 }  // namespace tenon::compiler::kernels

@@ -16,24 +16,17 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/kernels/arithmetic.h"
-#include "compiler/kernels/knob.h"
+#include "compiler/kernels/kernel_function.h"
 #include "compiler/loop/builder.h"
-#include "compiler/schedules/convolution.h"
-#include "compiler/schedules/product.h"
-#include "compiler/schedules/sliding_window.h"
-#include "compiler/schedules/transposed_convolution.h"
-#include "compiler/schedules/user_schedule.h"
 #include "support/function_ref.h"
 
 namespace tenon::compiler::kernels {
 
 using loop::Axis;
 using loop::AxisKind;
-using loop::BufferId;
 using loop::For;
 using loop::LoopKind;
 using loop::Stmt;
-using runtime::Tensor;
 using schedules::kParallelTerms;
 using schedules::lanes_of;
 
@@ -70,22 +63,6 @@ struct LazyTensor {
 struct TransposedView {
   LazyTensor of;
   std::vector<int64_t> axes;
-};
-
-// The operand of a kernel's parameter: the index of an argument of the group, or a constant.
-using Operand = std::variant<size_t, Tensor>;
-
-// A loop function with the operands of its parameters.
-struct KernelFunction {
-  loop::Function function;
-  std::vector<Operand> operands;
-  std::vector<OperatorKnobs> knobs = {};  // of the operators that have knobs
-  // The plain loops that the templates' steps led to `function` from, and those of its parameters that are constants.
-  loop::Function algorithm = {};
-  std::set<BufferId> constants = {};
-  std::vector<std::string> steps = {};
-  bool has_own_schedule = false;  // the steps are a user's, and no others follow
-  std::string refused = {};       // the reason why the loops of a contraction stayed plain; mostly empty
 };
 
 class Emitter {
@@ -141,11 +118,11 @@ class Emitter {
   using Nests = std::function<loop::Body(const std::vector<TileResult>& results)>;
   LazyTensor contract(std::string_view name, Dims dims, DType dtype, Nests nests);
   // Stages that a template schedules, with the knobs of the operator.
-  using Pattern = std::variant<schedules::ProductStages, schedules::ConvolutionStages,
-                               schedules::TransposedConvolutionStages, schedules::WindowStages>;
-  void add_template(Pattern pattern, size_t operator_index) { patterns_.push_back({pattern, operator_index}); }
+  void add_template(schedules::TemplateStages stages, size_t operator_index) {
+    templates_.push_back({std::move(stages), operator_index});
+  }
   // The index of the operator that is being lowered, for add_template().
-  size_t operator_index();
+  size_t operator_index() { return knobs_.current(); }
   // A scan along the axis: step(indices, the previous element, or nullptr for the first element).
   LazyTensor scan(std::string_view name, Dims dims, size_t axis, DType dtype,
                   FunctionRef<Expr(const Dims& at, const Expr& before)> step);
@@ -154,9 +131,13 @@ class Emitter {
   void require(Dim size, std::string message);
 
   // The following knobs belong to the operator of this key; `settings` preselects options.
-  void begin_operator(std::string key, KnobSettings settings);
+  void begin_operator(std::string key, KnobSettings settings) {
+    knobs_.begin_operator(std::move(key), std::move(settings));
+  }
   // The index of the selected option (knob.h); requires at least one option.
-  size_t choose_option(std::string_view knob, std::vector<Option> options);
+  size_t choose_option(std::string_view knob, std::vector<Option> options) {
+    return knobs_.choose(knobs_.current(), knob, std::move(options));
+  }
 
   // Whether the loops of a contraction are not emitted yet, so that an epilogue can be fused into them.
   bool has_pending() const { return pending_.has_value(); }
@@ -197,9 +178,6 @@ class Emitter {
   bool is_contiguous(const Expr& element, Symbol index);
   bool is_contiguous_sum(const Sum& sum);
   LazyTensor reduce_in_lanes(std::string_view name, const Sum& sum, int64_t lanes);
-  size_t choose_option(size_t op, std::string_view knob, std::vector<Option> options);
-  void schedule_patterns(KernelFunction& kernel);
-  Status schedule_by(const schedules::UserSchedule& own, KernelFunction& kernel);
   bool reads_in_place(const std::vector<LazyTensor>& results);
   Status store_transposed(loop::Function& function, size_t result, const std::vector<BufferId>& results,
                           const std::vector<int64_t>& axes);
@@ -215,13 +193,8 @@ class Emitter {
   std::map<std::shared_ptr<const Tensor>, BufferId> constants_;
   std::optional<Pending> pending_;
   std::vector<loop::SizeRequirement> required_;
-  std::vector<OperatorKnobs> operators_;
-  std::vector<KnobSettings> operator_settings_;  // of each operator
-  struct OperatorPattern {
-    Pattern stages;
-    size_t op = 0;
-  };
-  std::vector<OperatorPattern> patterns_;
+  KernelKnobs knobs_;
+  std::vector<TemplateUse> templates_;
 };
 
 }  // namespace tenon::compiler::kernels

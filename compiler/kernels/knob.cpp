@@ -45,4 +45,29 @@ KnobSettings OperatorKnobs::settings() const {
   return settings;
 }
 
+void KernelKnobs::begin_operator(std::string key, KnobSettings settings) {
+  operators_.push_back({std::move(key), {}});
+  settings_.push_back(std::move(settings));
+}
+
+size_t KernelKnobs::current() {
+  if (operators_.empty()) begin_operator({}, {});
+  return operators_.size() - 1;
+}
+
+size_t KernelKnobs::choose(size_t op, std::string_view knob, std::vector<Option> options) {
+  size_t selected = static_cast<size_t>(std::ranges::min_element(options, {}, &Option::cost) - options.begin());
+  if (const auto setting = settings_[op].find(knob); setting != settings_[op].end()) {
+    const auto option = std::ranges::find(options, setting->second, &Option::name);
+    if (option != options.end()) selected = static_cast<size_t>(option - options.begin());
+  }
+  operators_[op].knobs.push_back({std::string(knob), std::move(options), selected});
+  return selected;
+}
+
+std::vector<OperatorKnobs> KernelKnobs::take() && {
+  std::erase_if(operators_, [](const OperatorKnobs& op) { return op.knobs.empty(); });
+  return std::move(operators_);
+}
+
 }  // namespace tenon::compiler::kernels

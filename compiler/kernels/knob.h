@@ -1,12 +1,12 @@
 // Tuning knobs: what the loops of an operator leave open between programs that compute the same results in different
 // times.
 //
-// Semantics: a lowering calls Emitter::choose_option() with the options of a knob and the cost of each by the cost
-// model. The cheapest option is selected, the first one of equal cost, unless measurements say otherwise: a record, or
-// a search that tries one option after the other (compiler/tune). All options give the same results bit for bit: each
-// sum has the same terms in the same order. The options of a later knob may depend on the options of earlier ones.
-// Names that are not an option, as those in a record of an older version, are ignored: settings make a kernel slow at
-// worst.
+// Semantics: a lowering or a template calls KernelKnobs::choose() with the options of a knob and the cost of each by
+// the cost model. The cheapest option is selected, the first one of equal cost, unless measurements say otherwise: a
+// record, or a search that tries one option after the other (compiler/tune). All options give the same results bit for
+// bit: each sum has the same terms in the same order. The options of a later knob may depend on the options of earlier
+// ones. Names that are not an option, as those in a record of an older version, are ignored: settings make a kernel
+// slow at worst.
 #pragma once
 
 #include <functional>
@@ -44,6 +44,23 @@ struct OperatorKnobs {
   std::string key;
   std::vector<Knob> knobs;
   KnobSettings settings() const;
+};
+
+// The knobs of a kernel's operators while its loops are emitted and scheduled.
+class KernelKnobs {
+ public:
+  // The next operator; `settings` preselects options.
+  void begin_operator(std::string key, KnobSettings settings);
+  // The index of the operator that began last.
+  size_t current();
+  // The index of the selected option of a knob of an operator; requires at least one option.
+  size_t choose(size_t op, std::string_view knob, std::vector<Option> options);
+  // Those of operators that have knobs.
+  std::vector<OperatorKnobs> take() &&;
+
+ private:
+  std::vector<OperatorKnobs> operators_;
+  std::vector<KnobSettings> settings_;  // of each operator
 };
 
 }  // namespace tenon::compiler::kernels

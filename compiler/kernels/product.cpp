@@ -29,7 +29,7 @@ loop::Body product_loops(Emitter& emit, std::string_view name, const Product& pr
   const auto name_of = [&](const LazyTensor& value) { return emit.builder().function().buffer(*value.buffer).name; };
   if (product.panels) stages.panels = name_of(*product.panels);
   if (product.row_panels) stages.row_panels = name_of(*product.row_panels);
-  emit.add_template(product.pattern ? product.pattern(stages) : stages, operator_index);
+  emit.add_template(product.template_stages ? product.template_stages(stages) : stages, operator_index);
   return std::move(plain.body);
 }
 

@@ -22,8 +22,8 @@ struct Product {
   std::function<Expr(const Dims& batch, Dim i, const Dims& k, Dim j)> term;
   // The operand whose columns are packed into panels, and the one whose rows are; they must have buffers.
   std::optional<LazyTensor> panels = {}, row_panels = {};
-  // The pattern of the stages, where another template than that of products schedules them.
-  std::function<Emitter::Pattern(const schedules::ProductStages& stages)> pattern = nullptr;
+  // The stages as those of another template than that of products.
+  std::function<schedules::TemplateStages(const schedules::ProductStages& stages)> template_stages = nullptr;
   // Where the result is not [batch, rows, columns]: its dims, and its indices from [batch, row, column].
   Dims dims = {};
   std::function<Dims(const Dims& at)> result_index = nullptr;

@@ -39,7 +39,7 @@ class Transposed {
                     .columns = axes_.back().count,
                     .terms = {dim(channels_)},
                     .term = nullptr,
-                    .pattern = [](const schedules::ProductStages& stages) {
+                    .template_stages = [](const schedules::ProductStages& stages) {
                       return schedules::TransposedConvolutionStages{stages.sums, stages.results};
                     }};
     for (SpatialAxis& axis : axes_) {

@@ -1,4 +1,6 @@
-// Lowering of one function or lambda to one function of the machine.
+// Lowering of one function or lambda to one function of the machine. Its subjects are files of their own: where values
+// are (locations.cpp), blocks (blocks.cpp), matches (matches.cpp), operators (operators.cpp), calls (calls.cpp),
+// regions of targets (regions.cpp) and sizes (sizes.cpp).
 #pragma once
 
 #include <map>
@@ -67,10 +69,10 @@ class FunctionLowering {
   Status block(const Block& block, const Destination& to);
   Status deliver(const Atom& result, Type type, const Destination& to);
   Status binding(const Binding& binding);
-  Status branch(const If& branch, Type type, const Destination& to);
-  Status match(const Case& match, Type type, const Destination& to);
-  Status match_by_tree(const DecisionTree& tree, const Case& match, Type type, const Destination& to, Label end);
-  Status match_by_rows(const Case& match, const Location& subject, Type type, const Destination& to, Label end);
+  Status branch(const If& branch, const Destination& to);
+  Status match(const Case& match, const Destination& to);
+  Status match_by_tree(const DecisionTree& tree, const Case& match, const Destination& to, Label end);
+  Status match_by_rows(const Case& match, const Location& subject, const Destination& to, Label end);
   Status test(const MatchPattern& pattern, const Location& value, Label otherwise);
   Expected<bool> tail(const Binding& binding, const Destination& to);
 

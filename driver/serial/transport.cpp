@@ -119,31 +119,17 @@ Expected<std::unique_ptr<Accelerator>> open_serial(std::string_view target) {
   if (options->name().empty()) {
     return error("the URI names no serial port", uri, "name the board's port, as serial:/dev/ttyUSB1", Fault::kUsage);
   }
-  spec::Config config;
-  if (!config_name.empty()) {
-    TENON_TRY_ASSIGN(loaded, spec::load_config(config_name));
-    config = std::move(*loaded);
-  }
+  TENON_TRY_ASSIGN(stated, stated_config(config_name));
   TENON_TRY_ASSIGN(link, serial::Link::open(options->name(), link_options, uri));
   const bool simulated = link->identification().simulated;
   auto accelerator = std::make_unique<SerialAccelerator>(Info{.uri = uri,
-                                                              .config = config,
+                                                              .config = std::move(*stated),
                                                               .simulated = simulated,
                                                               .cycle_accurate = !simulated,
                                                               .clock_hz = 1e6 * static_cast<double>(clock)},
                                                          std::move(*link));
-  if (config_name.empty()) {
-    TENON_TRY_ASSIGN(hash, read_hash(*accelerator));
-    auto found = find_config(*hash);
-    if (!found) {
-      return error(fmt::format("no named configuration has the device's hash {:016x}", *hash), uri,
-                   "name the configuration of the device: ?config=FILE.json");
-    }
-    accelerator->set_config(std::move(*found));
-  } else {
-    TENON_TRY(check_identity(*accelerator));
-  }
-  TENON_TRY(reset(*accelerator));
+  TENON_TRY_ASSIGN(config, identify(*accelerator, !config_name.empty()));
+  accelerator->set_config(std::move(*config));
   return accelerator;
 }
 

@@ -159,11 +159,7 @@ Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view target) {
   const uint64_t clock = options->integer("clock", 0, 1, 10000);
   TENON_TRY(options->finish());
 
-  spec::Config config;
-  if (!config_name.empty()) {
-    TENON_TRY_ASSIGN(loaded, spec::load_config(config_name));
-    config = std::move(*loaded);
-  }
+  TENON_TRY_ASSIGN(stated, stated_config(config_name));
   TENON_TRY_ASSIGN(memory, uio::Memory::open(files, memory_name, sync));  // takes the lock before any change
   if (!bitstream.empty()) {
     TENON_TRY(uio::load_bitstream(files, bitstream, partial));
@@ -173,7 +169,7 @@ Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view target) {
   TENON_TRY(device->lock());
   const bool emulated = device->emulated();
   auto accelerator = std::make_unique<UioAccelerator>(Info{.uri = uri,
-                                                           .config = config,
+                                                           .config = std::move(*stated),
                                                            .simulated = emulated,
                                                            .cycle_accurate = !emulated,
                                                            .clock_hz = 1e6 * static_cast<double>(clock)},
@@ -186,18 +182,8 @@ Expected<std::unique_ptr<Accelerator>> open_uio(std::string_view target) {
                              *version, kExpected),
                  uri, "load a bitstream of Tenon first: ?bitstream=FILE");
   }
-  if (config_name.empty()) {
-    TENON_TRY_ASSIGN(hash, read_hash(*accelerator));
-    auto found = find_config(*hash);
-    if (!found) {
-      return error(fmt::format("no named configuration has the device's hash {:016x}", *hash), uri,
-                   "name the configuration of the device: ?config=FILE.json");
-    }
-    accelerator->set_config(std::move(*found));
-  } else {
-    TENON_TRY(check_identity(*accelerator));
-  }
-  TENON_TRY(reset(*accelerator));
+  TENON_TRY_ASSIGN(config, identify(*accelerator, !config_name.empty()));
+  accelerator->set_config(std::move(*config));
   return accelerator;
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "compiler/frontend/onnx.h"
-#include "compiler/frontend/onnx.pb.h"
-#include "compiler/frontend/onnx_model.h"
+#include "compiler/frontend/onnx/model.h"
+#include "compiler/frontend/onnx/onnx.pb.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/reference/support.h"
@@ -62,11 +62,11 @@ std::optional<std::vector<std::pair<uint64_t, std::string_view>>> fields_of(std:
 }
 
 // The tensors of a TensorProto, a SequenceProto or an OptionalProto.
-Status append_values(std::string_view bytes, const onnx::TypeProto& type, const std::string& file,
+Status append_values(std::string_view bytes, const ::onnx::TypeProto& type, const std::string& file,
                      std::vector<Tensor>& values, std::optional<size_t>& length) {
   constexpr uint64_t kTensors = 3, kSequence = 5;
   if (type.has_tensor_type()) {
-    TENON_TRY_ASSIGN(tensor, read_onnx_tensor(std::as_bytes(std::span(bytes)), file));
+    TENON_TRY_ASSIGN(tensor, onnx::read_tensor(std::as_bytes(std::span(bytes)), file));
     values.push_back(std::move(*tensor));
     return {};
   }
@@ -75,7 +75,7 @@ Status append_values(std::string_view bytes, const onnx::TypeProto& type, const 
   if (type.has_sequence_type()) length = 0;
   for (const auto& [number, value] : *fields) {
     if (number != kTensors && number != kSequence) continue;
-    const onnx::TypeProto& element =
+    const ::onnx::TypeProto& element =
         type.has_sequence_type() ? type.sequence_type().elem_type() : type.optional_type().elem_type();
     TENON_TRY(append_values(value, element, file, values, length));
     if (type.has_sequence_type()) ++*length;
@@ -98,7 +98,7 @@ Status read_values(const fs::path& folder, const char* kind, const auto& ports, 
   }
 }
 
-Expected<std::vector<DataSet>> read_data(const fs::path& folder, const onnx::GraphProto& graph) {
+Expected<std::vector<DataSet>> read_data(const fs::path& folder, const ::onnx::GraphProto& graph) {
   std::vector<DataSet> sets;
   for (;;) {
     const fs::path set = folder / fmt::format("test_data_set_{}", sets.size());
@@ -256,16 +256,16 @@ Outcome outcome(const Status& status) {
 }
 
 // The tensor type inside of sequences and optional values.
-const onnx::TypeProto& tensor_type(const onnx::TypeProto& type) {
+const ::onnx::TypeProto& tensor_type(const ::onnx::TypeProto& type) {
   if (type.has_sequence_type()) return tensor_type(type.sequence_type().elem_type());
   return type.has_optional_type() ? tensor_type(type.optional_type().elem_type()) : type;
 }
 
 // What the user of a model states about inputs whose types leave it open: lengths of sequences, ranks, absence.
-std::map<std::string, int64_t> stated_shapes(const onnx::GraphProto& graph, const DataSet& set) {
+std::map<std::string, int64_t> stated_shapes(const ::onnx::GraphProto& graph, const DataSet& set) {
   std::map<std::string, int64_t> shapes;
   for (int i = 0; i < graph.input_size() && i < static_cast<int>(set.input_extents.size()); ++i) {
-    const onnx::ValueInfoProto& input = graph.input(i);
+    const ::onnx::ValueInfoProto& input = graph.input(i);
     const Extent& extent = set.input_extents[static_cast<size_t>(i)];
     if (extent.length) shapes[input.name()] = static_cast<int64_t>(*extent.length);
     if (extent.tensors == 0 && input.type().has_optional_type() && !extent.length)
@@ -276,8 +276,8 @@ std::map<std::string, int64_t> stated_shapes(const onnx::GraphProto& graph, cons
   return shapes;
 }
 
-onnx::ModelProto read_proto(const fs::path& folder) {
-  onnx::ModelProto model;
+::onnx::ModelProto read_proto(const fs::path& folder) {
+  ::onnx::ModelProto model;
   if (const auto bytes = read_file(folder / "model.onnx")) {
     model.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()));
   }
@@ -287,8 +287,8 @@ onnx::ModelProto read_proto(const fs::path& folder) {
 }  // namespace
 
 NodeTestResult run_node_test(const fs::path& folder, bool with_compiled, Expectation expectation) {
-  const onnx::ModelProto proto = read_proto(folder);
-  const onnx::GraphProto& graph = proto.graph();
+  const ::onnx::ModelProto proto = read_proto(folder);
+  const ::onnx::GraphProto& graph = proto.graph();
   const auto sets = read_data(folder, graph);
   const auto shapes = sets ? stated_shapes(graph, sets->front()) : std::map<std::string, int64_t>();
   auto model = read_model(folder / "model.onnx", shapes);
@@ -314,7 +314,7 @@ std::string tested_operator(const fs::path& folder) {
     const fs::path base = folder.parent_path() / name.substr(0, expanded);
     if (fs::exists(base)) return tested_operator(base);
   }
-  const onnx::ModelProto model = read_proto(folder);
+  const ::onnx::ModelProto model = read_proto(folder);
   // The operator of the last node: what precedes it makes its inputs.
   if (model.graph().node_size() == 0) return "";
   const auto& node = model.graph().node(model.graph().node_size() - 1);

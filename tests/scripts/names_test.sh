@@ -13,7 +13,7 @@ compiler/cli/model_options.cpp:seen.contains("cpu")
 compiler/fuzz/operands.cpp:if (name == "max" ||
 compiler/fuzz/operands.cpp:if (name == "min" ||
 compiler/passes/pass.cpp:if (name != "all" &&
-compiler/cli/bench_vm_models.cpp:name != its_name && name != "all"'
+compiler/cli/bench/vm_models.cpp:name != its_name && name != "all"'
 # What is about operators, or about one target.
 own='^(compiler/ir/operators|runtime/reference|compiler/backends/[a-z]+|runtime/device/[a-z]+|runtime/library)/'
 

@@ -23,7 +23,10 @@ Expected<BoundKernels> kernels_of(Context& context, const Module& module, const 
   return steps_of(context, module, *function, machine, schedules);
 }
 
-Status accepts(Context& context, const Module& module, const Function& function, const Machine& machine) {
+// Whether the operators have kernels whose sizes their operands determine; for a GPU, also kernels that become PTX: a
+// function of the C library, or a thread's large buffer, does not.
+Status accepts(Context& context, const Module& module, const Function& function, const Machine& machine,
+               bool emulated) {
   for (const VarInfo& info : function.vars) {
     for (const Type part : info.type.parts()) {
       const TensorType* tensor = part.tensor();
@@ -33,19 +36,9 @@ Status accepts(Context& context, const Module& module, const Function& function,
   const TensorType* result = function.result.tensor();
   if (result && result->dims.empty()) return error("a scalar stays on the host");
   TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function, machine));
+  for (const BoundStep& step : kernels->steps) TENON_TRY(native::signature_of(context, step.function));
   for (const BoundStep& step : kernels->steps)
-    TENON_TRY(native::signature_of(context, step.function));  // its operands determine its sizes
-  return {};
-}
-
-// Also requires that the kernels become PTX: a function of the C library, or a thread's large buffer, does not.
-Status accepts_for_gpu(Context& context, const Module& module, const Function& function, const Machine& machine) {
-  TENON_TRY(accepts(context, module, function, machine));
-  TENON_TRY_ASSIGN(kernels, kernels_of(context, module, function, machine));
-  for (const BoundStep& step : kernels->steps) {
-    const loop::Function* const functions[] = {&step.function};
-    TENON_TRY(native::compile_for_gpu(context, functions, native::kLeastGpu));
-  }
+    if (!emulated) TENON_TRY(native::check_for_gpu(context, step.function, native::kLeastGpu));
   return {};
 }
 
@@ -58,7 +51,7 @@ std::vector<TargetPattern> patterns(bool emulated, const Machine& machine) {
     const size_t operands = std::get<Apply>(function.body.bindings[match.bindings.front()].value).args.size();
     if (operands > kMaxOperands)
       return error(fmt::format("it has {} operands, at most {} are supported", operands, kMaxOperands));
-    return (emulated ? accepts : accepts_for_gpu)(context, module, function, machine);
+    return accepts(context, module, function, machine, emulated);
   };
   std::vector<TargetPattern> rows;
   const Context context;

@@ -72,4 +72,11 @@ Expected<runtime::NativeCode> compile_for_gpu(TypeContext& context, std::span<co
   return code;
 }
 
+Status check_for_gpu(TypeContext& context, const loop::Function& function, const std::string& level) {
+  TENON_TRY_ASSIGN(kernels, loop::kernels_of(context, function));
+  TENON_TRY(describe(context, function, *kernels));
+  const PtxFunction entry{&function, *std::move(kernels)};
+  return check_ptx(context, std::span(&entry, 1), level);
+}
+
 }  // namespace tenon::compiler::native

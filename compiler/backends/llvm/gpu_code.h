@@ -17,5 +17,8 @@ inline constexpr const char* kLeastGpu = "sm_80";
 // them. `level`: the least capability, as sm_80. Errors: those of make_ptx(), and a function that is not bound.
 Expected<runtime::NativeCode> compile_for_gpu(TypeContext& context, std::span<const loop::Function* const> functions,
                                               const std::string& level);
+// The error that compile_for_gpu() has for the function, if any, without its code: for targets that ask of each
+// operator.
+Status check_for_gpu(TypeContext& context, const loop::Function& function, const std::string& level);
 
 }  // namespace tenon::compiler::native

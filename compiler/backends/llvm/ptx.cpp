@@ -104,28 +104,36 @@ Status check_defined(const llvm::Module& module, const std::string& where) {
   return {};
 }
 
-}  // namespace
+// LLVM's compiler for a level of GPUs.
+struct GpuCompiler {
+  const Machine* machine = nullptr;
+  std::unique_ptr<llvm::TargetMachine> target;
 
-Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level) {
-  const Machine* const machine = find_machine(level);
-  if (!machine || machine->family != Machine::Family::kNvidia)
-    return error(fmt::format("'{}' is not a GPU that code is generated for", level), {}, "expected sm_80 or sm_90");
-  const llvm::Target* const target = find_llvm_target(kTriple);
-  if (!target) return error("this LLVM has no NVPTX target", {}, "install an LLVM with it; Debian's has it");
-  const std::unique_ptr<llvm::TargetMachine> compiler(target->createTargetMachine(
-      kTriple, llvm::StringRef(machine->cpu), llvm::StringRef(machine->features), llvm::TargetOptions{},
-      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
-  llvm::LLVMContext llvm_context;
-  llvm::Module module("tenon", llvm_context);
+  static Expected<GpuCompiler> of(const std::string& level) {
+    const Machine* const machine = find_machine(level);
+    if (!machine || machine->family != Machine::Family::kNvidia)
+      return error(fmt::format("'{}' is not a GPU that code is generated for", level), {}, "expected sm_80 or sm_90");
+    const llvm::Target* const target = find_llvm_target(kTriple);
+    if (!target) return error("this LLVM has no NVPTX target", {}, "install an LLVM with it; Debian's has it");
+    return GpuCompiler{
+        machine, std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+                     kTriple, llvm::StringRef(machine->cpu), llvm::StringRef(machine->features), llvm::TargetOptions{},
+                     llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default))};
+  }
+};
+
+// Emits the functions into the module, without any pass: what the back end of LLVM then makes of it has no errors.
+Status emit_functions(TypeContext& context, std::span<const PtxFunction> functions, const GpuCompiler& compiler,
+                      llvm::Module& module, FaultSites& sites) {
   module.setTargetTriple(kTriple);
-  module.setDataLayout(compiler->createDataLayout());
-  FaultSites sites;
+  module.setDataLayout(compiler.target->createDataLayout());
   ExternalFunctions called;
   for (const auto& [function, kernels] : functions) {
     TENON_TRY(check_supported(context, *function));
     TENON_TRY_ASSIGN(signature, signature_of(context, *function));
     for (const loop::Kernel& kernel : kernels) {
-      Unit unit{context, module, sites, called, *machine, true, kernel.launch.threads, &kernel.launch.exchanged};
+      Unit unit{
+          context, module, sites, called, *compiler.machine, true, kernel.launch.threads, &kernel.launch.exchanged};
       const std::string& name = kernel.name;
       llvm::Function* body = FunctionEmitter(unit, kernel.function, *signature, {}, name + ".body").run();
       make_entry(module, *body, name, kernel.function.params.size() + kernel.function.results.size(),
@@ -137,14 +145,33 @@ Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functi
   llvm::raw_string_ostream problems(problem);
   if (llvm::verifyModule(module, &problems))
     return error(fmt::format("invalid code: {}", problem), {}, "report it as a bug", Fault::kInternal);
+  return {};
+}
 
-  simplify(module, *compiler);
+}  // namespace
+
+Status check_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level) {
+  TENON_TRY_ASSIGN(compiler, GpuCompiler::of(level));
+  llvm::LLVMContext llvm_context;
+  llvm::Module module("tenon", llvm_context);
+  FaultSites sites;
+  return emit_functions(context, functions, *compiler, module, sites);
+}
+
+Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level) {
+  TENON_TRY_ASSIGN(compiler, GpuCompiler::of(level));
+  llvm::LLVMContext llvm_context;
+  llvm::Module module("tenon", llvm_context);
+  FaultSites sites;
+  TENON_TRY(emit_functions(context, functions, *compiler, module, sites));
+
+  simplify(module, *compiler->target);
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream out(text);
   llvm::legacy::PassManager passes;
-  passes.add(llvm::createTargetTransformInfoWrapperPass(compiler->getTargetIRAnalysis()));
+  passes.add(llvm::createTargetTransformInfoWrapperPass(compiler->target->getTargetIRAnalysis()));
   passes.add(llvm::createLoadStoreVectorizerPass());
-  if (compiler->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
+  if (compiler->target->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
     return error("this LLVM cannot emit PTX", {}, "install an LLVM with the NVPTX target");
   passes.run(module);
   return Ptx{std::string(text.data(), text.size()), sites.list};

@@ -32,5 +32,7 @@ struct PtxFunction {
 // sm_80. Errors: an unknown level; a function of the C library, a ragged buffer, a table of rows, buffers of a thread
 // that do not fit its stack, with the function.
 Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level);
+// The error that make_ptx() has for the functions, if any, without the time of LLVM's passes, which is most of its own.
+Status check_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level);
 
 }  // namespace tenon::compiler::native

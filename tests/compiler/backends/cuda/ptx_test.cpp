@@ -56,7 +56,10 @@ Expected<Ptx> ptx_of(TypeContext& context, const loop::Function& function, const
   auto kernels = loop::kernels_of(context, function);
   if (!kernels) return std::unexpected(kernels.error());
   const PtxFunction functions[] = {{&function, std::move(*kernels)}};
-  return make_ptx(context, functions, level);
+  auto ptx = make_ptx(context, functions, level);
+  const Status checked = check_ptx(context, functions, level);
+  EXPECT_EQ(checked ? "" : checked.error().str(), ptx ? "" : ptx.error().str());
+  return ptx;
 }
 
 size_t count(const std::string& text, std::string_view what) {
