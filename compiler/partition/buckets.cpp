@@ -103,7 +103,9 @@ class Bucketing {
       changed = false;
       for (uint32_t i = 0; i < count; ++i) {
         for (const uint32_t operand : owner[i] ? graph.reads[i] : std::vector<uint32_t>()) {
-          const bool joins = owner[operand] && owner[operand]->target == owner[i]->target;
+          // What takes fewer rows does so with its neighbours of this kind alone.
+          const bool joins = owner[operand] && owner[operand]->target == owner[i]->target &&
+                             owner[operand]->row->rows == owner[i]->row->rows;
           if (joins && merged.find(operand) != merged.find(i)) changed |= merged.merge(operand, i);
         }
       }

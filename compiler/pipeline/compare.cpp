@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "support/try.h"
@@ -60,13 +62,27 @@ runtime::Hook Comparison::hook() {
   };
 }
 
+// Whether a tensor of the device has matrices (..., w, c) as (..., c in blocks, w): those of a map are (c, h, w).
+static bool are_matrices(const Shape& blocked, const Shape& plain) {
+  if (plain.size() == 2) return plain[0] > 1;
+  if (plain.size() < 3 || blocked.size() != plain.size() + 1) return false;
+  const size_t images = plain.size() - 2;
+  return std::equal(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(images), blocked.begin()) &&
+         blocked[images] == (plain.back() + blocked.back() - 1) / blocked.back() &&
+         blocked[images + 1] == plain[images];
+}
+
 bool for_each_element(Shape blocked, Shape plain, FunctionRef<void(const ElementPosition&)> visit) {
-  const bool rows = plain.size() == 2 && plain[0] > 1;  // of a matrix: the positions of one map
-  if (blocked.size() == 3) {
-    if (rows) blocked = {1, blocked[0], 1, blocked[1], blocked[2]};
-    else blocked.insert(blocked.begin() + 2, {1, 1});
+  const bool rows = are_matrices(blocked, plain);  // their rows are the positions of one map
+  if (rows) {
+    const int64_t images = std::accumulate(plain.begin(), plain.end() - 2, int64_t{1}, std::multiplies<>());
+    const auto end = blocked.end();
+    if (blocked.size() < 3) return false;
+    blocked = {images, end[-3], 1, end[-2], end[-1]};
+    plain = {images, plain.back(), 1, plain[plain.size() - 2]};
+  } else if (blocked.size() == 3) {
+    blocked.insert(blocked.begin() + 2, {1, 1});
   }
-  if (rows) plain = {1, plain[1], 1, plain[0]};
   plain.resize(4, 1);
   const int64_t lanes = blocked.back();
   if (blocked.size() != 5 || blocked[0] != plain[0] || blocked[1] != (plain[1] + lanes - 1) / lanes ||
@@ -76,7 +92,8 @@ bool for_each_element(Shape blocked, Shape plain, FunctionRef<void(const Element
     for (int64_t c = 0; c < plain[1]; ++c) {
       for (int64_t y = 0; y < plain[2]; ++y) {
         for (int64_t x = 0; x < plain[3]; ++x) {
-          const int64_t at = rows ? x * plain[1] + c : ((n * plain[1] + c) * plain[2] + y) * plain[3] + x;
+          const int64_t at =
+              rows ? (n * plain[3] + x) * plain[1] + c : ((n * plain[1] + c) * plain[2] + y) * plain[3] + x;
           const int64_t in_blocks = (((n * blocked[1] + c / lanes) * plain[2] + y) * plain[3] + x) * lanes + c % lanes;
           visit({static_cast<size_t>(at), static_cast<size_t>(in_blocks), n, c, y, x});
         }

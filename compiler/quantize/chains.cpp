@@ -127,8 +127,8 @@ void visit_operands(const Block& block, std::vector<bool>& feeds) {
     const bool passes = apply && (keeps_scale(*apply) || apply->op->is_one_of({ops::kAdd, ops::kClip, ops::kConcat,
                                                                                ops::kGlobalAvgPool, ops::kRelu}));
     // Values that calls or data structures take are no reason to change how they are computed.
-    const bool reads =
-        !apply || apply->op->is_one_of({ops::kConv2d, ops::kDense}) || (passes && feeds[index(binding->var)]);
+    const bool reads = !apply || apply->op->is_one_of({ops::kConv2d, ops::kDense}) || is_product_of_values(*apply) ||
+                       (passes && feeds[index(binding->var)]);
     if (!reads) continue;
     for_each_operand(binding->value, [&](const Atom& atom) {
       if (const auto* var = std::get_if<VarId>(&atom)) feeds[index(*var)] = true;
@@ -136,7 +136,32 @@ void visit_operands(const Block& block, std::vector<bool>& feeds) {
   }
 }
 
+void visit_products(const Block& block, FunctionRef<bool(const Binding&)> is_integer, std::vector<bool>& found) {
+  for (auto binding = block.bindings.rbegin(); binding != block.bindings.rend(); ++binding) {
+    for_each_block(binding->value, [&](const Block& inner) { visit_products(inner, is_integer, found); });
+    const auto* apply = std::get_if<Apply>(&binding->value);
+    if (!apply) continue;
+    const bool product = is_product_of_values(*apply) && is_integer(*binding);
+    const bool passes = keeps_scale(*apply) || apply->op->is_one_of({ops::kClip, ops::kRelu});
+    if (!product && !(passes && found[index(binding->var)])) continue;
+    for (const Atom& arg : apply->args) {
+      if (const auto* var = std::get_if<VarId>(&arg)) found[index(*var)] = true;
+    }
+  }
+}
+
 }  // namespace
+
+bool is_product_of_values(const Apply& apply) {
+  return apply.op->is(ops::kMatmul) &&
+         std::ranges::all_of(apply.args, [](const Atom& arg) { return std::holds_alternative<VarId>(arg); });
+}
+
+std::vector<bool> without_zero_point(const Function& function, FunctionRef<bool(const Binding&)> is_integer) {
+  std::vector<bool> found(function.vars.size());
+  visit_products(function.body, is_integer, found);
+  return found;
+}
 
 bool keeps_scale(const Apply& apply) {
   return apply.args.size() == 1 && apply.op->has({Elements::kSame, Elements::kMoved, Elements::kSelected}) &&

@@ -11,6 +11,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/quantize/parameters.h"
+#include "support/function_ref.h"
 
 namespace tenon::compiler {
 
@@ -23,6 +24,15 @@ bool keeps_scale(const Apply& apply);
 // that operators on floats alone read, as a normalization of rows, is added in float: its int8 form would cost
 // accuracy, and be dequantized at once.
 std::vector<bool> feeding_integers(const Function& function);
+
+// The terms of a product of bytes whose sums fit into i32.
+inline constexpr int64_t kMostTerms = int64_t{1} << 16;
+// Whether it is a product of two activations, as those of attention.
+bool is_product_of_values(const Apply& apply);
+
+// By variable: whether its int8 form has no zero point, because a product of two activations for which `is_integer`
+// holds reads it, directly or through operators that keep its scale: a zero point would add sums of the other operand.
+std::vector<bool> without_zero_point(const Function& function, FunctionRef<bool(const Binding&)> is_integer);
 
 struct Chain {
   const Apply* anchor = nullptr;

@@ -50,7 +50,8 @@ class LayerFinder {
 
   void add_single(const Binding& binding) {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply || (!apply->op->is(ops::kAdd) && !apply->op->is(ops::kGlobalAvgPool) && !apply->op->is(ops::kConcat)))
+    if (!apply ||
+        (!apply->op->is_one_of({ops::kAdd, ops::kGlobalAvgPool, ops::kConcat}) && !is_product_of_values(*apply)))
       return;
     if (apply->op->is(ops::kAdd) && !feeds_[index(binding.var)]) return;
     Layer layer{.function = name_, .root = binding.var, .operands = {}, .members = {binding.var}, .name = {}};

@@ -1,4 +1,5 @@
-// The layers that quantization turns into integers: chains; additions, averages and concatenations that stand alone.
+// The layers that quantization turns into integers: chains; additions, averages, concatenations, and products of two
+// activations, which stand alone.
 #pragma once
 
 #include <set>

@@ -279,7 +279,38 @@ class LayerRewriting {
   Expected<std::optional<IntegerLayer>> sums_of(const Apply& producer, const Dims& shape, const Scale& out) {
     if (producer.op->is(ops::kGlobalAvgPool)) return average(producer);
     if (producer.op->is(ops::kAdd)) return sum(producer, shape, out);
+    if (is_product_of_values(producer)) {
+      TENON_TRY_ASSIGN(layer, product_of_values(producer, shape));
+      if (*layer) return *std::move(layer);
+    }
     return product(producer, shape, out);
+  }
+
+  // A product of two quantized values without zero points, which would add sums of the other operand.
+  Expected<std::optional<IntegerLayer>> product_of_values(const Apply& matmul, const Dims& shape) {
+    const auto channels = shape[1].constant(), terms = shape_of(matmul.args[0])->back().constant();
+    if (!channels || (terms && *terms > kMostTerms)) return std::nullopt;
+    Atoms operands;
+    double step = 1;
+    for (const Atom& arg : matmul.args) {
+      const auto scale = moved_scale(arg);
+      if (!scale || scale->zero != 0) return std::nullopt;
+      step *= scale->scale;
+    }
+    for (const Atom& arg : matmul.args) {
+      TENON_TRY_ASSIGN(x, operand_of(arg));
+      if (!*x) return std::nullopt;
+      operands.push_back((*x)->integers);
+    }
+    TENON_TRY_ASSIGN(accumulators, apply(ops::kMatmul, std::move(operands)));
+    IntegerLayer layer{.accumulators = *accumulators,
+                       .steps = std::vector<double>(static_cast<size_t>(*channels), step),
+                       .bias = std::vector<int32_t>(static_cast<size_t>(*channels)),
+                       .residual = {},
+                       .after = {},
+                       .scale = {},
+                       .shape = shape};
+    return layer;
   }
 
   // The factors of a leaky ReLU below zero, by channel, where they are within (0, 1].

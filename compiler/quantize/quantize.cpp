@@ -66,6 +66,7 @@ class Quantizer {
         if (operand && uses_[index(*operand)] == 1) joined_[index(*operand)] = binding.var;
       }
     });
+    without_zero_ = without_zero_point(function_, [&](const Binding& binding) { return can_multiply(binding); });
     result_.dims = function_.dims;
     result_.bounds = function_.bounds;
     result_.types = function_.types;
@@ -122,7 +123,7 @@ class Quantizer {
     const auto* apply = std::get_if<Apply>(&binding.value);
     if (chain) {
       TENON_TRY(emit_chain(*chain, binding.var));
-    } else if (apply && (apply->op->is(ops::kAdd) || apply->op->is(ops::kGlobalAvgPool))) {
+    } else if (apply && (apply->op->is_one_of({ops::kAdd, ops::kGlobalAvgPool}) || is_product_of_values(*apply))) {
       for (const Atom& arg : apply->args) {
         const auto* operand = std::get_if<VarId>(&arg);
         if (operand && is_calibrated(*operand)) TENON_TRY(integer(*operand));
@@ -193,7 +194,7 @@ class Quantizer {
   // A value that a concatenation alone reads has its scale, so that it needs no other rounding.
   Scale scale_of(VarId var) const {
     while (joined_[index(var)] && is_quantized(*joined_[index(var)])) var = *joined_[index(var)];
-    return scale_for(ranges_[index(var)], options_.symmetric);
+    return scale_for(ranges_[index(var)], options_.symmetric || without_zero_[index(var)]);
   }
   static Attrs scale_attrs(const Scale& scale) {
     return {{"scale", std::vector<double>{scale.scale}}, {"zero_point", std::vector<int64_t>{scale.zero}}};
@@ -281,6 +282,7 @@ class Quantizer {
       if (op.is(ops::kRelu) || op.is(ops::kClip)) return done(emit_clip(binding.var, *apply, *input));
       if (op.is(ops::kGlobalAvgPool) && is_quantized(binding.var)) return done(emit_average(binding.var, *input));
     }
+    if (can_multiply(binding)) return emit_product(binding.var, *apply);
     if (apply && apply->op->is(ops::kConcat) && is_quantized(binding.var) && can_concatenate(binding.var, *apply))
       return done(emit_concat(binding.var, *apply));
     if (apply && apply->op->is(ops::kAdd) && is_quantized(binding.var) && feeds_[index(binding.var)] &&
@@ -380,6 +382,39 @@ class Quantizer {
       args.back() = *made;
     }
     return keep(var, builder_.apply(*apply.op, std::move(args), apply.attrs, name(var)), out);
+  }
+
+  // Whether the binding is a product of two activations that integers compute: where the sums of its bytes fit into
+  // i32, and its parameters, of axis 1, have a known count.
+  bool can_multiply(const Binding& binding) const {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    if (!apply || !is_product_of_values(*apply) || !is_quantized(binding.var) || !channels_of(binding.var))
+      return false;
+    const auto terms = function_.type(std::get<VarId>(apply->args[0])).tensor()->dims.back().constant();
+    return (!terms || *terms <= kMostTerms) &&
+           std::ranges::all_of(apply->args, [&](const Atom& arg) { return is_calibrated(std::get<VarId>(arg)); });
+  }
+  // False where an operand has an int8 form with a zero point.
+  Expected<bool> emit_product(VarId var, const Apply& apply) {
+    std::vector<VarId> operands;
+    double step = 1;
+    for (const Atom& arg : apply.args) {
+      operands.push_back(std::get<VarId>(arg));
+      TENON_TRY(integer(operands.back()));
+      if (scale(operands.back()).zero != 0) return false;
+      step *= scale(operands.back()).scale;
+    }
+    const Scale out = scale_of(var);
+    const std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels_of(var)),
+                                                          requantize_ratio(step / out.scale));
+    const spec::LayerParameters fields{.zero = out.zero};
+    const auto integers = [&](Builder& builder, const LayerValues& x) -> Expected<Atom> {
+      TENON_TRY_ASSIGN(acc, builder.apply(ops::kMatmul, x.operands, {}, name(var)));
+      return requantize(builder, *acc, parameters, fields, std::nullopt, name(var));
+    };
+    const auto product = [](Builder& builder, const LayerValues& x) { return builder.apply(ops::kMatmul, x.operands); };
+    TENON_TRY(keep(var, layer(operands, fields, out, integers, product, name(var)), out));
+    return true;
   }
 
   // The sum over the map, then a requantization that divides by its area.
@@ -563,7 +598,8 @@ class Quantizer {
   const QuantizeOptions& options_;
   ValueScales* scales_;
   std::vector<uint32_t> uses_;
-  std::vector<bool> feeds_;  // feeding_integers()
+  std::vector<bool> feeds_;         // feeding_integers()
+  std::vector<bool> without_zero_;  // without_zero_point()
   std::vector<Forms> values_;
   std::vector<std::optional<VarId>> joined_;      // the concatenation that is the only user
   std::vector<std::pair<VarId, Forms>> changes_;  // values with their forms before, since the beginning

@@ -45,7 +45,8 @@ Workspace plan_workspace(const spec::Config& config, const Region& region, std::
     if (on_chip[tensor] || std::ranges::find(region.outputs, tensor) != region.outputs.end()) continue;
     uint32_t last = i;
     for (uint32_t j = i; j < layers; ++j) {
-      if (region.layers[j].input == tensor || region.layers[j].residual == tensor) last = j;
+      const Layer& reader = region.layers[j];
+      if (reader.input == tensor || reader.residual == tensor || reader.computed_weights == tensor) last = j;
     }
     const int64_t bytes = runtime::element_count(boundary_shape(region.tensors[tensor], Layout::kBlocked, config));
     tensors.push_back(tensor);
@@ -75,7 +76,8 @@ std::vector<Operands> operands_of(const Region& region, const std::vector<Layout
   for (const Layer& layer : region.layers) {
     operands.push_back({layer, region.tensors[layer.input], region.tensors[layer.output],
                         layouts[layer.input] == Layout::kRows, at[layer.input],
-                        layer.residual == -1 ? Location{} : at[layer.residual], at[layer.output]});
+                        layer.residual == -1 ? Location{} : at[layer.residual], at[layer.output],
+                        layer.computed_weights == -1 ? Location{} : at[layer.computed_weights]});
   }
   return operands;
 }
@@ -86,6 +88,7 @@ std::vector<bool> internal(const Region& region) {
   for (const Layer& layer : region.layers) {
     ++readers[layer.input];
     if (layer.residual != -1) ++readers[layer.residual];
+    if (layer.computed_weights != -1) ++readers[layer.computed_weights];
   }
   for (const int tensor : region.outputs) ++readers[tensor];
   std::vector<bool> result(region.layers.size(), false);
@@ -103,6 +106,7 @@ int64_t macs(const Layer& layer, const RegionTensor& in, const RegionTensor& out
     case LayerKind::kAdd: return outputs;
     case LayerKind::kGlobalSumPool: return in.n * in.c * in.h * in.w;
     case LayerKind::kMaxPool2d: return 0;  // it selects
+    case LayerKind::kMatmul: return outputs * (in.n * in.c / layer.batch);
   }
   assert(false && "unknown layer kind");
   return 0;
@@ -172,7 +176,7 @@ Expected<runtime::AcceleratorProgram> compile(const spec::Config& config, const 
   TileProgram tiles(config);
   for (const Step& step : steps) emit(tiles, operands, step);
   for (const Operands& each : operands) {
-    const auto& [layer, in, out, rows, in_at, residual_at, out_at] = each;
+    const auto& [layer, in, out, rows, in_at, residual_at, out_at, weights_at] = each;
     const Contraction c = contraction(config, layer, in, out, rows);
     const bool pools = layer.kind == LayerKind::kMaxPool2d;
     program.layers.push_back({.name = layer.name,

@@ -39,6 +39,7 @@ struct Operands {
   const RegionTensor& output;
   bool rows_input = false;
   Location input_at, residual_at, output_at;
+  Location weights_at = {};  // of a matmul
 };
 
 // Weights and parameters in the order in which they are loaded, without duplicates.

@@ -8,6 +8,25 @@
 
 namespace tenon::compiler::accel {
 
+namespace {
+
+// Products of activations: each is an image.
+void set_products(Contraction& c, const Layer& layer, const RegionTensor& input, const RegionTensor& output) {
+  const int64_t channels = input.n * input.c / layer.batch, rows = output.n * output.c / layer.batch;
+  c.n = layer.batch;
+  c.steps = ceil_div(channels, c.block_in);
+  c.image_bytes = ceil_div(channels, c.lane_block) * c.plane_bytes;
+  c.out_blocks = ceil_div(rows, c.lane_block) * (c.lane_block / c.block_out);
+  c.out_image_bytes = ceil_div(rows, c.lane_block) * c.out_plane_bytes;
+  c.computed_weights = true;
+  c.channels = channels;
+  c.weight_rows = rows;
+  c.weight_groups = layer.weight_groups;
+  c.weight_plane_bytes = c.weight_groups * rows * c.lane_block;
+}
+
+}  // namespace
+
 Contraction contraction(const spec::Config& config, const Layer& layer, const RegionTensor& input,
                         const RegionTensor& output, bool rows) {
   Contraction c;
@@ -52,6 +71,7 @@ Contraction contraction(const spec::Config& config, const Layer& layer, const Re
       c.kernel_w = input.w;
       c.diagonal = c.shared = true;
       break;
+    case LayerKind::kMatmul: set_products(c, layer, input, output); break;
   }
   c.group_in = std::max<int64_t>(1, c.block_out / c.block_in);
   c.group_out = std::max<int64_t>(1, c.block_in / c.block_out);

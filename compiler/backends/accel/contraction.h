@@ -37,6 +37,12 @@ struct Contraction {
   bool own = false;
   int64_t own_passes = 1;
   bool residual = false;
+  // The weights are a tensor, other ones for each image: `weight_rows` output channels of a row each, stored as an
+  // input.
+  bool computed_weights = false;
+  int64_t weight_groups = 1;  // of the positions of an image
+  int64_t weight_rows = 0, weight_plane_bytes = 0;
+  int64_t channels = 0;  // of an image of the input, where lanes beyond them are loaded as 0; 0: they do not matter
 
   // The input in DRAM. Block b of position (y, x) has its first byte at
   //   image * image_bytes + block_offset(b) + y * width * pixel_bytes + (x * pixel_bytes + block_shift(b))
@@ -53,10 +59,14 @@ struct Contraction {
     const int64_t parts = lane_block / block_in;
     return unfolded ? 0 : b / parts * plane_bytes + b % parts * block_in;
   }
+  int64_t weight_offset(int64_t product) const {
+    const int64_t image_bytes = ceil_div(channels, lane_block) * weight_plane_bytes;
+    return product / weight_groups * image_bytes + product % weight_groups * weight_rows * lane_block;
+  }
   int64_t block_shift(int64_t b) const { return unfolded ? b * block_in : 0; }
   int64_t block_valid(int64_t b) const {  // 0: all lanes
-    const int64_t remaining = unfolded_bytes - b * block_in;
-    return unfolded && remaining < block_in ? remaining : 0;
+    const int64_t remaining = (unfolded ? unfolded_bytes : channels) - b * block_in;
+    return (unfolded || channels != 0) && remaining < block_in ? remaining : 0;
   }
   // Steps of the tensor core, with own lanes for rows that are not divided.
   int64_t gemm_cycles() const;

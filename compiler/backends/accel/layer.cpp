@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 
 #include "compiler/backends/accel/pooled.h"
@@ -71,6 +72,42 @@ Status supports_pool(const spec::Config& config, const Layer& layer, const Regio
   return {};
 }
 
+// Whether the tensor has the matrices of `batch` products: as images, or as groups of channels.
+Status supports_products(const spec::Config& config, const Layer& layer, const RegionTensor& t) {
+  if (t.rank == 4) return refuse(layer, fmt::format("tensor {} is a map, must be matrices", t.name));
+  if (layer.batch % t.n != 0 || t.c % (layer.batch / t.n) != 0) {
+    return refuse(layer, fmt::format("tensor {} has {} images of {} channels, which are not {} matrices", t.name, t.n,
+                                     t.c, layer.batch));
+  }
+  const int64_t groups = layer.batch / t.n, channels = t.c / groups;
+  if (groups > 1 && channels % lane_block(config) != 0) {
+    return refuse(layer, fmt::format("a group of channels of tensor {} has {} of them, must be a multiple of {}",
+                                     t.name, channels, lane_block(config)));
+  }
+  return {};
+}
+
+Status supports_matmul(const spec::Config& config, const Layer& layer, const RegionTensor& input,
+                       const RegionTensor& output, const RegionTensor& weights) {
+  if (layer.batch < 1) return refuse(layer, fmt::format("the batch is {}, must be at least 1", layer.batch));
+  const int64_t groups = layer.weight_groups;
+  if (groups < 1 || weights.w % groups != 0 || (groups > 1 && weights.n * groups != layer.batch)) {
+    return refuse(layer, fmt::format("{} images of {} positions in {} groups are no weights of {} products", weights.n,
+                                     weights.w, groups, layer.batch));
+  }
+  for (const RegionTensor* t : {&input, &output}) TENON_TRY(supports_products(config, layer, *t));
+  if (groups == 1) TENON_TRY(supports_products(config, layer, weights));
+  const auto channels = [&](const RegionTensor& t) { return t.n * t.c / layer.batch; };
+  const int64_t terms = groups > 1 ? weights.c : channels(weights), columns = weights.w / groups;
+  if (input.w != output.w || channels(input) != terms || columns != channels(output)) {
+    return refuse(layer,
+                  fmt::format("matrices of {} x {} and {} x {} have no product of {} x {}", input.w, channels(input),
+                              terms, columns, output.w, channels(output)),
+                  "correct the shape");
+  }
+  return {};
+}
+
 }  // namespace
 
 int64_t pool_accumulators(const Layer& pool) {
@@ -81,8 +118,14 @@ int64_t pool_accumulators(const Layer& pool) {
 runtime::Shape boundary_shape(const RegionTensor& t, Layout layout, const spec::Config& config) {
   if (layout == Layout::kRows) return {t.n, t.h, t.w, t.c};
   const int64_t block = lane_block(config);
+  if (t.rank == 3) {
+    runtime::Shape shape{t.n, ceil_div(t.c, block), t.w, block};
+    if (t.outer != 0) shape.insert(shape.begin(), t.outer), shape[1] /= t.outer;
+    return shape;
+  }
   if (t.rank == 2)
-    return t.w == 1 ? runtime::Shape{1, ceil_div(t.c, block), block} : runtime::Shape{ceil_div(t.c, block), t.w, block};
+    return t.w == 1 && !t.transposed ? runtime::Shape{1, ceil_div(t.c, block), block}
+                                     : runtime::Shape{ceil_div(t.c, block), t.w, block};
   return {t.n, ceil_div(t.c, block), t.h, t.w, block};
 }
 
@@ -116,9 +159,11 @@ Layout boundary_layout(const Region& region, int tensor, const spec::Config& con
   return used ? Layout::kRows : Layout::kBlocked;
 }
 
-Status supports(const spec::Config& config, const Layer& layer, const RegionTensor& input, const RegionTensor& output) {
+Status supports(const spec::Config& config, const Layer& layer, const RegionTensor& input, const RegionTensor& output,
+                const RegionTensor* weights) {
   if (!config.native) return refuse(layer, fmt::format("configuration {} has no native profile", config.name));
-  for (const RegionTensor* t : {&input, &output}) {
+  for (const RegionTensor* t : {&input, &output, weights}) {
+    if (!t) continue;
     if (t->n < 1 || t->c < 1 || t->h < 1 || t->w < 1) {
       return refuse(layer, fmt::format("tensor {} has shape ({}, {}, {}, {}), every dimension must be at least 1",
                                        t->name, t->n, t->c, t->h, t->w));
@@ -127,6 +172,10 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
       return refuse(layer, fmt::format("tensor {} has {} bytes, a transfer's offset holds 2^32", t->name,
                                        blocked_bytes(*t, config)));
     }
+  }
+  if (layer.kind == LayerKind::kMatmul) {
+    if (!weights) return refuse(layer, "a matmul has no tensor of weights");
+    return supports_matmul(config, layer, input, output, *weights);
   }
   // Of flattened maps, the rows of the matrix are the images.
   const bool flattened = input.rank == 4 && output.rank == 2;
@@ -143,6 +192,7 @@ Status supports(const spec::Config& config, const Layer& layer, const RegionTens
         return refuse(layer, "the pool's output is not (n, c, 1, 1)");
       return {};
     case LayerKind::kMaxPool2d: return supports_pool(config, layer, input, output);
+    case LayerKind::kMatmul:
     case LayerKind::kConv2d: break;
   }
   if (layer.groups < 1 || input.c % layer.groups != 0 || output.c % layer.groups != 0)
@@ -206,18 +256,25 @@ Status validate(const spec::Config& config, const Region& region) {
     computed[t] = true;
   }
   for (const Layer& layer : region.layers) {
-    if (!valid(layer.input) || !valid(layer.output) || (layer.residual != -1 && !valid(layer.residual))) {
+    const std::array<int, 2> optional{layer.residual, layer.computed_weights};
+    if (!valid(layer.input) || !valid(layer.output) ||
+        !std::ranges::all_of(optional, [&](int t) { return t == -1 || valid(t); })) {
       return error("a tensor index is out of range", layer.name);
     }
-    if (!computed[layer.input] || (layer.residual != -1 && !computed[layer.residual])) {
+    if (!computed[layer.input] || !std::ranges::all_of(optional, [&](int t) { return t == -1 || computed[t]; })) {
       return error("a layer reads a tensor before it is computed", layer.name, "sort the layers");
     }
     if (computed[layer.output]) return error("two layers write one tensor, or one writes an input", layer.name);
     computed[layer.output] = true;
     const RegionTensor& in = region.tensors[layer.input];
     const RegionTensor& out = region.tensors[layer.output];
-    TENON_TRY(supports(config, layer, in, out));
-    if (const int64_t channels = layer.kind == LayerKind::kMaxPool2d ? 0 : out.c;
+    const bool matmul = layer.kind == LayerKind::kMatmul;
+    if (matmul != (layer.computed_weights != -1))
+      return error("a matmul has a tensor of weights, no other layer has one", layer.name);
+    TENON_TRY(supports(config, layer, in, out, matmul ? &region.tensors[layer.computed_weights] : nullptr));
+    if (const int64_t channels = layer.kind == LayerKind::kMaxPool2d ? 0
+                                 : matmul                            ? out.n * out.c / layer.batch
+                                                                     : out.c;
         static_cast<int64_t>(layer.channels.size()) != channels) {
       return error(fmt::format("{} channel parameters for {} channels", layer.channels.size(), channels), layer.name);
     }

@@ -20,8 +20,13 @@ LayerEmitter::LayerEmitter(TileProgram& program, uint32_t index, const Operands&
       t_(tiling) {}
 
 void LayerEmitter::run() {
+  if (!c_.computed_weights) return run_images({0, c_.n});
+  for (int64_t image = 0; image < c_.n; ++image) run_images({image, image + 1});  // each has its own weights
+}
+
+void LayerEmitter::run_images(Range images) {
   const auto positions = [&](const auto& f) {
-    for (int64_t image = 0; image < c_.n; ++image) {
+    for (int64_t image = images.begin; image < images.end; ++image) {
       for_ranges(c_.out_h, t_.rows,
                  [&](Range rows) { for_ranges(c_.out_w, t_.cols, [&](Range cols) { f(image, rows, cols); }); });
     }
@@ -65,8 +70,8 @@ void LayerEmitter::emit_chunk(const OutputTile& tile, const Chunk& chunk, const 
   const Window w = window(c_, tile.rows.size(), tile.cols.size(), chunk.kernel_h.size(), chunk.kernel_w.size());
   const Range blocks = input_blocks(tile, chunk);
   const int64_t inp = load_input(tile, chunk, w, blocks);
-  const int64_t wgt = load_weights(tile.blocks, chunk);
-  const int64_t kernel = chunk.kernel_h.size() * chunk.kernel_w.size();
+  const int64_t wgt = c_.computed_weights ? load_computed_weights(tile, chunk) : load_weights(tile.blocks, chunk);
+  const int64_t kernel = c_.computed_weights ? tile.blocks.size() : chunk.kernel_h.size() * chunk.kernel_w.size();
   if (c_.own) return emit_own(tile, chunk, w, acc, inp, wgt, first);
   for (int64_t block = tile.blocks.begin; block < tile.blocks.end; ++block) {
     const int64_t nth = block - tile.blocks.begin;
@@ -167,6 +172,7 @@ int64_t LayerEmitter::load_input(const OutputTile& tile, const Chunk& chunk, con
 }
 
 int64_t LayerEmitter::weight_index(Range blocks, int64_t block, const Chunk& chunk) const {
+  if (c_.computed_weights) return block - blocks.begin;
   if (!c_.shared) return (block - blocks.begin) * chunk.steps.size() * chunk.kernel_h.size() * chunk.kernel_w.size();
   return c_.block_in > c_.block_out && blocks.size() > 1 ? block % c_.group_out : 0;
 }
@@ -189,6 +195,19 @@ int64_t LayerEmitter::load_weights(Range blocks, const Chunk& chunk) {
     return fmt::format("load wgt out {} in {} kernel {}x{}", blocks.str(), chunk.steps.str(), chunk.kernel_h.str(),
                        chunk.kernel_w.str());
   });
+  return base;
+}
+
+int64_t LayerEmitter::load_computed_weights(const OutputTile& tile, const Chunk& chunk) {
+  // The key of constants is an offset and zeros.
+  const auto [base, resident] = p_.wgt_.find_or_take({tile.image, index_ + 1, tile.blocks.begin, chunk.steps.begin},
+                                                     tile.blocks.size() * chunk.steps.size());
+  if (resident) return base;
+  for (const native::Move& move : weight_moves(c_, operands_.weights_at, tile, chunk.steps, base)) {
+    push(move, [&] {
+      return fmt::format("load wgt rows of out {} in {} image {}", tile.blocks.str(), chunk.steps.str(), tile.image);
+    });
+  }
   return base;
 }
 

@@ -41,6 +41,7 @@ class LayerEmitter {
   // that use it must follow before the next load into the same scratchpad.
   int64_t load_input(const OutputTile& tile, const Chunk& chunk, const Window& w, Range blocks);
   int64_t load_weights(Range blocks, const Chunk& chunk);
+  int64_t load_computed_weights(const OutputTile& tile, const Chunk& chunk);
   int64_t load_parameters(Range blocks);
 
   // The loads and products of a tile, and nothing that follows them.
@@ -70,6 +71,7 @@ class LayerEmitter {
     int64_t dst, dst_row, src, wgt;
   };
 
+  void run_images(Range images);
   void emit_tile(const OutputTile& tile);
   void emit_chunk(const OutputTile& tile, const Chunk& chunk, const AccTile& acc, bool first);
   // The products of a window of the kernel for these rows of a tile, by own lanes.

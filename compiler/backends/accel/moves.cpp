@@ -52,6 +52,14 @@ std::vector<InputMove> input_moves(const Contraction& c, const Location& at, con
   const int64_t per_block = w.rows * w.cols;
   const int64_t next = blocks.size() > 1 ? c.block_offset(blocks.begin + 1) - c.block_offset(blocks.begin) : 0;
   const bool even = c.lane_block == c.block_in || c.plane_bytes == c.lane_block;
+  if (blocks.size() > 1 && c.block_valid(blocks.end - 1) != 0 && !c.unfolded) {  // the last block alone
+    std::vector<InputMove> moves = input_moves(c, at, tile, chunk, w, {blocks.begin, blocks.end - 1}, base);
+    const int64_t last = blocks.end - 1;
+    for (const InputMove& part :
+         input_moves(c, at, tile, chunk, w, {last, blocks.end}, base + (last - blocks.begin) * per_block))
+      moves.push_back(part);
+    return moves;
+  }
   if (blocks.size() > 1 && move.rows == 1 && move.source_rows == 1 && !c.unfolded && even) {
     // One row per block: the row loop iterates over the blocks.
     set_address(blocks.begin);
@@ -65,6 +73,30 @@ std::vector<InputMove> input_moves(const Contraction& c, const Location& at, con
     set_address(block);
     move.sram_base = base + (block - blocks.begin) * per_block;
     moves.push_back({move, {block, block + 1}});
+  }
+  return moves;
+}
+
+std::vector<native::Move> weight_moves(const Contraction& c, const Location& at, const OutputTile& tile, Range steps,
+                                       int64_t base) {
+  native::Move move;
+  move.function = static_cast<int>(native::MoveFunction::kWgt);
+  move.base = at.base;
+  move.vectors = tile.blocks.size() * c.block_out;
+  move.x_step = c.lane_block;
+  move.y_step = c.weight_plane_bytes;
+  const int64_t first = tile.blocks.begin * c.block_out, rows = std::min(move.vectors, c.weight_rows - first);
+  move.row_bytes = rows > 0 ? (rows - 1) * c.lane_block + c.block_in : 0;
+  const int64_t parts = c.lane_block / c.block_in;
+  // With blocks that are parts of those in memory, steps have no common distance.
+  const int64_t together = parts == 1 ? steps.size() : 1;
+  std::vector<native::Move> moves;
+  for (int64_t step = steps.begin; step < steps.end; step += together) {
+    move.sram_base = base + (step - steps.begin) * tile.blocks.size();
+    move.offset = at.offset + c.weight_offset(tile.image) + step / parts * c.weight_plane_bytes +
+                  step % parts * c.block_in + (rows > 0 ? first * c.lane_block : 0);
+    move.rows = move.source_rows = together;
+    moves.push_back(move);
   }
   return moves;
 }

@@ -24,6 +24,11 @@ struct InputMove {
 std::vector<InputMove> input_moves(const Contraction& c, const Location& at, const OutputTile& tile, const Chunk& chunk,
                                    const Window& w, Range blocks, int64_t base);
 
+// The weights of a chunk of a tile where they are a tensor, for the scratchpad from element `base` on: for each step of
+// the reduction the elements of the tile's blocks.
+std::vector<spec::native::Move> weight_moves(const Contraction& c, const Location& at, const OutputTile& tile,
+                                             Range steps, int64_t base);
+
 // `count` contiguous elements of constants, in as few rows as the fields and the count allow.
 spec::native::Move dense_move(spec::native::MoveFunction function, int64_t base, int64_t offset, int64_t count,
                               int64_t element, int64_t unit);

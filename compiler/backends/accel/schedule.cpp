@@ -192,12 +192,12 @@ double cycles_of(const spec::Config& config, const std::vector<Operands>& layers
                  Tilings& known) {
   std::vector<Tiling> tilings;
   for (const Operands& operands : layers) {
-    const auto& [l, in, out, rows, input_at, residual_at, output_at] = operands;
+    const auto& [l, in, out, rows, input_at, residual_at, output_at, weights_at] = operands;
     const std::string key =
-        fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(l.kind),
-                    in.n, in.c, in.h, in.w, out.c, out.h, out.w, l.kernel_h, l.kernel_w, l.stride_y, l.stride_x,
-                    l.dilation_y, l.dilation_x, l.groups, l.pad_top, l.pad_left, l.pad_bottom, l.pad_right, in.rank,
-                    out.rank, rows, out.n, l.parameters.residual);
+        fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                    static_cast<int>(l.kind), in.n, in.c, in.h, in.w, out.c, out.h, out.w, l.kernel_h, l.kernel_w,
+                    l.stride_y, l.stride_x, l.dilation_y, l.dilation_x, l.groups, l.pad_top, l.pad_left, l.pad_bottom,
+                    l.pad_right, in.rank, out.rank, rows, out.n, l.parameters.residual, l.batch);
     auto found = known.find(key);
     if (found == known.end()) found = known.emplace(key, choose_tilings(config, {operands}, memory)[0]).first;
     tilings.push_back(found->second);

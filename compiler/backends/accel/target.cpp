@@ -13,11 +13,14 @@
 namespace tenon::compiler::accel {
 namespace {
 
+constexpr const char* kMatmul = "accel.matmul";
+
 std::vector<TargetPattern> patterns(const spec::Config& config) {
   const auto accepts = [config](Context& context, const Module& module, const Function& function,
                                 const Match& match) -> Status {
     TENON_TRY_ASSIGN(translated, translate_layer(context, module, function, match.bindings));
-    return supports(config, translated->layer, translated->input, translated->output);
+    return supports(config, translated->layer, translated->input, translated->output,
+                    translated->weights ? &*translated->weights : nullptr);
   };
   const GraphPattern c = constant();
   const auto requantize = [&](GraphPattern product) { return op(ops::kRequantize, {std::move(product), c, c, c}); };
@@ -37,17 +40,28 @@ std::vector<TargetPattern> patterns(const spec::Config& config) {
   rows.push_back({"accel.global_sum_pool", requantize(op(ops::kGlobalSumPool, {any()})), accepts});
   rows.push_back({"accel.max_pool2d", op(ops::kMaxPool2d, {any()}), accepts});
   for (TargetPattern& row : rows) row.rows = true;  // images of maps, rows of matrices (layer.h)
+  // Heads that are parts of the channels of a matrix, before the product and after it, are no transposes then.
+  const GraphPattern parts = op(ops::kTranspose, {either({op(ops::kReshape, {any()}), any()})});
+  const GraphPattern matmul = requantize(op(ops::kMatmul, {either({parts, any()}), either({parts, any()})}));
+  rows.push_back({kMatmul, either({op(ops::kReshape, {op(ops::kTranspose, {matmul})}), matmul}), accepts});
   return rows;
 }
 
-// Each parameter and result of a region needs a base register.
-Status fits(const Function& region) {
+// Each parameter and result of a region needs a base register, and a value between layers has one layout.
+Status fits(Context& context, const Module& module, const Function& region) {
   int64_t results = 1;
   if (const auto* packed =
           region.body.bindings.empty() ? nullptr : std::get_if<Tuple>(&region.body.bindings.back().value)) {
     results = static_cast<int64_t>(packed->fields.size());
   }
-  return check_boundary_tensor_count(static_cast<int64_t>(region.params.size()) + results, "region");
+  TENON_TRY(check_boundary_tensor_count(static_cast<int64_t>(region.params.size()) + results, "region"));
+  const auto multiplies = [&](const Binding& binding) {
+    const auto* call = std::get_if<Call>(&binding.value);
+    return call && module.function(std::get<Symbol>(call->callee))->composite == kMatmul;
+  };
+  if (std::ranges::any_of(region.body.bindings, multiplies))
+    TENON_TRY(translate_region(context, module, "region", region));
+  return {};
 }
 
 Expected<Boundary> boundary(const spec::Config& config, Context& context, const Module& module,
@@ -55,9 +69,18 @@ Expected<Boundary> boundary(const spec::Config& config, Context& context, const 
   TENON_TRY_ASSIGN(region, translate_region(context, module, "region", function));
   const auto layout = [&](int tensor) -> BoundaryLayout {
     const RegionTensor& t = region->tensors[tensor];
-    const std::string plain = t.rank == 4 ? "NCHW" : "NC";
-    if (boundary_layout(*region, tensor, config) == Layout::kRows) return {plain, "NHWC"};
-    return {plain, fmt::format("{}{}c", t.rank == 2 && t.w > 1 ? "CN" : plain, lane_block(config))};
+    if (boundary_layout(*region, tensor, config) == Layout::kRows) return {"NCHW", "NHWC"};
+    // The letters of the model's axes, and of those in memory but for the blocks.
+    std::string plain = "NCHW", stored = "NCHW";
+    if (t.rank == 2) {
+      plain = t.transposed ? "CN" : "NC";
+      stored = t.w > 1 || t.transposed ? "CN" : "NC";
+    } else if (t.rank == 3) {
+      const std::string images = t.outer != 0 ? "DN" : "N";
+      plain = images + (t.transposed ? "CW" : "WC");
+      stored = images + "CW";
+    }
+    return {plain, fmt::format("{}{}c", stored, lane_block(config))};
   };
   Boundary boundary;
   for (const int tensor : region->inputs) boundary.params.push_back(layout(tensor));
@@ -82,7 +105,7 @@ Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memor
     return aligned_bytes(runtime::element_count(boundary_shape(tensor, Layout::kBlocked, config)));
   };
   for (size_t i = 0; i < layers.size(); ++i) {
-    auto& [layer, input, output, input_atom, residual_atom] = translated[i];
+    auto& [layer, input, output, weights, input_atom, residual_atom, weights_atom] = translated[i];
     const std::vector<VarId>& params = layers[i].composite->params;
     const auto layer_of = [&](const Atom& param) {
       return layers[i].args[static_cast<size_t>(std::ranges::find(params, std::get<VarId>(param)) - params.begin())];
@@ -97,10 +120,13 @@ Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memor
     const Location input_at = location(input_atom, input);
     Location residual_at;
     if (layer.parameters.residual) layer.residual = 2, residual_at = location(residual_atom, output);
+    Location weights_at;
+    if (weights) layer.computed_weights = 3, weights_at = location(weights_atom, *weights);
     const Region alone{
         .name = "", .tensors = {input, output, output}, .layers = {layer}, .inputs = {0}, .outputs = {1}};
     const bool rows = layer_of(input_atom) == -1 && boundary_layout(alone, 0, config) == Layout::kRows;
-    operands.push_back({layer, input, output, rows, input_at, residual_at, {runtime::kBaseWorkspace, workspace}});
+    operands.push_back(
+        {layer, input, output, rows, input_at, residual_at, {runtime::kBaseWorkspace, workspace}, weights_at});
     workspace += bytes(output);
   }
   const double cycles = cycles_of(config, operands, memory, known);
@@ -115,7 +141,7 @@ Target make_target(const spec::Config& config, const ScheduleOptions& options, c
   target.integer_layers = true;
   target.documentation = fmt::format("the generated accelerator, configuration {}", config.name);
   target.patterns = patterns(config);
-  target.fits = [](Context&, const Module&, const Function& region) { return fits(region); };
+  target.fits = fits;
   target.boundary = [config](Context& context, const Module& module, const Function& region) {
     return boundary(config, context, module, region);
   };

@@ -16,6 +16,9 @@ namespace tenon::compiler::accel {
 //   accel.add              requantize_add(cast(x), constants, residual)
 //   accel.requantize       requantize(cast(x), constants)
 //   accel.global_sum_pool  requantize(global_sum_pool(x), constants)
+//   accel.matmul           requantize(matmul(a, b), constants) of matrices or equally many of them: b perhaps a
+//   transpose,
+//                          a, b and the result perhaps heads, which are groups of the channels of matrices
 //   accel.max_pool2d       max_pool2d(x), and that of a requantized layer, which is fused with it
 // Shapes must be static; supports() checks the other limits. Values cross the boundary in the layout of
 // boundary_layout().

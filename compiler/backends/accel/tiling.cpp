@@ -104,16 +104,20 @@ class Search {
     const double input_load =
         static_cast<double>(in_vectors * c_.block_in) / bus +
         static_cast<double>(in_blocks) * (kInstructionCycles + kRowCycles * static_cast<double>(w.rows));
-    const double weight_load = static_cast<double>(weights * c_.block_in * c_.block_out) / bus + kInstructionCycles;
+    // Computed weights are a row of memory for each step.
+    const double weight_load = static_cast<double>(weights * c_.block_in * c_.block_out) / bus + kInstructionCycles +
+                               (c_.computed_weights ? kRowCycles * static_cast<double>(t.steps) : 0);
     const auto fits = [&](double amount, Memory memory) { return amount <= static_cast<double>(depth(memory)); };
     // The count of loads of each chunk: data that is still resident in the ring is not loaded again.
     const auto inputs = static_cast<double>(in_vectors), wgt = static_cast<double>(weights);
+    // Images with weights of their own are one after the other.
+    const auto images = static_cast<double>(c_.computed_weights ? c_.n : 1);
     const bool keeps_input =
-        t.weights_outer ? fits(inputs * chunks * tiles_s, Memory::kInp) : fits(inputs * chunks, Memory::kInp);
+        t.weights_outer ? fits(inputs * chunks * tiles_s / images, Memory::kInp) : fits(inputs * chunks, Memory::kInp);
     const bool keeps_weights =
         t.weights_outer ? fits(wgt * chunks, Memory::kWgt) : fits(wgt * chunks * tiles_o, Memory::kWgt);
     const double input_loads = chunks * tiles_s * (keeps_input && !c_.diagonal ? 1 : tiles_o);
-    const double weight_loads = c_.shared ? 1 : chunks * tiles_o * (keeps_weights ? 1 : tiles_s);
+    const double weight_loads = c_.shared ? 1 : chunks * tiles_o * (keeps_weights ? images : tiles_s);
     const auto outputs = static_cast<double>(c_.n * c_.out_h * c_.out_w * c_.out_blocks);
     const double pieces = tiles_s * static_cast<double>(c_.out_blocks * ceil_div(t.rows, t.subtile_rows) *
                                                         ceil_div(t.cols, t.subtile_cols));
@@ -161,6 +165,7 @@ bool chunk_fits(const spec::Config& config, const Contraction& c, const Tiling& 
   if (chunk_weights(c, t.out_blocks, t.steps, t.kernel_h, t.kernel_w) > config.depth(Memory::kWgt)) return false;
   if (w.rows > 65535 || w.cols > 65535 || in_blocks > 65535) return false;
   if ((w.cols - 1) * w.col_step * c.pixel_bytes + c.block_in > kMaxRowBytes) return false;
+  if (c.computed_weights && t.out_blocks * c.block_out * c.lane_block > kMaxRowBytes) return false;
   const int64_t row_factor = t.kernel_h > 1 ? c.stride_y : 1, col_factor = t.kernel_w > 1 ? c.stride_x : 1;
   return (t.steps == 1 || w.rows * w.cols <= kMaxFactor) && (t.kernel_h == 1 || c.dilation_y * w.cols <= kMaxFactor) &&
          (t.kernel_w == 1 || c.dilation_x <= kMaxFactor) && (t.rows == 1 || row_factor * w.cols <= kMaxFactor) &&

@@ -1,6 +1,7 @@
 // Translates the IR to layers: the only file of the back end that interprets operators.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "compiler/backends/accel/layer.h"
@@ -12,7 +13,8 @@ namespace tenon::compiler::accel {
 struct TranslatedLayer {
   Layer layer;  // its tensor indices are not set
   RegionTensor input, output;
-  Atom input_atom, residual_atom;  // the latter only where parameters.residual
+  std::optional<RegionTensor> weights;           // of a matmul
+  Atom input_atom, residual_atom, weights_atom;  // the latter two only where parameters.residual, and of a matmul
 };
 Expected<TranslatedLayer> translate_layer(Context& context, const Module& module, const Function& function,
                                           std::span<const size_t> bindings);

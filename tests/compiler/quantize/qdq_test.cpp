@@ -177,6 +177,26 @@ TEST_P(QdqLayers, AMatrixProductIsADenseLayer) {
   EXPECT_EQ(operators(), (Count{{"quantize", 1}, {"reshape", 2}, {"dense", 1}, {"requantize", 1}, {"dequantize", 1}}));
 }
 
+// A product of two values: the operands are perhaps moved between their rounding and the product.
+TEST_P(QdqLayers, AProductOfTwoValuesIsOneRequantization) {
+  const bool is_unsigned = draw(0, 1) == 1;
+  const auto symmetric = [&](double around) { return Format{draw_scale(around), is_unsigned ? 128 : 0, is_unsigned}; };
+  const Format a = symmetric(0.03), b = symmetric(0.03), out = format(0.1);
+  const Atom x = input({2, 3, 5, 20}, a);
+  Atom w = input({2, 3, 9, 20}, b);
+  w = apply("transpose", {w}, {{"axes", std::vector<int64_t>{0, 1, 3, 2}}});
+  expect_within_a_step(qdq(apply("matmul", {x, w}), out), out.scale);
+  EXPECT_EQ(operators(),
+            (Count{{"quantize", 2}, {"transpose", 1}, {"matmul", 1}, {"requantize", 1}, {"dequantize", 1}}));
+}
+
+TEST_F(QdqTest, AProductOfValuesWithZeroPointsStaysInFloat) {
+  const Atom x = input({4, 20}, {.scale = 0.03, .zero = 1}), w = input({20, 6}, {.scale = 0.03});
+  expect_within_a_step(qdq(apply("matmul", {x, w}), {.scale = 0.1}), 0.1);
+  EXPECT_EQ(operators()["requantize"], 0);
+  EXPECT_EQ(operators()["matmul"], 1);
+}
+
 // A convolution, an addition with a shortcut, a ReLU, each rounded by the model: a difference of a step adds up.
 TEST_P(QdqLayers, AResidualBlockIsWithinAStepOfEachRounding) {
   const Format in = format(0.03), middle = format(0.3), sum = format(0.3), out = format(0.3);

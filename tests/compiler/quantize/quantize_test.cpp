@@ -183,6 +183,44 @@ TEST_F(QuantizeTest, WhatMovesElementsStaysInteger) {
   EXPECT_EQ(operators()["quantize"], 1);
 }
 
+// Scores and context: their operands have no zero points, also where a ReLU gives one no negative values; softmax is
+// computed in float.
+TEST_F(QuantizeTest, AProductOfTwoValuesIsOneRequantization) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom q = conv(x, 4, 4, 3), k = conv(x, 4, 4, 1), v = apply("relu", {conv(x, 4, 4, 1)});
+  const Atom columns = apply("transpose", {k}, {{"axes", std::vector<int64_t>{0, 1, 3, 2}}});
+  const Atom context = apply("matmul", {apply("softmax", {apply("matmul", {q, columns})}), v});
+  EXPECT_LT(relative_error(conv(context, 4, 4, 3)), 0.06);
+  EXPECT_EQ(operators()["matmul"], 2);
+  EXPECT_EQ(operators()["requantize"], 6);
+  EXPECT_EQ(operators()["quantize"], 2);  // the input, and the shares
+  EXPECT_EQ(operators()["dequantize"], 2);
+  const Function& function = *quantized_.function(main_);
+  for (const Binding& binding : function.body.bindings) {
+    const auto* product = std::get_if<Apply>(&binding.value);
+    if (!product || !product->op->is(ops::kMatmul)) continue;
+    for (const Atom& arg : product->args) {
+      EXPECT_EQ(function.type(std::get<VarId>(arg)).tensor()->dtype, DType::kI8);
+      for (const Binding& made : function.body.bindings) {
+        const auto* value = std::get_if<Apply>(&made.value);
+        if (made.var != std::get<VarId>(arg) || !value) continue;
+        if (value->op->is(ops::kRequantize)) {
+          EXPECT_EQ(int_attr(value->attrs, "zero"), 0);
+        } else if (value->op->is(ops::kQuantize)) {
+          EXPECT_EQ(ints_attr(value->attrs, "zero_point"), std::vector<int64_t>{0});
+        }
+      }
+    }
+  }
+}
+
+TEST_F(QuantizeTest, AProductThatIsKeptStaysInFloat) {
+  const Atom x = param({1, 4, 6, 6});
+  const Atom y = apply("matmul", {conv(x, 4, 4, 3), conv(x, 4, 4, 1)});
+  EXPECT_LT(relative_error(y, {.keep = {{main_, std::get<VarId>(y)}}}), 0.05);
+  EXPECT_EQ(operators()["requantize"], 2);
+}
+
 TEST_F(QuantizeTest, AConcatenationHasOneScale) {
   const Atom x = param({1, 4, 6, 6});
   const Atom a = conv(x, 4, 4, 3), b = conv(x, 4, 4, 1, 0.01f);

@@ -15,6 +15,36 @@ int64_t at(const RegionTensor& t, int64_t n, int64_t c, int64_t y, int64_t x) {
   return ((n * t.c + c) * t.h + y) * t.w + x;
 }
 
+// Where channel c of position x is, in the p-th of `batch` matrices.
+int64_t at_product(const RegionTensor& t, int64_t batch, int64_t p, int64_t c, int64_t x) {
+  const int64_t groups = batch / t.n;
+  return at(t, p / groups, p % groups * (t.c / groups) + c, 0, x);
+}
+
+Values products(const Layer& layer, const RegionTensor& in, const Values& input, const RegionTensor& other,
+                const Values& weights, const RegionTensor& out, const Values* residual) {
+  Values result(out.n * out.c * out.w);
+  const int64_t groups = layer.weight_groups, columns = other.w / groups;
+  const auto weight = [&](int64_t p, int64_t i, int64_t o) {
+    return groups == 1 ? weights[at_product(other, layer.batch, p, i, o)]
+                       : weights[at(other, p / groups, i, 0, p % groups * columns + o)];
+  };
+  for (int64_t p = 0; p < layer.batch; ++p) {
+    for (int64_t x = 0; x < out.w; ++x) {
+      for (int64_t o = 0; o < columns; ++o) {
+        uint32_t sum = 0;  // wraps
+        for (int64_t i = 0; i < in.n * in.c / layer.batch; ++i) {
+          sum += static_cast<uint32_t>(input[at_product(in, layer.batch, p, i, x)] * weight(p, i, o));
+        }
+        const int64_t to = at_product(out, layer.batch, p, o, x);
+        result[to] = spec::requantize(static_cast<int32_t>(sum), layer.channels[o], layer.parameters,
+                                      residual ? (*residual)[to] : int8_t{0});
+      }
+    }
+  }
+  return result;
+}
+
 int32_t accumulate(const Layer& layer, const RegionTensor& in, const Values& input, int64_t n, int64_t o, int64_t oy,
                    int64_t ox) {
   uint32_t sum = 0;  // wraps
@@ -26,6 +56,7 @@ int32_t accumulate(const Layer& layer, const RegionTensor& in, const Values& inp
       }
       return static_cast<int32_t>(sum);
     case LayerKind::kMaxPool2d:
+    case LayerKind::kMatmul:
     case LayerKind::kConv2d: break;
   }
   const auto channels = static_cast<int64_t>(layer.channels.size());
@@ -67,6 +98,11 @@ std::vector<Values> reference(const Region& region, const std::vector<Values>& i
     const RegionTensor& in = region.tensors[layer.input];
     const RegionTensor& out = region.tensors[layer.output];
     Values& result = values[layer.output];
+    if (layer.kind == LayerKind::kMatmul) {
+      result = products(layer, in, values[layer.input], region.tensors[layer.computed_weights],
+                        values[layer.computed_weights], out, layer.residual == -1 ? nullptr : &values[layer.residual]);
+      continue;
+    }
     result.resize(out.n * out.c * out.h * out.w);
     for (int64_t n = 0; n < out.n; ++n) {
       for (int64_t o = 0; o < out.c; ++o) {

@@ -66,6 +66,51 @@ TEST(AccelLayer, BrokenRegionsAreErrorsThatNameTheLayer) {
   EXPECT_HAS(refusal(region_of(same), base), "has no native profile");
 }
 
+// Two products of 5 x 16 and 16 x 7.
+Region products() {
+  const auto matrices = [](const char* name, int64_t n, int64_t w, int64_t c) {
+    RegionTensor t{.name = name, .n = n, .c = c, .rank = 3};
+    t.w = w;
+    return t;
+  };
+  Layer layer;
+  layer.name = "product";
+  layer.kind = LayerKind::kMatmul;
+  layer.input = 0, layer.computed_weights = 1, layer.output = 2;
+  layer.batch = 2;
+  layer.channels.resize(7);
+  return {.name = "test",
+          .tensors = {matrices("a", 2, 5, 16), matrices("b", 1, 7, 32), matrices("y", 2, 5, 7)},
+          .layers = {layer},
+          .inputs = {0, 1},
+          .outputs = {2}};
+}
+
+TEST(AccelLayer, BrokenProductsAreErrorsThatNameTheTensor) {
+  EXPECT_EQ(refusal(products()), "compiles");
+  Region region = products();
+  region.layers[0].computed_weights = -1;
+  EXPECT_HAS(refusal(region), "product: error: a matmul has a tensor of weights, no other layer has one");
+  region = products();
+  region.layers[0].batch = 0;
+  EXPECT_HAS(refusal(region), "the batch is 0, must be at least 1");
+  region = products();
+  region.tensors[2].rank = 4;
+  EXPECT_HAS(refusal(region), "tensor y is a map, must be matrices");
+  region = products();
+  region.tensors[0].n = 3;
+  EXPECT_HAS(refusal(region), "tensor a has 3 images of 16 channels, which are not 2 matrices");
+  region = products();
+  region.tensors[1].c = 24;
+  EXPECT_HAS(refusal(region), "a group of channels of tensor b has 12 of them, must be a multiple of 16");
+  region = products();
+  region.tensors[1].w = 8;
+  EXPECT_HAS(refusal(region), "matrices of 5 x 16 and 16 x 8 have no product of 5 x 7");
+  region = products();
+  region.layers[0].weight_groups = 2;
+  EXPECT_HAS(refusal(region), "1 images of 7 positions in 2 groups are no weights of 2 products");
+}
+
 TEST(AccelLayer, MoreBoundaryTensorsThanBaseRegistersAreAnError) {
   Region region = region_of({.c = 4, .h = 5, .w = 5, .o = 4, .data = 1});
   for (int i = 0; i < 5; ++i) {

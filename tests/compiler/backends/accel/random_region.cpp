@@ -280,4 +280,92 @@ Problem problem_of(const Case& c) {
   return problem;
 }
 
+Problem random_products(Random& random, const spec::Config& config, int64_t macs, std::string& text) {
+  const int64_t block = lane_block(config);
+  int64_t batch = 1, rows = 1, channels = 1, columns = 1;
+  do {
+    batch = pick(random, 1, 5);
+    rows = pick(random, 1, 40), columns = pick(random, 1, 5 * block);
+    channels = pick(random, 0, 1) == 0 ? block * pick(random, 1, 3) : pick(random, 1, 3 * block);
+    if (pick(random, 0, 7) == 0) channels = pick(random, 3 * block, 40 * block);
+  } while (batch * rows * channels * columns > macs);
+  text = std::to_string(batch) + " x " + std::to_string(rows) + " x " + std::to_string(channels) + " x " +
+         std::to_string(columns);
+  Problem problem;
+  Region& region = problem.region;
+  region.name = "test";
+  // `batch` matrices, perhaps as groups of channels.
+  const auto tensor = [&](int64_t matrix_rows, int64_t matrix_columns) {
+    RegionTensor t{.name = "t" + std::to_string(region.tensors.size()), .n = batch, .c = matrix_columns, .rank = 3};
+    t.w = matrix_rows;
+    if (matrix_columns % block == 0 && pick(random, 0, 1) == 0) {
+      t.n = batch % 2 == 0 && pick(random, 0, 1) == 0 ? 2 : 1;
+      t.c *= batch / t.n;
+    }
+    region.tensors.push_back(t);
+    return static_cast<int>(region.tensors.size()) - 1;
+  };
+  const auto fill = [&](int t) {
+    region.inputs.push_back(t);
+    const RegionTensor& of = region.tensors[t];
+    problem.inputs.push_back(noise(random, of.n * of.c * of.w));
+    return t;
+  };
+  const auto product = [&](const char* name, int input, int weights, int64_t terms, int64_t outputs) {
+    Layer layer;
+    layer.name = name;
+    layer.op = "accel.matmul";
+    layer.kind = LayerKind::kMatmul;
+    layer.batch = batch;
+    layer.input = input;
+    layer.computed_weights = weights;
+    layer.output = tensor(rows, outputs);
+    const bool residual = pick(random, 0, 3) == 0;
+    fill_parameters(random, layer, outputs, terms, residual);
+    if (residual) {
+      RegionTensor other = region.tensors[layer.output];
+      other.name = "t" + std::to_string(region.tensors.size());
+      region.tensors.push_back(other);
+      layer.residual = fill(static_cast<int>(region.tensors.size()) - 1);
+    }
+    region.layers.push_back(std::move(layer));
+    return region.layers.back().output;
+  };
+
+  int keys = tensor(columns, channels);
+  if (region.tensors[keys].n == 1) {  // the results of a dense layer, which are stored just before
+    RegionTensor features{.name = "features", .c = pick(random, 1, 2 * block), .rank = 2};
+    features.w = columns;
+    region.tensors.push_back(features);
+    Layer dense;
+    dense.name = "dense";
+    dense.op = "accel.dense";
+    dense.input = fill(static_cast<int>(region.tensors.size()) - 1);
+    dense.output = keys;
+    const int64_t outputs = region.tensors[keys].c;
+    dense.weights = noise(random, outputs * features.c);
+    fill_parameters(random, dense, outputs, features.c, false);
+    region.layers.push_back(std::move(dense));
+  } else {
+    fill(keys);
+  }
+  const int scores = product("scores", fill(tensor(rows, channels)), keys, channels, columns);
+  if (region.inputs.size() > 3 || (region.tensors[scores].n != batch && columns % block != 0) ||
+      pick(random, 0, 3) == 0) {
+    region.outputs.push_back(scores);
+    return problem;
+  }
+  const int64_t values = pick(random, 1, 3 * block);
+  const int64_t groups = pick(random, 0, 1) == 0 ? batch : 1;
+  if (groups > 1) {  // one image, whose positions are those of all products
+    RegionTensor t{.name = "values", .c = columns, .rank = 2};
+    t.w = groups * values;
+    region.tensors.push_back(t);
+  }
+  const int weights = groups > 1 ? static_cast<int>(region.tensors.size()) - 1 : tensor(values, columns);
+  region.outputs.push_back(product("context", scores, fill(weights), columns, values));
+  region.layers.back().weight_groups = groups;
+  return problem;
+}
+
 }  // namespace tenon::compiler::accel

@@ -82,4 +82,9 @@ struct Problem {
 };
 Problem problem_of(const Case& c);
 
+// Products of activations, as those of attention: a dense layer computes an operand of the first, the scores, whose
+// results are an operand of the second; their matrices are images or groups of channels. At most `macs`
+// multiplications in the first. `text` receives the sizes.
+Problem random_products(Random& random, const spec::Config& config, int64_t macs, std::string& text);
+
 }  // namespace tenon::compiler::accel

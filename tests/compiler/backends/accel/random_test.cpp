@@ -15,22 +15,25 @@ uint64_t from_environment(const char* name, uint64_t standard) {
   return text ? std::strtoull(text, nullptr, 0) : standard;
 }
 
-// The failure of a case; empty if it passes.
-std::string failure(const spec::Config& config, const Case& c) {
-  const ScheduleOptions options{.fusing = c.data % 4 == 0 ? Fusing::kCheapest : Fusing::kWherePossible};
-  const Problem problem = problem_of(c);
+// The first difference between a problem's results on the simulator and the reference's; empty where there is none.
+std::string difference(const spec::Config& config, const Problem& problem, const ScheduleOptions& options = {}) {
   const auto expected = reference(problem.region, problem.inputs);
   const auto found = run_on_simulator(config, problem.region, problem.inputs, options);
   if (!found) return found.error().str();
   for (size_t i = 0; i < found->size(); ++i) {
-    const int tensor = problem.region.outputs[i];
-    for (size_t j = 0; j < (*found)[i].size(); ++j) {
-      if ((*found)[i][j] == expected[tensor][j]) continue;
+    const Values& values = expected[problem.region.outputs[i]];
+    for (size_t j = 0; j < values.size(); ++j) {
+      if ((*found)[i][j] == values[j]) continue;
       return "output " + std::to_string(i) + " element " + std::to_string(j) + " is " + std::to_string((*found)[i][j]) +
-             ", must be " + std::to_string(expected[tensor][j]);
+             ", must be " + std::to_string(values[j]);
     }
   }
   return {};
+}
+
+// The failure of a case; empty if it passes.
+std::string failure(const spec::Config& config, const Case& c) {
+  return difference(config, problem_of(c), {.fusing = c.data % 4 == 0 ? Fusing::kCheapest : Fusing::kWherePossible});
 }
 
 // Makes one number after the other smaller as long as the case still fails.
@@ -68,6 +71,19 @@ void run_cases(const spec::Config& fixed, bool random_configurations, uint64_t c
   }
 }
 
+void run_products(const spec::Config& fixed, bool random_configurations, uint64_t cases, int64_t macs) {
+  const uint64_t seed = from_environment("TENON_TEST_SEED", 1);
+  Random random(seed);
+  cases = from_environment("TENON_TEST_CASES", cases);
+  for (uint64_t i = 0; i < cases; ++i) {
+    const spec::Config config = random_configurations ? random_config(random) : fixed;
+    std::string text;
+    const Problem problem = random_products(random, config, macs, text);
+    EXPECT_EQ(difference(config, problem), "")
+        << "seed " << seed << ", case " << i << ", products of " << text << " on " << spec::to_json(config);
+  }
+}
+
 spec::Config named(const char* name) {
   auto config = spec::load_config(name);
   EXPECT_TRUE(config) << config.error().str();
@@ -78,6 +94,9 @@ TEST(AccelRandom, RegionsOnTinyEqualTheReference) { run_cases(named("tiny"), fal
 TEST(AccelRandom, RegionsOnDefaultEqualTheReference) { run_cases(named("default"), false, rounds(70), 40 << 20); }
 TEST(AccelRandom, RegionsOnWide8x16EqualTheReference) { run_cases(named("wide-8x16"), false, rounds(70), 8 << 20); }
 TEST(AccelRandom, RegionsOnRandomConfigurationsEqualTheReference) { run_cases({}, true, rounds(100), 1 << 18); }
+TEST(AccelRandom, ProductsOnDefaultEqualTheReference) { run_products(named("default"), false, rounds(40), 1 << 20); }
+TEST(AccelRandom, ProductsOnWide8x16EqualTheReference) { run_products(named("wide-8x16"), false, rounds(30), 1 << 18); }
+TEST(AccelRandom, ProductsOnRandomConfigurationsEqualTheReference) { run_products({}, true, rounds(60), 1 << 16); }
 
 }  // namespace
 }  // namespace tenon::compiler::accel

@@ -57,6 +57,29 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     attrs["r_shift"] = int64_t{8};
     return apply("requantize_add", std::move(args), std::move(attrs), name);
   }
+  // A product of two activations, whose parameters are those of the last axis, or equal ones of axis 1.
+  Atom product(Atom a, Atom b, std::string_view name, bool equal = false) {
+    const Atom acc = apply("matmul", {a, b});
+    const Dims& dims = builder_.tensor_type(acc)->dims;
+    const int64_t axis = equal ? 1 : static_cast<int64_t>(dims.size()) - 1;
+    const int64_t channels = *dims[static_cast<size_t>(axis)].constant();
+    std::vector<int32_t> bias(channels, 77);
+    if (!equal) std::ranges::generate(bias, [&] { return static_cast<int32_t>(random_() % 20000) - 10000; });
+    return apply("requantize",
+                 {acc, builder_.constant<int32_t>({channels}, bias),
+                  builder_.constant<uint16_t>({channels}, std::vector<uint16_t>(channels, 0x9abc)),
+                  builder_.constant<uint8_t>({channels}, std::vector<uint8_t>(channels, 12))},
+                 {{"axis", axis}, {"zero", int64_t{-3}}}, name);
+  }
+  Atom transpose(Atom x, std::vector<int64_t> axes) { return apply("transpose", {x}, {{"axes", std::move(axes)}}); }
+  Atom reshape(Atom x, std::vector<int64_t> shape, std::string_view name = {}) {
+    return apply("reshape", {x}, {{"shape", std::move(shape)}}, name);
+  }
+  // The heads of [tokens, heads * size], their rows and columns ordered by `axes`.
+  Atom heads(Atom x, int64_t count, std::vector<int64_t> axes) {
+    const Dims dims = builder_.tensor_type(x)->dims;
+    return transpose(reshape(x, {1, *dims[0].constant(), count, *dims[1].constant() / count}), std::move(axes));
+  }
   Atom conv(Atom x, int64_t channels, int64_t kernel, int64_t stride, int64_t pad) {
     const int64_t in = *builder_.tensor_type(x)->dims[1].constant();
     return apply("conv2d", {x, builder_.constant(bytes({channels, in, kernel, kernel}))},
@@ -89,13 +112,13 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(status) << status.error().str();
     return placements ? *placements : std::vector<Placement>();
   }
-  // The reason why the one convolution of a function stays on the CPU.
-  std::string reason(Atom result) {
+  // The reason why the one convolution of a function, or its product, stays on the CPU.
+  std::string reason(Atom result, std::string_view op = "conv2d") {
     for (const Placement& p : partition_main(result, *spec::load_config("default"))) {
       EXPECT_EQ(p.target, "") << p.op;
-      if (p.op == "conv2d") return p.reason;
+      if (p.op == op) return p.reason;
     }
-    return "no convolution";
+    return "no such operator";
   }
 
   // Interprets, partitions, lowers and runs; compares results and the values between layers.
@@ -137,7 +160,11 @@ class AccelTarget : public testing::TestWithParam<const char*> {
                           const Tensor& plain = between.at(probe.probe->name);
                           RegionTensor t{.name = {}, .rank = static_cast<int>(plain.shape().size())};
                           t.c = plain.shape()[1];
-                          if (t.rank == 4) t.n = plain.shape()[0], t.h = plain.shape()[2], t.w = plain.shape()[3];
+                          if (probe.probe->name == "scores") {  // matrices of four dims
+                            const Shape& s = plain.shape();
+                            t = {.name = {}, .n = s[0] * s[1], .c = s[3], .w = s[2], .rank = 3, .outer = s[0]};
+                          } else if (t.rank == 4)
+                            t.n = plain.shape()[0], t.h = plain.shape()[2], t.w = plain.shape()[3];
                           else t.w = plain.shape()[0];
                           EXPECT_EQ(probe.value.shape(), boundary_shape(t, Layout::kBlocked, *config));
                           const int64_t block = lane_block(*config), map = t.h * t.w,
@@ -145,9 +172,9 @@ class AccelTarget : public testing::TestWithParam<const char*> {
                           const auto found = probe.value.data<int8_t>();
                           const auto want = plain.data<int8_t>();
                           for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
-                            const bool matrix = t.rank == 2;  // its rows are the positions of the map
-                            const int64_t n = matrix ? 0 : i / (t.c * map), c = matrix ? i % t.c : i / map % t.c,
-                                          at = matrix ? i / t.c : i % map;
+                            const bool matrix = t.rank < 4;  // its rows are the positions of the map
+                            const int64_t n = i / (t.c * map), c = matrix ? i % t.c : i / map % t.c,
+                                          at = matrix ? i / t.c % map : i % map;
                             EXPECT_EQ(found[((n * blocks + c / block) * map + at) * block + c % block], want[i])
                                 << probe.probe->name << " element " << i;
                           }
@@ -226,6 +253,46 @@ TEST_P(AccelTarget, SeveralInputsAndResultsCrossTheBoundary) {
   auto both = builder_.tuple({a, b});
   ASSERT_TRUE(both);
   expect_same_bits(*both, 1, 0);
+}
+
+TEST_P(AccelTarget, AProductOfTwoMatrices) {
+  expect_same_bits(product(param({13, 20}, "a"), param({20, 37}, "b"), "c"), 1, 0);
+}
+
+TEST_P(AccelTarget, AProductWithATransposedMatrix) {
+  expect_same_bits(product(param({13, 20}, "a"), transpose(param({37, 20}, "b"), {1, 0}), "c", true), 1, 0);
+}
+
+TEST_P(AccelTarget, ProductsOfMatricesOfThreeDims) {
+  expect_same_bits(product(param({3, 5, 33}, "a"), param({3, 33, 18}, "b"), "c"), 1, 0);
+}
+
+TEST_P(AccelTarget, ProductsOfMatricesOfFourDimsAreOneRegion) {
+  const Atom a = param({2, 3, 7, 33}, "a"), b = param({2, 3, 18, 33}, "b"), c = param({2, 3, 18, 9}, "c");
+  const Atom scores = product(a, transpose(b, {0, 1, 3, 2}), "scores");
+  expect_same_bits(product(scores, c, "context"), 1, 1);
+}
+
+// The rows of a value are the columns of the result of one product, and the terms of the other, in another layout.
+TEST_P(AccelTarget, AValueInTwoLayoutsIsOfTwoRegions) {
+  const Atom a = param({2, 3, 7, 33}, "a"), b = param({2, 3, 18, 33}, "b");
+  const Atom scores = product(a, transpose(b, {0, 1, 3, 2}), "scores");
+  expect_same_bits(product(scores, b, "context"), 2, 0);
+}
+
+// Heads of whole blocks are views: no value is transposed but V, between two regions.
+TEST_P(AccelTarget, AttentionOfWholeBlocksHasNoTransposes) {
+  constexpr int64_t kTokens = 21, kHeads = 3, kSize = 32;
+  const Atom x = param({kTokens, 40}, "x"), p = param({1, kHeads, kTokens, kTokens}, "p");
+  const auto project = [&](const char* name) { return requantize(dense(x, kHeads * kSize), name); };
+  const Atom q = heads(project("q"), kHeads, {0, 2, 1, 3}), k = heads(project("k"), kHeads, {0, 2, 3, 1});
+  const Atom v = heads(project("v"), kHeads, {0, 2, 1, 3});
+  const Atom scores = product(q, k, "scores", true);
+  const Atom context = transpose(product(p, v, "context", true), {0, 2, 1, 3});
+  const Atom out = requantize(dense(reshape(context, {kTokens, kHeads * kSize}, "joined"), 40), "out");
+  auto both = builder_.tuple({scores, out});
+  ASSERT_TRUE(both);
+  expect_same_bits(*both, 3, 3);
 }
 
 // Six base registers are available for a region's values: more of them make more regions.
@@ -308,6 +375,43 @@ TEST_F(AccelReasons, WeightsThatAreComputed) {
   const Atom x = param({1, 4, 5, 5}, "x"), w = param({4, 4, 1, 1}, "w");
   EXPECT_EQ(reason(requantize(apply("conv2d", {x, w}), "y")).substr(0, 59),
             "accel.conv2d requires const as operand 2 of conv2d, in oper");
+}
+
+TEST_F(AccelReasons, ProductsWhoseParametersDifferByRow) {
+  const Atom acc = apply("matmul", {param({2, 4, 5}, "a"), param({2, 5, 3}, "b")});
+  EXPECT_EQ(reason(requantize(acc, "y"), "matmul"),
+            "accel.matmul: the parameters of requantize differ along axis 1, must be equal or along the last one");
+}
+
+TEST_F(AccelReasons, ProductsThatAreBroadcast) {
+  EXPECT_EQ(reason(product(param({3, 4, 5}, "a"), param({1, 5, 6}, "b"), "y"), "matmul"),
+            "accel.matmul: operand b of the product is broadcast: 1 matrices of 3");
+}
+
+TEST_F(AccelReasons, ProductsOfOneValueByRowsAndColumns) {
+  const Atom x = param({4, 4}, "x");
+  EXPECT_EQ(reason(product(x, x, "y"), "matmul"),
+            "accel.matmul: one value is both operands of the product, by its rows and by its columns");
+}
+
+TEST_F(AccelReasons, ProductsOfUnknownSizes) {
+  const Symbol n = context_.symbol("N");
+  function_.dims.push_back(n);
+  const Atom a = builder_.param(context_.tensor(Dims{context_.dim(n), context_.dim(5)}, DType::kI8), "a");
+  EXPECT_EQ(reason(product(a, param({5, 6}, "b"), "y"), "matmul"), "accel.matmul: shape (N, 5) is not static");
+}
+
+TEST_F(AccelReasons, ProductsOfFiveDims) {
+  EXPECT_EQ(reason(product(param({1, 1, 1, 4, 5}, "a"), param({1, 1, 1, 5, 6}, "b"), "y"), "matmul"),
+            "accel.matmul: an operand of a product has 5 dims, must have 2, 3 or 4");
+}
+
+// The transposes of heads that are parts of blocks run on the CPU, the product on the accelerator.
+TEST_F(AccelReasons, HeadsThatAreNoBlocksAreTransposed) {
+  const Atom q = heads(param({6, 16}, "q"), 2, {0, 2, 1, 3}), k = heads(param({6, 16}, "k"), 2, {0, 2, 3, 1});
+  const Atom y = product(q, k, "y", true);
+  for (const Placement& p : partition_main(y, *spec::load_config("default")))
+    EXPECT_EQ(p.target, p.op == "matmul" || p.op == "requantize" ? "accel" : "") << p.op;
 }
 
 }  // namespace
