@@ -153,7 +153,7 @@ module store_window #(
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  localparam logic signed [19:0] Beat = 20'(BeatBytes);
+  localparam logic signed [19:0] Beat = 20'(BeatBytes), Unit = 20'(UnitBytes);
   assign flush         = active_q & ~no_beat & (merged_all | beyond_q) & room_any_q;
   // Sums and comparisons are made for both cases before it is known whether a beat is sent.
   assign merged        = ahead + $signed({4'd0, cmd.x_step});
@@ -212,7 +212,7 @@ module store_window #(
     move_placed_q  <= data_bytes & in_row;
     // No beat is sent before the vector: `ahead` is what it is after one.
     move_before_q  <= ahead[19];
-    move_outside_q <= ahead <= -20'(UnitBytes);
+    move_outside_q <= ahead <= -Unit;
     move_skipped_q <= ~ahead[SkipBits-1:0] + 1'b1;  // outside if there are more
     move_offset_q  <= ahead[BeatShift-1:0];
   end
