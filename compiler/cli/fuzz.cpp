@@ -82,9 +82,9 @@ class CampaignCoverage {
   }
 
   // Runs the program as run_disturbed does. Its undisturbed launches, which are the last ones, are counted.
-  Status run(sim::Simulator& simulator, const sim::fuzz::Program& program) {
+  Status run(sim::Simulator& simulator, const sim::fuzz::Program& program, uint64_t cycles) {
     sim::fuzz::Recorded recorded(simulator);
-    TENON_TRY(sim::fuzz::run_disturbed(recorded, program));
+    TENON_TRY(sim::fuzz::run_disturbed(recorded, program, cycles));
     const auto& timelines = recorded.timelines();
     const size_t first = timelines.size() - program.launches.size();
     for (size_t i = 0; i < program.launches.size(); ++i) fields_.add(program.launches[i], timelines[first + i]);
@@ -142,6 +142,7 @@ struct FuzzAccel {
   std::string length = "50..200", profile = "any", against = "lockstep";
   uint64_t seed = 0;
   int64_t count = 200, shrink = 500;
+  uint64_t cycles = uint64_t{1} << 32;
   std::string reproducer, coverage;
   bool json = false, quiet = false;
 
@@ -182,7 +183,7 @@ struct FuzzAccel {
       const std::string uri = device(against, name, program) + (reached ? reached->device_option('&') : "");
       TENON_TRY_ASSIGN(opened, driver::open(uri));
       sim::Simulator& simulator = *(*opened)->simulator();
-      return reached ? reached->run(simulator, program) : sim::fuzz::run_disturbed(simulator, program);
+      return reached ? reached->run(simulator, program, cycles) : sim::fuzz::run_disturbed(simulator, program, cycles);
     };
     const auto begin = std::chrono::steady_clock::now();
     int passed = 0;
@@ -236,6 +237,8 @@ Action fuzz_accel(Options& options) {
   options.choice(command->profile, "--profile", {"any", "base", "native"}, "the instruction set");
   options.option(command->against, "--device", "SCHEME",
                  "lockstep: RTL beside the behavioral simulator; or any other simulator alone");
+  options.option(command->cycles, "--cycles", "N", "largest number of cycles of a launch; more are a failure",
+                 {.least = 1});
   options.option(command->shrink, "--shrink", "RUNS", "largest number of runs that shrink a failing program",
                  {0, INT32_MAX});
   options.option(command->reproducer, "--reproducer", "DIR",
