@@ -4,7 +4,7 @@
 set -euo pipefail
 tenon=$1
 data=tests/models/tiny_minilm.npz
-model=(tests/models/tiny_minilm.onnx --shapes N=1,T=17)
+model=(tests/models/tiny_minilm.onnx --shapes "N=1,T=17")
 for option in --calibrate --data; do
   model+=("$option" "tokens=$data:batch_tokens" "$option" "mask=$data:batch_mask")
 done
