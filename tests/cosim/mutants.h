@@ -198,8 +198,6 @@ inline constexpr Mutant kMutants[] = {
      "if (drained | ~waits_q) left_q <= $M ? '0 : queued;", "differ|must stop with"},
     {"a command waits for the results of the next one", "rq.sv", "else if (leaves & left_q != '0) left_q",
      "else if (leaves & left_q != '0 & ~$M) left_q", "ACommandWaitsForItsOwnResults|not done after"},
-    {"a command's error is that of the one before", "rq.sv", "<= follows_q ? follows_bad_q : bad_q[8];",
-     "<= follows_q ? follows_bad_q & ~$M : bad_q[8];", "must end with|must stop with|not done after"},
     {"a result goes where the next command's results go", "rq.sv", "l_result & to_inp_q[8];",
      "l_result & ($M ? to_inp : to_inp_q[8]);", "differ|not done after"},
     {"a result is clamped as those of the next command", "rq.sv", "i_clamp_q <= h_clamp_q;",
