@@ -219,7 +219,8 @@ def as_sequence(model):
     return g.model()
 
 
-MODELS = {"resnet18": resnet18, "mobilenetv1": mobilenetv1, "mobilenetv2": mobilenetv2, "efficientnet_lite0": efficientnet_lite0,
+MODELS = {"resnet18": resnet18, "mobilenetv1": mobilenetv1, "mobilenetv2": mobilenetv2,
+          "efficientnet_lite0": efficientnet_lite0,
           "char_lstm": char_lstm, "minilm": sentence_encoder, "lstm_loop_128": lambda: lstm_loop(128),
           "lstm_loop_256": lambda: lstm_loop(256)}
 SIZES = {"N": 1, "T": 64}  # of unknown sizes
