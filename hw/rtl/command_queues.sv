@@ -2,8 +2,8 @@
 //
 // A start waits in a register until the unit takes the head of its queue, a cycle later or more: so the sequencers and
 // the units' first steps are on no path together. `ready_o` is what a sequencer must see: a unit that is ready stays so
-// until it takes a command, and none follows while one waits. GEMM has several commands in flight, and so has ST with
-// OVERLAPPING_STORES, so that the register may hold one while it is busy. With IN_ORDER there is one head, which decode holds, and a start is at the
+// until it takes a command, and none follows while one waits. GEMM and RQ have several commands in flight, and so has ST
+// with OVERLAPPING_STORES, so that the register may hold one while they are busy. With IN_ORDER there is one head, which decode holds, and a start is at the
 // unit at once. ALU belongs to the base profile and RQ to the native one: they share a queue.
 module command_queues (
   input  logic                   clk_i,
@@ -46,7 +46,7 @@ module command_queues (
     assign pop     = start_i;
   end else begin : g_registers
     localparam tenon_pkg::units_t Ahead =
-        tenon_pkg::UNIT_GEMM_BIT | (tenon_pkg::OVERLAPPING_STORES != 0 ? tenon_pkg::UNIT_ST_BIT : '0);
+        tenon_pkg::UNIT_GEMM_BIT | tenon_pkg::UNIT_RQ_BIT | (tenon_pkg::OVERLAPPING_STORES != 0 ? tenon_pkg::UNIT_ST_BIT : '0);
     tenon_pkg::units_t start_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) start_q <= '0;

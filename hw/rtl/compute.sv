@@ -58,7 +58,8 @@ module compute (
   output logic [31:0]                         trace_out_index_o,
   output logic [15:0]                         trace_out_addr_o,
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]   trace_out_data_o,
-  output logic                                trace_inp_valid_o,  // of the instruction trace_out_index_o
+  output logic                                trace_inp_valid_o,
+  output logic [31:0]                         trace_inp_index_o,
   output logic [15:0]                         trace_inp_addr_o,
   output logic [tenon_pkg::BLOCK_IN*8-1:0]    trace_inp_data_o
 `endif
@@ -76,7 +77,7 @@ module compute (
   logic [3*tenon_pkg::INP_AW-1:0] inp_raddr;
   logic [3*InpBits-1:0]           inp_rdata;
 
-  logic                           result_valid, result_ready, result_waits;  // of RQ
+  logic                           result_valid, result_ready, result_waits, result_stays;  // of RQ
   logic [tenon_pkg::INP_AW-1:0]   result_addr;
   logic [InpBits-1:0]             result_data;
 
@@ -91,6 +92,7 @@ module compute (
     .result_addr_i (result_addr),
     .result_data_i (result_data),
     .result_waits_o(result_waits),
+    .result_stays_o(result_stays),
     .re_i   (inp_re),
     .raddr_i(inp_raddr),
     .rdata_o(inp_rdata)
@@ -468,6 +470,7 @@ module compute (
       .inp_valid_o(result_valid),
       .inp_ready_i(result_ready),
       .inp_waits_i(result_waits),
+      .inp_stays_i(result_stays),
       .inp_addr_o (result_addr),
       .inp_data_o (rq_result),
       .multiply_i    (multiply),
@@ -476,7 +479,8 @@ module compute (
       .product_o     (rq_product)
 `ifdef TENON_TRACE
       ,
-      .trace_index_o(trace_out_index_o)
+      .trace_index_o    (trace_out_index_o),
+      .trace_inp_index_o(trace_inp_index_o)
 `endif
     );
 `ifdef TENON_TRACE
@@ -489,10 +493,10 @@ module compute (
     assign {out_we, out_wdata, out_rdata} = '0;
     assign {result_valid, result_addr, result_data} = '0;
     logic unused_ready;
-    assign unused_ready = ^{result_ready, result_waits};
+    assign unused_ready = ^{result_ready, result_waits, result_stays};
     assign rq_product = '0;
 `ifdef TENON_TRACE
-    assign {trace_out_index_o, trace_out_addr_o} = '0;
+    assign {trace_out_index_o, trace_out_addr_o, trace_inp_index_o} = '0;
 `endif
   end
 

@@ -16,6 +16,7 @@ module input_banks (
   input  logic [tenon_pkg::INP_AW-1:0]       result_addr_i,
   input  logic [tenon_pkg::BLOCK_IN*8-1:0]   result_data_i,
   output logic                               result_waits_o,  // a result that was taken is not written after this cycle
+  output logic                               result_stays_o,  // nor one that was taken before this cycle
   input  logic [2:0]                         re_i,     // by row; only row 0 without own lanes
   input  logic [3*tenon_pkg::INP_AW-1:0]     raddr_i,
   output logic [3*tenon_pkg::BLOCK_IN*8-1:0] rdata_o   // in the next cycle
@@ -34,6 +35,7 @@ module input_banks (
     logic [Addr-1:0]     waiting_addr_q;
     logic [Width-1:0]    waiting_data_q;
     logic [BankBits-1:0] load_bank, result_bank, waiting_bank;
+    assign result_stays_o = stays;
     if (tenon_pkg::RESULTS_TO_INP != 0) begin : g_results
       assign load_bank    = waddr_i[BankBits-1:0];
       assign result_bank  = result_addr_i[BankBits-1:0];
@@ -122,6 +124,7 @@ module input_banks (
   end else begin : g_whole
     assign result_ready_o = ~we_i;
     assign result_waits_o = 1'b0;
+    assign result_stays_o = 1'b0;
 
     prim_ram_1r1w #(
       .Width    (Width),

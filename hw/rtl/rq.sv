@@ -5,9 +5,10 @@
 // Stages   c  loops, indices, range check; acc and res are read
 //          d to k  the lanes (rq_lane.sv)
 //          l  the maximum; out is written, or with `to_inp` the result enters a queue, since loads write to inp first
-// One command at a time: its parameter vector is read as it enters and stays at the output of par. While the acc port
-// is granted to another engine, c waits and the later stages drain; so does it while the vectors on their way to inp may
-// fill the queue. Completion and errors as in gemm; a command with `to_inp` is done when the queue is empty.
+// A command enters when c has none; what those before it need in later stages goes along with their vectors. Its
+// parameter vector is read as it enters and stays at the output of par. While the acc port is granted to another engine,
+// c waits and the later stages drain; so does it while the vectors on their way to inp may fill the queue. Completion and
+// errors as in gemm; a command with `to_inp` is done when its results are in inp, and the next one not before it.
 module rq (
   input  logic                               clk_i,
   input  logic                               rst_ni,
@@ -34,6 +35,7 @@ module rq (
   output logic                               inp_valid_o,
   input  logic                               inp_ready_i,
   input  logic                               inp_waits_i,  // what was taken is not written after this cycle
+  input  logic                               inp_stays_i,  // nor what was taken before this cycle
   output logic [tenon_pkg::INP_AW-1:0]       inp_addr_o,
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]  inp_data_o,
   // The lanes' multipliers, for the ALU; the two never run together.
@@ -43,7 +45,8 @@ module rq (
   output logic [tenon_pkg::BLOCK_OUT/tenon_pkg::RQ_PASSES*32-1:0]    product_o
 `ifdef TENON_TRACE
   ,
-  output logic [31:0]                        trace_index_o
+  output logic [31:0]                        trace_index_o,     // of the result for out
+  output logic [31:0]                        trace_inp_index_o  // of that for inp
 `endif
 );
 
@@ -58,15 +61,18 @@ module rq (
   tenon_pkg::rq_cmd_t cmd_q;
   logic                 load, en, fail, c_bad;
   logic [8:0]           work_q, last_q, bad_q;  // stages d to l; bit 0 is stage d
+  logic [8:0]           to_inp_q;               // stages d to l: their vectors' results are for inp
   logic                 to_inp, room, last, last_bad, windowed;
   assign to_inp   = ToInp & cmd_q.to_inp;
   assign windowed = Window & |{cmd_q.win_rows, cmd_q.win_cols, cmd_q.win_pitch, cmd_q.win_carry};
 
-  command_port u_port (
+  command_port #(
+    .Overlap(1'b1)
+  ) u_port (
     .clk_i,
     .rst_ni,
     .valid_i,
-    .room_i    (1'b1),
+    .room_i    (~c_valid),
     .ready_o,
     .load_o    (load),
     .done_o,
@@ -175,6 +181,40 @@ module rq (
       bad_q  <= {bad_q[7:0], step & c_bad};
     end
   end
+  always_ff @(posedge clk_i) begin
+    to_inp_q <= {to_inp_q[7:0], to_inp};
+  end
+
+  // The parameters of the layer that the lanes need in later stages. The next command enters after the last vector's d.
+  logic [15:0] d_r_multiplier_q, e_r_multiplier_q;
+  logic [4:0]  d_r_shift_q, e_r_shift_q, f_r_shift_q;
+  logic [23:0] d_v_bounds_q, e_v_bounds_q, f_v_bounds_q, g_v_bounds_q;
+  logic [23:0] d_clamp_q, e_clamp_q, f_clamp_q, g_clamp_q, h_clamp_q, i_clamp_q;  // zero, lo, hi
+  always_ff @(posedge clk_i) begin
+    if (work_q[0]) begin
+      d_r_multiplier_q <= cmd_q.r_multiplier;
+      d_r_shift_q      <= cmd_q.r_shift;
+      d_v_bounds_q     <= {cmd_q.v_lo, cmd_q.v_hi};
+      d_clamp_q        <= {cmd_q.zero, cmd_q.lo, cmd_q.hi};
+    end
+    if (work_q[1]) begin
+      e_r_multiplier_q <= d_r_multiplier_q;
+      e_r_shift_q      <= d_r_shift_q;
+      e_v_bounds_q     <= d_v_bounds_q;
+      e_clamp_q        <= d_clamp_q;
+    end
+    if (work_q[2]) begin
+      f_r_shift_q  <= e_r_shift_q;
+      f_v_bounds_q <= e_v_bounds_q;
+      f_clamp_q    <= e_clamp_q;
+    end
+    if (work_q[3]) begin
+      g_v_bounds_q <= f_v_bounds_q;
+      g_clamp_q    <= f_clamp_q;
+    end
+    if (work_q[4]) h_clamp_q <= g_clamp_q;
+    if (work_q[5]) i_clamp_q <= h_clamp_q;
+  end
 
   logic [AddrWidth-1:0] d_out_q, e_out_q, f_out_q, g_out_q, h_out_q, i_out_q, j_out_q, k_out_q, l_out_q;
   always_ff @(posedge clk_i) begin
@@ -192,32 +232,27 @@ module rq (
   // The lanes of each stage's pass.
   logic [Lanes*32-1:0] d_acc;
   logic [Lanes*8-1:0]  d_res, l_out;
-  logic [Lanes*64-1:0] d_par, g_par;
+  logic [Lanes*64-1:0] d_par;
   logic                l_last_pass;
   logic [tenon_pkg::BLOCK_OUT*8-1:0] l_vector;
   if (Passes == 1) begin : g_one_pass
     assign d_acc       = acc_rdata_i;
     assign d_res       = res_data_i;
     assign d_par       = par_data_i;
-    assign g_par       = par_data_i;
     assign l_last_pass = 1'b1;
     assign l_vector    = l_out;
   end else begin : g_passes
-    logic [PassWidth-1:0]                             d_pass_q, e_pass_q, f_pass_q, g_pass_q;
+    logic [PassWidth-1:0]                             d_pass_q;
     logic [8:0]                                       last_pass_q;  // stages d to l
     logic [(tenon_pkg::BLOCK_OUT-Lanes)*8-1:0]        kept_q;       // the lanes of the passes before
     always_ff @(posedge clk_i) begin
       if (c_read & acc_gnt_i) d_pass_q <= c_pass_q;
-      if (work_q[0]) e_pass_q <= d_pass_q;
-      if (work_q[1]) f_pass_q <= e_pass_q;
-      if (work_q[2]) g_pass_q <= f_pass_q;
       last_pass_q <= {last_pass_q[7:0], c_last_pass};
       if (work_q[8]) kept_q <= (tenon_pkg::BLOCK_OUT*8 - Lanes*8)'({l_out, kept_q} >> (Lanes * 8));
     end
     assign d_acc       = acc_rdata_i[d_pass_q*(Lanes*32)+:Lanes*32];
     assign d_res       = res_data_i[d_pass_q*(Lanes*8)+:Lanes*8];
     assign d_par       = par_data_i[d_pass_q*(Lanes*64)+:Lanes*64];
-    assign g_par       = par_data_i[g_pass_q*(Lanes*64)+:Lanes*64];
     assign l_last_pass = last_pass_q[8];
     assign l_vector    = {l_out, kept_q};
   end
@@ -237,16 +272,16 @@ module rq (
       .res_i         (d_res[l*8+:8]),
       .bias_i        (d_par[l*64+:32]),
       .multiplier_i  (d_par[l*64+32+:16]),
-      .shift_i       (g_par[l*64+48+:6]),
+      .shift_i       (d_par[l*64+48+:6]),
       .residual_i    (cmd_q.residual),
-      .v_lo_i        (cmd_q.v_lo),
-      .v_hi_i        (cmd_q.v_hi),
-      .zero_i        (cmd_q.zero),
-      .lo_i          (cmd_q.lo),
-      .hi_i          (cmd_q.hi),
       .r_zero_i      (cmd_q.r_zero),
-      .r_multiplier_i(cmd_q.r_multiplier),
-      .r_shift_i     (cmd_q.r_shift),
+      .r_multiplier_i(e_r_multiplier_q),
+      .r_shift_i     (f_r_shift_q),
+      .v_lo_i        (g_v_bounds_q[23:12]),
+      .v_hi_i        (g_v_bounds_q[11:0]),
+      .zero_i        (i_clamp_q[23:16]),
+      .lo_i          (i_clamp_q[15:8]),
+      .hi_i          (i_clamp_q[7:0]),
       .out_o         (l_out[l*8+:8]),
       .multiply_i,
       .multiplicand_i  (multiplicand_i[l*32+:32]),
@@ -261,6 +296,7 @@ module rq (
     localparam int Bytes = tenon_pkg::BLOCK_OUT;
 
     logic [8:0]         column_q, window_q, row_q;  // stages d to l: the last vector of its column, window, row
+    logic [8:0]         carried_q;                  // and whether its last column enters the next window
     logic               column_begins_q, window_begins_q, row_begins_q;  // with the next vector
     logic [Bytes*8-1:0] maximum_q, maximum;  // of the window so far
     logic [Bytes*8-1:0] carry_q, column;     // of its column so far, and after a window of its last one
@@ -270,15 +306,14 @@ module rq (
     assign l_result = window_q[8];
 
     always_ff @(posedge clk_i) begin
-      column_q <= {column_q[7:0], c_ends[3]};
-      window_q <= {window_q[7:0], c_ends[2]};
-      row_q    <= {row_q[7:0], c_ends[1]};
+      column_q  <= {column_q[7:0], c_ends[3]};
+      window_q  <= {window_q[7:0], c_ends[2]};
+      row_q     <= {row_q[7:0], c_ends[1]};
+      carried_q <= {carried_q[7:0], cmd_q.win_carry};
     end
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        {column_begins_q, window_begins_q, row_begins_q} <= 3'b111;
-      end else if (load) begin
         {column_begins_q, window_begins_q, row_begins_q} <= 3'b111;
       end else if (arrives) begin
         column_begins_q <= column_q[8];
@@ -291,7 +326,7 @@ module rq (
       logic signed [7:0] value, so_far, in_column;
       assign value     = l_vector[l*8+:8];
       assign in_column = carry_q[l*8+:8];
-      assign so_far    = ~window_begins_q ? maximum_q[l*8+:8] : cmd_q.win_carry & ~row_begins_q ? in_column : 8'sh80;
+      assign so_far    = ~window_begins_q ? maximum_q[l*8+:8] : carried_q[8] & ~row_begins_q ? in_column : 8'sh80;
       assign maximum[l*8+:8] = so_far > value ? so_far : value;
       assign column[l*8+:8]  = ~column_begins_q & in_column > value ? in_column : value;
     end
@@ -308,28 +343,51 @@ module rq (
     assign out_data_o = l_vector;
   end
 
-  assign out_we_o   = work_q[8] & l_last_pass & l_result & ~to_inp;
+  assign out_we_o   = work_q[8] & l_last_pass & l_result & ~to_inp_q[8];
   assign out_addr_o = l_out_q[tenon_pkg::OUT_AW-1:0];
 
-  // The queue of results in front of inp. `vectors_q` counts those that have left c and that inp has not taken.
+`ifdef TENON_TRACE
+  // The indices of the two commands in flight, and which of them a vector in d to l belongs to.
+  logic        trace_c_odd_q;
+  logic [8:0]  trace_odd_q;
+  logic [31:0] trace_even_index_q, trace_odd_index_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) trace_c_odd_q <= 1'b0;
+    else if (load) trace_c_odd_q <= ~trace_c_odd_q;
+  end
+  always_ff @(posedge clk_i) begin
+    if (load & trace_c_odd_q) trace_even_index_q <= cmd_i.index;
+    if (load & ~trace_c_odd_q) trace_odd_index_q <= cmd_i.index;
+    trace_odd_q <= {trace_odd_q[7:0], trace_c_odd_q};
+  end
+  assign trace_index_o = trace_odd_q[8] ? trace_odd_index_q : trace_even_index_q;
+`endif
+
+  // The queue of results in front of inp. `vectors_q` counts those that have left c and that inp has not taken, `queued_q`
+  // those in the queue.
   if (ToInp) begin : g_to_inp
     localparam int Queue      = 16;
     localparam int CountWidth = 5;
 
-    logic [CountWidth-1:0] vectors_q;
-    logic                  enters, leaves, pushed, drained, waits_q, waits_bad_q;
+    logic [CountWidth-1:0] vectors_q, queued_q, queued;
+    logic                  enters, leaves, pushed;
     // verilator lint_off UNUSEDSIGNAL
     logic                  queue_ready;  // there is always room
     // verilator lint_on UNUSEDSIGNAL
 
-    assign enters  = to_inp & c_work & acc_gnt_i & c_last_pass & c_result;
-    assign leaves  = inp_valid_o & inp_ready_i;
-    assign pushed  = work_q[8] & l_last_pass & l_result & to_inp;
-    assign room    = ~to_inp | vectors_q != CountWidth'(Queue);
-    assign drained = (vectors_q == '0 | (vectors_q == CountWidth'(1) & leaves)) & ~inp_waits_i;
+    assign enters = to_inp & c_work & acc_gnt_i & c_last_pass & c_result;
+    assign leaves = inp_valid_o & inp_ready_i;
+    assign pushed = work_q[8] & l_last_pass & l_result & to_inp_q[8];
+    assign room   = ~to_inp | vectors_q != CountWidth'(Queue);
+    assign queued = queued_q + CountWidth'(pushed) - CountWidth'(leaves);
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) vectors_q <= '0;
-      else if (enters != leaves) vectors_q <= enters ? vectors_q + 1'b1 : vectors_q - 1'b1;
+      if (!rst_ni) begin
+        vectors_q <= '0;
+        queued_q  <= '0;
+      end else begin
+        if (enters != leaves) vectors_q <= enters ? vectors_q + 1'b1 : vectors_q - 1'b1;
+        queued_q <= queued;
+      end
     end
 
     prim_fifo #(
@@ -347,15 +405,54 @@ module rq (
       .pop_data_o  ({inp_addr_o, inp_data_o})
     );
 
+    // A command whose last step has left l waits while results of it are in front of inp, of which `left_q` are in the
+    // queue: when it begins to wait, the queue holds its results alone, since those of the next command are younger. The
+    // last step of that one may follow meanwhile; no third command is in flight.
+    logic                  waits_q, waits_bad_q, follows_q, follows_bad_q, drained;
+    logic [CountWidth-1:0] left_q;
+    assign drained  = waits_q & (left_q == '0 ? ~inp_stays_i : left_q == CountWidth'(1) & leaves & ~inp_waits_i);
+    assign last     = drained | (last_q[8] & ~to_inp_q[8] & ~waits_q);
+    assign last_bad = waits_q ? drained & waits_bad_q : bad_q[8] & ~to_inp_q[8];
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) waits_q <= 1'b0;
-      else waits_q <= (waits_q & ~drained) | (last_q[8] & to_inp);
+      if (!rst_ni) begin
+        waits_q   <= 1'b0;
+        follows_q <= 1'b0;
+      end else if (drained) begin
+        waits_q   <= follows_q | last_q[8];
+        follows_q <= 1'b0;
+      end else if (waits_q) begin
+        follows_q <= follows_q | last_q[8];
+      end else begin
+        waits_q   <= last_q[8] & to_inp_q[8];
+      end
     end
     always_ff @(posedge clk_i) begin
-      if (last_q[8]) waits_bad_q <= bad_q[8];
+      if (drained | ~waits_q) waits_bad_q <= follows_q ? follows_bad_q : bad_q[8];
+      if (last_q[8]) follows_bad_q <= bad_q[8];
+      if (drained | ~waits_q) left_q <= queued;
+      else if (leaves & left_q != '0) left_q <= left_q - 1'b1;
     end
-    assign last     = to_inp ? waits_q & drained : last_q[8];
-    assign last_bad = to_inp ? last & waits_bad_q : bad_q[8];
+
+`ifdef TENON_TRACE
+    logic trace_odd;
+    // verilator lint_off PINCONNECTEMPTY
+    prim_fifo #(
+      .Width(1),
+      .Depth(Queue)
+    ) u_trace (
+      .clk_i,
+      .rst_ni,
+      .clear_i     (1'b0),
+      .push_valid_i(pushed),
+      .push_ready_o(),
+      .push_data_i (trace_odd_q[8]),
+      .pop_valid_o (),
+      .pop_ready_i (leaves),
+      .pop_data_o  (trace_odd)
+    );
+    // verilator lint_on PINCONNECTEMPTY
+    assign trace_inp_index_o = trace_odd ? trace_odd_index_q : trace_even_index_q;
+`endif
 
 `ifndef SYNTHESIS
     // Only assertions read the reset synchronously.
@@ -364,8 +461,11 @@ module rq (
       if (rst_ni & pushed) begin
         AResultFindsRoomInItsQueue: assert (queue_ready);
       end
-      if (rst_ni & load) begin
-        ACommandEntersWithAnEmptyQueue: assert (vectors_q == '0 & !waits_q);
+      if (rst_ni & last_q[8]) begin
+        AtMostTwoCommandsWaitForTheirResults: assert (!follows_q);
+      end
+      if (rst_ni & waits_q) begin
+        ACommandWaitsForItsOwnResults: assert (left_q <= queued_q & queued_q <= vectors_q);
       end
     end
     // verilator lint_on SYNCASYNCNET
@@ -375,16 +475,15 @@ module rq (
     assign last     = last_q[8];
     assign last_bad = bad_q[8];
     assign {inp_valid_o, inp_addr_o, inp_data_o} = '0;
+`ifdef TENON_TRACE
+    assign trace_inp_index_o = 32'd0;
+`endif
     logic unused_ready;
-    assign unused_ready = ^{inp_ready_i, inp_waits_i, c_result};
+    assign unused_ready = ^{inp_ready_i, inp_waits_i, inp_stays_i, c_result};
   end
 
-`ifdef TENON_TRACE
-  assign trace_index_o = cmd_q.index;
-`endif
-
   logic unused_bits;
-  assign unused_bits = ^{d_par, g_par, cmd_q, cmd_i.par_base};
+  assign unused_bits = ^{d_par, to_inp_q, cmd_q, cmd_i.par_base};
 
 `ifndef SYNTHESIS
   // Only assertions read the reset synchronously.

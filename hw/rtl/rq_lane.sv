@@ -7,9 +7,10 @@
 //   i  clamp to v_lo, v_hi             saturate to 20 bits
 //   j  (v + w + 128) >> 8
 //   k  zero is added, clamp to lo, hi
-// Each stage's registers follow its enable. The parameters hold for a whole command. Each lane has a copy of those of
-// the layer, since the wires from one register to the multipliers of all lanes would be longer than a cycle; `keep`
-// leaves synthesis no merging of these copies.
+// Each stage's registers follow its enable. Commands follow each other through the stages, so that parameters come with
+// the stage before the one that uses them, and those of d go along with the element. Each lane has a copy of those of the
+// layer, since the wires from one register to the multipliers of all lanes would be longer than a cycle; `keep` leaves
+// synthesis no merging of these copies.
 module rq_lane (
   input  logic               clk_i,
   input  logic               d_en_i,
@@ -22,20 +23,20 @@ module rq_lane (
   input  logic               k_en_i,
   input  logic        [31:0] acc_i,
   input  logic        [7:0]  res_i,
-  // Parameters of the channel: bias and multiplier with e_en_i, the shift with g_en_i.
+  // Parameters of the channel, with d_en_i.
   input  logic        [31:0] bias_i,
   input  logic        [15:0] multiplier_i,
   input  logic        [5:0]  shift_i,
   // Parameters of the layer.
-  input  logic               residual_i,
-  input  logic signed [11:0] v_lo_i,
-  input  logic signed [11:0] v_hi_i,
-  input  logic signed [7:0]  zero_i,
-  input  logic signed [7:0]  lo_i,
-  input  logic signed [7:0]  hi_i,
-  input  logic signed [7:0]  r_zero_i,
-  input  logic        [15:0] r_multiplier_i,
-  input  logic        [4:0]  r_shift_i,
+  input  logic               residual_i,      // with d_en_i
+  input  logic signed [7:0]  r_zero_i,        // with d_en_i
+  input  logic        [15:0] r_multiplier_i,  // with f_en_i
+  input  logic        [4:0]  r_shift_i,       // with g_en_i
+  input  logic signed [11:0] v_lo_i,          // with h_en_i
+  input  logic signed [11:0] v_hi_i,          // with h_en_i
+  input  logic signed [7:0]  zero_i,          // with j_en_i
+  input  logic signed [7:0]  lo_i,            // with j_en_i
+  input  logic signed [7:0]  hi_i,            // with j_en_i
   output logic        [7:0]  out_o,
   // The ALU's use of the multiplier; never in a cycle with f_en_i.
   input  logic               multiply_i,
@@ -48,14 +49,14 @@ module rq_lane (
   logic        [31:0] acc_q, bias_q;
   logic        [7:0]  res_q;
   logic        [15:0] multiplier_q;
-  logic               residual_q;
+  logic               residual_q, e_residual_q, f_residual_q, g_residual_q, h_residual_q;
   logic signed [11:0] v_lo_q, v_hi_q;
   logic signed [7:0]  zero_q, lo_q, hi_q, r_zero_q;
   logic        [15:0] r_multiplier_q;
   logic        [4:0]  r_shift_q;
   logic signed [31:0] t_q;
   logic        [15:0] m_q;
-  logic        [5:0]  shift_q;
+  logic        [5:0]  d_shift_q, e_shift_q, f_shift_q, shift_q;
   logic        [31:0] low_q;   // the products of the halves of t
   logic signed [31:0] high_q;
   logic signed [47:0] p, p_q, shifted_q;
@@ -102,20 +103,25 @@ module rq_lane (
       acc_q        <= acc_i;
       bias_q       <= bias_i;
       multiplier_q <= multiplier_i;
+      d_shift_q    <= shift_i;
       if (residual_i) res_q <= res_i;
     end
   end
   (* keep *) always_ff @(posedge clk_i) begin
     if (d_en_i) begin
-      residual_q     <= residual_i;
-      v_lo_q         <= v_lo_i;
-      v_hi_q         <= v_hi_i;
-      zero_q         <= zero_i;
-      lo_q           <= lo_i;
-      hi_q           <= hi_i;
-      r_zero_q       <= r_zero_i;
-      r_multiplier_q <= r_multiplier_i;
-      r_shift_q      <= r_shift_i;
+      residual_q <= residual_i;
+      r_zero_q   <= r_zero_i;
+    end
+    if (f_en_i) r_multiplier_q <= r_multiplier_i;
+    if (g_en_i) r_shift_q <= r_shift_i;
+    if (h_en_i) begin
+      v_lo_q <= v_lo_i;
+      v_hi_q <= v_hi_i;
+    end
+    if (j_en_i) begin
+      zero_q <= zero_i;
+      lo_q   <= lo_i;
+      hi_q   <= hi_i;
     end
   end
 
@@ -123,6 +129,8 @@ module rq_lane (
     if (e_en_i) begin
       t_q <= $signed(acc_q + bias_q);
       m_q <= multiplier_q;
+      e_shift_q    <= d_shift_q;
+      e_residual_q <= residual_q;
       if (residual_q) r_q <= $signed({res_q[7], res_q}) - $signed({r_zero_q[7], r_zero_q});
     end
   end
@@ -139,7 +147,11 @@ module rq_lane (
       low_q  <= {16'd0, x[15:0]} * {16'd0, m};
       high_q <= 32'($signed(x[31:16]) * $signed({1'b0, m}));
     end
-    if (f_en_i & residual_q) f_r_q <= r_q;
+    if (f_en_i) begin
+      f_shift_q    <= e_shift_q;
+      f_residual_q <= e_residual_q;
+      if (e_residual_q) f_r_q <= r_q;
+    end
   end
 
   assign p         = $signed({high_q, 16'd0}) + $signed({16'd0, low_q});
@@ -148,22 +160,24 @@ module rq_lane (
   always_ff @(posedge clk_i) begin
     if (g_en_i) begin
       p_q     <= p;
-      shift_q <= shift_i;
-      if (residual_q) r_product_q <= f_r_q * $signed({1'b0, r_multiplier_q});
+      shift_q <= f_shift_q;
+      g_residual_q <= f_residual_q;
+      if (f_residual_q) r_product_q <= f_r_q * $signed({1'b0, r_multiplier_q});
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (h_en_i) begin
       shifted_q <= p_q >>> shift_q;
-      if (residual_q) r_shifted_q <= r_product_q >>> r_shift_q;
+      h_residual_q <= g_residual_q;
+      if (g_residual_q) r_shifted_q <= r_product_q >>> r_shift_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (i_en_i) begin
       v_q <= clamp_v(shifted_q, v_lo_q, v_hi_q);
-      w_q <= residual_q ? saturate_w(r_shifted_q) : 20'd0;
+      w_q <= h_residual_q ? saturate_w(r_shifted_q) : 20'd0;
     end
   end
 

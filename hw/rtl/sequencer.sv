@@ -100,9 +100,9 @@ module sequencer #(
       // An instruction in error gives no tokens, and neither does one that is done after it.
       if (retire & ~stop_i & ~error_valid_o & old_code == tenon_pkg::STOP_NONE) give_o = old_signal_q;
       if (done_young) young_code = error[{young_unit_q, 3'd0}+:8];
-      // GEMM answers no command that is started after one in error.
-      if (young_valid_q & young_unit_q == tenon_pkg::UNIT_GEMM & old_unit_q == tenon_pkg::UNIT_GEMM &
-          old_code != tenon_pkg::STOP_NONE) begin
+      // GEMM and RQ answer no command that is started after one in error.
+      if (young_valid_q & young_unit_q == old_unit_q &
+          (old_unit_q == tenon_pkg::UNIT_GEMM | old_unit_q == tenon_pkg::UNIT_RQ) & old_code != tenon_pkg::STOP_NONE) begin
         done_young = 1'b1;
       end
     end

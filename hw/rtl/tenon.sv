@@ -33,7 +33,8 @@ module tenon (
   output logic [31:0]                          trace_out_index_o,
   output logic [15:0]                          trace_out_addr_o,
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]    trace_out_data_o,
-  output logic                                 trace_inp_valid_o,    // a result of RQ, of instruction trace_out_index_o
+  output logic                                 trace_inp_valid_o,    // a result of RQ
+  output logic [31:0]                          trace_inp_index_o,
   output logic [15:0]                          trace_inp_addr_o,
   output logic [tenon_pkg::BLOCK_IN*8-1:0]     trace_inp_data_o,
   // By engine index; the base profile's classes are LDI, GEMM and ST.
@@ -529,6 +530,7 @@ module tenon (
     .trace_out_addr_o,
     .trace_out_data_o,
     .trace_inp_valid_o,
+    .trace_inp_index_o,
     .trace_inp_addr_o,
     .trace_inp_data_o
 `endif

@@ -95,6 +95,17 @@ def resnet18():
     return g.model()
 
 
+def mobilenetv1():
+    """Howard et al. 2017, table 1, width 1."""
+    g = Graph("mobilenetv1", 1)
+    x = g.op("Relu", g.conv(image(g), 32, 3, 2))
+    for out, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)):
+        x = g.op("Relu", g.conv(x, g.channels[x], 3, stride, g.channels[x]))
+        x = g.op("Relu", g.conv(x, out, 1))
+    g.classifier(x)
+    return g.model()
+
+
 def inverted_residual(g, x, out, kernel, stride, expand, same):
     """1x1 up, depthwise, 1x1 down, and around it where the shape stays; `same` pads as TensorFlow does."""
     inputs, y = g.channels[x], x
@@ -208,7 +219,8 @@ def as_sequence(model):
     return g.model()
 
 
-MODELS = {"resnet18": resnet18, "mobilenetv2": mobilenetv2, "efficientnet_lite0": efficientnet_lite0,
+MODELS = {"resnet18": resnet18, "mobilenetv1": mobilenetv1, "mobilenetv2": mobilenetv2,
+          "efficientnet_lite0": efficientnet_lite0,
           "char_lstm": char_lstm, "minilm": sentence_encoder, "lstm_loop_128": lambda: lstm_loop(128),
           "lstm_loop_256": lambda: lstm_loop(256)}
 SIZES = {"N": 1, "T": 64}  # of unknown sizes

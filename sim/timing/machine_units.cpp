@@ -13,8 +13,9 @@ bool Machine::unit_ready(Unit unit) const {
     const bool room = config_.in_order ? r.pending.empty() && r.used < now_ : r.pending.size() <= r.last_row;
     return room && handed_[n(unit)] < now_;
   }
-  if (unit == Unit::kGemm) return unit_free_[n(unit)] <= now_ + cycles(p_.start);  // a start waits for its last step
-  if (unit == Unit::kSt && config_.overlapping_stores) return true;                // or for the last beat
+  // A start waits for the last step of the instruction before.
+  if (unit == Unit::kGemm || unit == Unit::kRq) return unit_free_[n(unit)] <= now_ + cycles(p_.start);
+  if (unit == Unit::kSt && config_.overlapping_stores) return true;  // or for the last beat
   return unit_free_[n(unit)] <= now_;
 }
 
@@ -37,7 +38,7 @@ void Machine::try_class(size_t c) {
       if (unit != Unit::kNone && unit != stays && !loads) return;
     }
     if (!unit_ready(unit)) {
-      const uint64_t ahead = unit == Unit::kGemm ? cycles(p_.start) : 0;
+      const uint64_t ahead = unit == Unit::kGemm || unit == Unit::kRq ? cycles(p_.start) : 0;
       if (n(unit) >= n(Unit::kGemm)) try_at(std::max(unit_free_[n(unit)] - ahead, now_ + 1), c);
       else if (handed_[n(unit)] >= now_) try_at(handed_[n(unit)] + 1, c);
       return;
@@ -72,12 +73,13 @@ void Machine::begin(size_t i, Unit unit) {
       const auto* rq = std::get_if<spec::native::Requantize>(&instruction(i));
       const uint64_t queue = rq != nullptr && rq->to_inp != 0 ? cycles(p_.rq_to_inp) + waits_for_loads(work) : 0;
       const uint64_t end = start + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline) + queue;
-      unit_free_[n(unit)] = end + 1;
       finish_at(end, i);
       if (unit == Unit::kRq) {
+        unit_free_[n(unit)] = start + work + 1;  // its first stage is empty for a cycle
         victims_[1] = {i, unit, start + work, 1};
         contend(victims_[1]);
       } else {
+        unit_free_[n(unit)] = end + 1;
         for (Victim& v : victims_) contend(v, Unit::kAlu);
       }
       return;

@@ -348,7 +348,7 @@ struct tenon_rtl {
       if (top_.trace_out_valid_o)
         write(TENON_RTL_OUT_ELEMENT, top_.trace_out_index_o, top_.trace_out_addr_o, bytes_of(top_.trace_out_data_o));
       if (top_.trace_inp_valid_o)
-        write(TENON_RTL_INP, top_.trace_out_index_o, top_.trace_inp_addr_o, bytes_of(top_.trace_inp_data_o));
+        write(TENON_RTL_INP, top_.trace_inp_index_o, top_.trace_inp_addr_o, bytes_of(top_.trace_inp_data_o));
     }
     const uint32_t start = top_.trace_start_o, done = top_.trace_done_o, wait = top_.trace_wait_o;
     if ((start | done | (wait ^ waiting_)) == 0) return;

@@ -149,12 +149,11 @@ class MutatedTree {
  public:
   MutatedTree() : root_(fs::temp_directory_path() / fmt::format("tenon-mutants-{}", getpid())) {
     fs::create_directories(root_ / "bin");
+    fs::create_directories(root_ / "lib");
     fs::copy_file("/proc/self/exe", program());
-    // A transport finds the RTL beside itself.
-    for (const auto& entry : fs::directory_iterator(fs::path(TENON_BINARY_DIR) / "lib")) {
-      if (!entry.path().filename().string().starts_with("tenon-driver-")) continue;
-      fs::create_directories(root_ / "lib");
-      fs::copy_file(entry.path(), root_ / "lib" / entry.path().filename());
+    // A driver reads the RTL beside itself.
+    for (const char* name : {"tenon-driver-lockstep.so", "tenon-driver-verilator.so"}) {
+      fs::copy_file(fs::path(TENON_BINARY_DIR) / "lib" / name, root_ / "lib" / name);
     }
     for (const char* folder : {"hw/rtl", "hw/configs", "sim/verilator"}) {
       const fs::path to = root_ / "share/tenon" / folder;
@@ -199,10 +198,10 @@ class MutatedTree {
   std::string run(size_t number, std::string_view config) const {
     const fs::path log = root_ / fmt::format("log-{}", number);
     const std::string command = fmt::format(
-        "{}={} {}={} TENON_DRIVER_PATH={}/lib timeout 600 {} --gtest_also_run_disabled_tests --gtest_filter=Checks.* "
+        "{}={} {}={} TENON_DRIVER_PATH={} timeout 600 {} --gtest_also_run_disabled_tests --gtest_filter=Checks.* "
         ">{} "
         "2>&1",
-        kSelect, number, kConfig, config_path(config), root_.string(), program().string(), log.string());
+        kSelect, number, kConfig, config_path(config), (root_ / "lib").string(), program().string(), log.string());
     const int status = std::system(command.c_str());
     std::string text = text_of_file(log);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? std::string()
