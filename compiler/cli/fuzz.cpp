@@ -55,6 +55,13 @@ std::string device(std::string_view scheme, const std::string& config, const sim
   return fmt::format("{}:{}?{}", scheme, config, options);
 }
 
+// Whether the URIs of a device have the option that counts the lines of the RTL.
+bool counts_lines(std::string_view scheme) {
+  const auto transports = driver::transports();
+  const auto found = std::ranges::find(transports, scheme, &driver::Transport::scheme);
+  return found != transports.end() && found->doc.find("coverage=") != std::string::npos;
+}
+
 // What the programs of one configuration cover: fields of instructions, and lines of the RTL, where the device has any.
 class CampaignCoverage {
  public:
@@ -62,16 +69,21 @@ class CampaignCoverage {
                                                           bool has_rtl) {
     std::error_code fault;
     const fs::path directory = fs::absolute(parent, fault) / config.name;
+    if (fault)
+      return error(fmt::format("no directory for the coverage: {}", fault.message()), parent, {}, Fault::kUsage);
     if (directory.string().find('&') != std::string::npos) {
       return error("the directory of the coverage has '&' in its name, which separates the options of a device",
-                   directory.string(), "name another one", Fault::kUsage);
+                   directory.string(), "name another directory with --coverage", Fault::kUsage);
     }
     if (fs::exists(directory, fault)) {
-      return error("the directory of the coverage exists", directory.string(), "remove it, or name another one",
-                   Fault::kUsage);
+      return error("the directory of the coverage exists", directory.string(),
+                   "remove it, or name another directory with --coverage", Fault::kUsage);
     }
     fs::create_directories(directory, fault);
-    if (fault) return error(fmt::format("cannot create the directory: {}", fault.message()), directory.string());
+    if (fault) {
+      return error(fmt::format("cannot create the directory: {}", fault.message()), directory.string(),
+                   "name a writable directory with --coverage", Fault::kUsage);
+    }
     return std::unique_ptr<CampaignCoverage>(new CampaignCoverage(config, directory, has_rtl));
   }
 
@@ -91,10 +103,11 @@ class CampaignCoverage {
     return {};
   }
 
-  // Writes the tables into the directory, and returns a summary.
-  Expected<std::string> finish() {
+  // Writes the tables into the directory and the figures into the object `out`, and returns a summary.
+  Expected<std::string> finish(Json& out) {
     const fs::path table = directory_ / "fields.txt";
     TENON_TRY(write_file(table, fields_.table()));
+    out.field("cells", fields_.cells()).field("covered_cells", fields_.covered());
     const auto share = [](size_t part, size_t all) {
       return 100 * static_cast<double>(part) / static_cast<double>(std::max<size_t>(all, 1));
     };
@@ -109,6 +122,7 @@ class CampaignCoverage {
       points += static_cast<size_t>(file.points), reached += static_cast<size_t>(file.reached);
       if (!file.missing.empty()) missing += fmt::format("  {}: {}\n", file.file, fmt::join(file.missing, ", "));
     }
+    out.field("points", points).field("covered_points", reached);
     text += fmt::format("{} of {} blocks and branches of the RTL ({:.1f} %): {}\n", reached, points,
                         share(reached, points), (directory_ / "annotated").string());
     if (!missing.empty()) text += "lines with one that no program covers:\n" + missing;
@@ -173,8 +187,7 @@ struct FuzzAccel {
     TENON_TRY(sim::fuzz::check_memory(*config));
     std::unique_ptr<CampaignCoverage> reached;
     if (!coverage.empty()) {
-      TENON_TRY_ASSIGN(made,
-                       CampaignCoverage::make(*config, coverage, against == "lockstep" || against == "verilator"));
+      TENON_TRY_ASSIGN(made, CampaignCoverage::make(*config, coverage, counts_lines(against)));
       reached = std::move(*made);
     }
     // A device that cannot be opened at all is the machine's fault, not a finding.
@@ -195,7 +208,9 @@ struct FuzzAccel {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     out.begin_object().field("config", name).field("programs", result.programs);
     out.field("instructions", result.instructions).field("seconds", seconds.count());
-    out.field("failure", result.failure ? result.failure->report : "").end();
+    out.field("failure", result.failure ? result.failure->report : "");
+    const Expected<std::string> summary = reached ? reached->finish(out) : Expected<std::string>("");
+    out.end();
     if (result.failure) {
       return error(fmt::format("the programs of configuration {} differ\n{}", name, result.failure->report), "fuzz",
                    kept(name, options, *result.failure), Fault::kInternal);
@@ -205,10 +220,8 @@ struct FuzzAccel {
                    result.instructions, options.seed, options.seed + static_cast<uint64_t>(options.count) - 1,
                    seconds.count());
     }
-    if (reached) {
-      TENON_TRY_ASSIGN(summary, reached->finish());
-      if (!json) print_stdout("{}", *summary);
-    }
+    TENON_TRY(summary);
+    if (!json) print_stdout("{}", *summary);
     return {};
   }
 

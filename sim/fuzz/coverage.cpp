@@ -34,10 +34,8 @@ std::map<uint32_t, Start> starts_of(std::span<const Interval> timeline) {
   std::map<uint32_t, Start> starts;
   std::map<uint8_t, uint64_t> busy_until;
   for (const Interval& interval : intervals) {
-    if (interval.kind != Interval::Kind::kBusy) {
-      starts[interval.instruction] = Start::kWaited;
-      continue;
-    }
+    if (interval.kind == Interval::Kind::kWaitTokens) starts.emplace(interval.instruction, Start::kWaited);
+    if (interval.kind != Interval::Kind::kBusy) continue;
     const auto before = busy_until.find(interval.engine);
     const bool adjacent = before != busy_until.end() && before->second >= interval.begin;
     starts.emplace(interval.instruction, adjacent ? Start::kAdjacent : Start::kIdle);

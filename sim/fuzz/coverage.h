@@ -38,8 +38,8 @@ class Coverage {
   void add(const Launch& launch, std::span<const Interval> timeline);
 
   size_t instructions() const { return instructions_; }
-  size_t cells() const;    // that the configuration has
-  size_t covered() const;  // cells that a launch has reached
+  size_t cells() const;    // see above; those that are legal together with other fields alone count once they have run
+  size_t covered() const;  // cells that have run
   // One line a field: of each class the number of instructions in each way of starting; cells without are marked.
   std::string table() const;
 

@@ -244,12 +244,12 @@ Status run_fault(Simulator& simulator, const Fault& fault, uint64_t cycles) {
                where);
 }
 
-Status interrupt(Simulator& simulator, const Program& program, uint64_t seed) {
+Status interrupt(Simulator& simulator, const Program& program, uint64_t seed, uint64_t cycles) {
   Random random(seed * 3571 + 17);
   const auto launch = static_cast<size_t>(random.between(0, static_cast<int64_t>(program.launches.size()) - 1));
   TENON_TRY_ASSIGN(values, stored_values(program, launch));
   load(simulator, program);
-  for (size_t i = 0; i < launch; ++i) TENON_TRY(run_launch(simulator, program, i, uint64_t{1} << 32));
+  for (size_t i = 0; i < launch; ++i) TENON_TRY(run_launch(simulator, program, i, cycles));
   const std::vector<std::byte> before(simulator.memory().begin(), simulator.memory().end());
   start(simulator, program, launch);
   const uint64_t cycle = advance_somewhere(simulator, random);
@@ -274,7 +274,7 @@ Status interrupt(Simulator& simulator, const Program& program, uint64_t seed) {
 
 Status run_disturbed(Simulator& simulator, const Program& program, uint64_t cycles) {
   const uint64_t dice = program.seed * 2654435761 >> 8 & 0xffff;
-  if (dice % 10 < 3) TENON_TRY(interrupt(simulator, program, program.seed));
+  if (dice % 10 < 3) TENON_TRY(interrupt(simulator, program, program.seed, cycles));
   if (dice % 10 > 6) {
     if (const auto wrong = plant_bus_error(program, program.seed)) TENON_TRY(run_fault(simulator, *wrong, cycles));
   }

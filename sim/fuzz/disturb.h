@@ -33,8 +33,8 @@ Status run_fault(Simulator& simulator, const Fault& fault, uint64_t cycles);
 
 // Starts the program and resets the simulator in a random cycle of a random launch. Checked: idle soon, every register
 // but the arguments as after power-up, and memory as the launch may leave it: each byte is old, or has a value that a
-// store of the launch gives it.
-Status interrupt(Simulator& simulator, const Program& program, uint64_t seed);
+// store of the launch gives it. A launch before that takes at most `cycles` cycles.
+Status interrupt(Simulator& simulator, const Program& program, uint64_t seed, uint64_t cycles);
 
 // Runs the program as run() does; before that, of ten programs three are interrupted, three meet a bus error and
 // three an index outside its scratchpad, by their seeds.

@@ -54,7 +54,7 @@ Status run_launch(Simulator& simulator, const Program& program, size_t launch, u
   const auto where = fmt::format("seed {}, launch {}", program.seed, launch);
   bool busy = true;
   for (uint64_t passed = 0; busy && passed < cycles; passed += kStep) {
-    busy = simulator.advance(kStep);
+    busy = simulator.advance(std::min(kStep, cycles - passed));
     if (!busy) break;
     if (const std::string why = simulator.explain(); !why.empty()) return error(why, where);
   }

@@ -73,6 +73,7 @@ std::vector<std::string> split_flags(std::string_view text) {
 struct Compiler {
   std::string name = "c++";
   fs::path profile_tool = {};  // llvm-profdata of the same version; empty: models are built without a profile
+  std::vector<fs::path> profile_runtimes = {};  // the libraries that count; without any there is no profile
 };
 
 Compiler find_compiler() {
@@ -81,7 +82,17 @@ Compiler find_compiler() {
     if (!file) continue;
     std::error_code fault;
     const fs::path tool = fs::canonical(*file, fault).parent_path() / "llvm-profdata";
-    return {.name = name, .profile_tool = fs::is_regular_file(tool, fault) ? tool : fs::path()};
+    Compiler compiler{.name = name, .profile_tool = fs::is_regular_file(tool, fault) ? tool : fs::path()};
+    // lib/clang/VERSION/lib/TARGET/libclang_rt.profile*.a
+    const fs::path libraries = tool.parent_path().parent_path() / "lib/clang";
+    for (fs::recursive_directory_iterator file(libraries, fault), end; !fault && file != end; file.increment(fault)) {
+      if (file->path().filename().string().starts_with("libclang_rt.profile")) {
+        compiler.profile_runtimes.push_back(file->path());
+      }
+    }
+    std::ranges::sort(compiler.profile_runtimes);
+    if (compiler.profile_runtimes.empty()) compiler.profile_tool.clear();
+    return compiler;
   }
   return {};
 }
@@ -109,7 +120,7 @@ std::string makefile(const fs::path& verilator_include, const spec::Config& conf
       "\t$(LINK) -o $@ $^\n"
       "instrumented.so: $(HOT:.cpp=.counted.o) $(COLD_OBJECTS)\n"
       "\t$(LINK) -fprofile-instr-generate -o $@ $^\n"
-      "$(HOT:.cpp=.o): CXXFLAGS += $(if $(wildcard model.profile),-fprofile-instr-use=model.profile)\n"
+      "$(HOT:.cpp=.o): CXXFLAGS += {profile}\n"
       "%__Slow.o: CXXFLAGS += -O0\n"
       "%.o: %.cpp\n"
       "\t$(CXX) $(CXXFLAGS) -c -o $@ $<\n"
@@ -119,7 +130,10 @@ std::string makefile(const fs::path& verilator_include, const spec::Config& conf
       fmt::arg("flags", kCompilerFlags), fmt::arg("include", verilator_include.string()),
       fmt::arg("axi", config.axi_bytes()), fmt::arg("engines", spec::kEngines), fmt::arg("vcd", options.vcd ? 1 : 0),
       fmt::arg("coverage", options.coverage ? 1 : 0), fmt::arg("define", options.vcd ? "-DTENON_VCD" : ""),
-      fmt::arg("runtime", fmt::join(runtime, " ")));
+      fmt::arg("runtime", fmt::join(runtime, " ")),
+      fmt::arg("profile", compiler.profile_tool.empty()
+                              ? ""
+                              : "$(if $(wildcard model.profile),-fprofile-instr-use=model.profile)"));
 }
 
 // The output of a short command; empty if it fails.
@@ -187,7 +201,13 @@ Status build(const spec::Config& config, const BuildOptions& options, const Comp
     return run_program({"make", "-j", jobs, "model.so"}, work, log);
   };
   int status = make_model(compiler);
-  if (status != 0 && compiler.name != Compiler().name) status = make_model({});  // a Clang without C++ headers
+  if (status != 0 && compiler.name != Compiler().name) {  // for instance a Clang without C++ headers
+    for (const auto& entry : fs::directory_iterator(work, fault)) {
+      std::error_code ignored;
+      if (entry.path().extension() == ".o") fs::remove(entry.path(), ignored);
+    }
+    status = make_model({});
+  }
   if (status != 0) return fail(fmt::format("the C++ compiler or linker ends with status {}", status));
   return {};
 }
@@ -225,7 +245,10 @@ Expected<fs::path> build_verilated_model(const spec::Config& config, const Build
   }
   const Compiler compiler = find_compiler();
   for (const std::string& tool : {std::string("verilator"), compiler.name}) hash.add(identity_of(*find_program(tool)));
-  hash.add(compiler.profile_tool.string());
+  if (!compiler.profile_tool.empty()) {
+    hash.add(identity_of(compiler.profile_tool));
+    for (const fs::path& runtime : compiler.profile_runtimes) hash.add(identity_of(runtime));
+  }
   hash.add(kVerilatorFlags);
   hash.add(options.fast_dot ? kFastDotFlag : "");
   hash.add(makefile("", config, options, compiler, false));

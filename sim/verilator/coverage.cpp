@@ -60,7 +60,10 @@ Status LineCoverage::merge() {
   std::vector<std::string> command = {"--write", (directory_ / "sum.dat").string()};
   if (fs::is_regular_file(total, fault)) command.push_back(total.string());
   for (const fs::path& file : files_) {
-    if (fs::is_regular_file(file, fault)) command.push_back(file.string());
+    if (!fs::is_regular_file(file, fault)) {
+      return error("a model has not written its counts", file.string(), "is there space in this directory?");
+    }
+    command.push_back(file.string());
   }
   TENON_TRY(run_tool(std::move(command), directory_, directory_ / "log.txt"));
   for (const fs::path& file : files_) fs::remove(file, fault);
@@ -80,8 +83,13 @@ Expected<std::vector<FileCoverage>> LineCoverage::annotate() {
       {"--annotate", annotated.string(), "--annotate-all", "--annotate-min", "1", (directory_ / "total.dat").string()},
       *rtl, directory_ / "log.txt"));
   std::vector<FileCoverage> files;
-  for (const auto& entry : fs::directory_iterator(annotated)) {
-    if (entry.path().extension() == ".sv") files.push_back(read_annotated(entry.path()));
+  std::error_code fault;
+  for (fs::directory_iterator file(annotated, fault), end; !fault && file != end; file.increment(fault)) {
+    if (file->path().extension() == ".sv") files.push_back(read_annotated(file->path()));
+  }
+  if (fault || files.empty()) {
+    return error("verilator_coverage has annotated no file of the RTL", annotated.string(),
+                 fmt::format("see what it printed in {}", (directory_ / "log.txt").string()), Fault::kInternal);
   }
   std::ranges::sort(files, {}, &FileCoverage::file);
   return files;

@@ -363,6 +363,9 @@ expect 0 "seeds 7 to 11, all equal" "$tenon" fuzz accel --device behavioral --co
 expect 0 "cells of instruction, field, value and start" \
   "$tenon" fuzz accel --device behavioral --config tiny -n 5 --seed 7 --coverage "$scratch/coverage"
 expect 0 "rows" cat "$scratch/coverage/tiny/fields.txt"
+expect 0 '"covered_cells": ' "$tenon" fuzz accel --device behavioral --config tiny -n 5 --coverage "$scratch/coverage2" --json
+expect 3 "is not done after 10 cycles" \
+  "$tenon" fuzz accel --device behavioral --config tiny -n 5 --seed 7 --cycles 10 --shrink 0 --reproducer "$scratch/slow"
 expect 2 "the directory of the coverage exists" \
   "$tenon" fuzz accel --device behavioral --config tiny -n 5 --coverage "$scratch/coverage"
 expect 2 "has '&' in its name, which separates the options of a device" \

@@ -166,12 +166,15 @@ TEST(Timing, of_native_programs_is_close_to_the_rtl) {
 
 // The speed of a model, unlike its cycles, depends on the profile, whose absence nothing else would tell.
 TEST(Timing, comes_from_a_model_with_a_profile_where_clang_is_installed) {
-  if (!find_program("clang++-19")) GTEST_SKIP() << "clang++-19 is not installed";
+  if (!find_program("clang++-19") || !find_program("llvm-profdata-19")) {
+    GTEST_SKIP() << "clang-19 or llvm-19 is not installed";
+  }
   const auto model = build_verilated_model(*spec::load_config("tiny"));
   ASSERT_TRUE(model) << model.error().str();
   const auto log = read_text(model->parent_path() / "build.log");
   ASSERT_TRUE(log) << log.error().str();
-  EXPECT_NE(log->find("the model is compiled with the profile of a run"), std::string::npos);
+  EXPECT_NE(log->find("the model is compiled with the profile of a run"), std::string::npos)
+      << "is libclang-rt-19-dev installed? " << *log;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/expect.sh
 source tests/expect.sh
 
-for script in test demo; do
+for script in test demo mutate; do
   [ -e "scripts/$script" ] || continue
   expect 0 "Usage: scripts/$script" "scripts/$script" --help
   expect 2 "unknown argument --nonsense" "scripts/$script" --nonsense

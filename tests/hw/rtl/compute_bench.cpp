@@ -165,7 +165,8 @@ void Bench::step() {
   // A request stays valid until the engine takes it.
   gemm_valid_ = !gemm.empty() && (gemm_valid_ || may_present());
   alu_valid_ = !alu.empty() && (alu_valid_ || may_present());
-  rq_valid_ = !rq.empty() && (rq_valid_ || may_present());
+  // The sequencer has two commands in flight.
+  rq_valid_ = !rq.empty() && (rq_valid_ || (may_present() && issued_rq_ < rq_done.size() + 2));
   store_valid_ = !stores.empty() && (store_valid_ || may_present());
   dut_->gemm_valid_i = gemm_valid_;
   dut_->alu_valid_i = alu_valid_;
@@ -205,7 +206,7 @@ void Bench::step() {
     out_writes.push_back(write);
   }
   if (dut_->trace_inp_valid_o) {
-    Write write{dut_->trace_out_index_o, dut_->trace_inp_addr_o, {}};
+    Write write{dut_->trace_inp_index_o, dut_->trace_inp_addr_o, {}};
     for (uint8_t byte : get_bytes(dut_->trace_inp_data_o, config_.block_in))
       write.lanes.push_back(static_cast<int8_t>(byte));
     inp_writes.push_back(write);

@@ -57,7 +57,7 @@ struct Disturb : testing::Test {
   std::string interrupted(FunctionRef<void(Faulty&)> plant) const {
     Faulty simulator(program);
     plant(simulator);
-    const Status status = interrupt(simulator, program, 1);
+    const Status status = interrupt(simulator, program, 1, 100'000);
     return status ? "passes" : status.error().str();
   }
 };
@@ -65,7 +65,7 @@ struct Disturb : testing::Test {
 TEST_F(Disturb, AnInterruptedProgramRunsAgain) {
   Faulty simulator(program);
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    ASSERT_TRUE(interrupt(simulator, program, seed));
+    ASSERT_TRUE(interrupt(simulator, program, seed, 100'000));
     ASSERT_TRUE(run(simulator, program));
   }
 }

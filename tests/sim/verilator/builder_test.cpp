@@ -71,6 +71,9 @@ TEST_F(BuilderTest, ACompilerThatCannotMakeAProfileOrAModelIsLeftOut) {
   tool("verilator", "exit 0");
   tool("clang++-19", "exit 0");
   tool("llvm-profdata", "exit 0");
+  const fs::path runtimes = directory / "lib/clang/19/lib/linux";
+  fs::create_directories(runtimes);
+  std::ofstream(runtimes / "libclang_rt.profile-x86_64.a") << "library";
   const auto log_of = [](const Expected<fs::path>& model) {
     std::ifstream stream(model->parent_path() / "build.log");
     return std::string{std::istreambuf_iterator<char>(stream), {}};
@@ -95,9 +98,33 @@ TEST_F(BuilderTest, ACompilerThatCannotMakeAProfileOrAModelIsLeftOut) {
   ASSERT_TRUE(without_headers) << without_headers.error().str();
   EXPECT_THAT(log_of(without_headers), testing::ContainsRegex("CXX := (ccache )?c\\+\\+"));
 
+  // Clang fails with a profile: c++ gets neither the profile nor Clang's objects.
+  tool("make",
+       "case \"$*\" in *instrumented*) echo object > model.profile; echo object > x.o; echo object > instrumented.so; "
+       "exit 0;; esac\n"
+       "if grep -q clang Makefile; then exit 2; fi; if [ -e x.o ] || grep -q profile-instr-use Makefile; then exit 3; "
+       "fi\n"
+       "grep '^CXX :=' Makefile; echo object > model.so");
+  config.queue_depth *= 2;
+  const auto without_optimizer = build_verilated_model(config);
+  ASSERT_TRUE(without_optimizer) << without_optimizer.error().str();
+  EXPECT_THAT(log_of(without_optimizer), testing::ContainsRegex("CXX := (ccache )?c\\+\\+"));
+
+  // A runtime that is installed later makes another model, and without one there is no profile.
+  tool("make", "case \"$*\" in *instrumented*) exit 2;; esac; echo object > model.so");
+  config.max_burst_beats /= 2;
+  const auto with_runtime = build_verilated_model(config);
+  ASSERT_TRUE(with_runtime) << with_runtime.error().str();
+  EXPECT_THAT(log_of(with_runtime), HasSubstr("no profile"));
+  fs::remove_all(runtimes);
+  const auto lost_runtime = build_verilated_model(config);
+  ASSERT_TRUE(lost_runtime) << lost_runtime.error().str();
+  EXPECT_NE(*lost_runtime, *with_runtime);
+  EXPECT_THAT(log_of(lost_runtime), testing::Not(HasSubstr("profile")));
+
   fs::remove(directory / "bin/llvm-profdata");
   tool("make", "case \"$*\" in *instrumented*) exit 2;; esac; echo object > model.so");
-  config.queue_depth *= 2;
+  config.max_burst_beats /= 2;
   const auto without_tool = build_verilated_model(config);
   ASSERT_TRUE(without_tool) << without_tool.error().str();
   EXPECT_THAT(log_of(without_tool), testing::Not(HasSubstr("profile")));

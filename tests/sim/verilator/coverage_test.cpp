@@ -64,5 +64,16 @@ TEST_F(CoverageTest, AFailureOfTheToolIsAnErrorWithItsLog) {
   EXPECT_THAT(files.error().where, testing::HasSubstr("log.txt"));
 }
 
+TEST_F(CoverageTest, AModelThatHasNotWrittenItsCountsIsNamed) {
+  LineCoverage coverage(directory);
+  const fs::path first = coverage.next();
+  write(first, 1, 1, 1, 1);
+  const fs::path second = coverage.next();
+  const auto files = coverage.annotate();
+  ASSERT_FALSE(files);
+  EXPECT_EQ(files.error().what, "a model has not written its counts");
+  EXPECT_EQ(files.error().where, second.string());
+}
+
 }  // namespace
 }  // namespace tenon::sim
