@@ -58,11 +58,13 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     return apply("requantize_add", std::move(args), std::move(attrs), name);
   }
   // A product of two activations, whose parameters are those of the last axis, or equal ones of axis 1.
-  Atom product(Atom a, Atom b, std::string_view name, bool equal = false) {
+  Atom product(Atom a, Atom b, std::string_view name, bool equal = false, bool from_the_end = false) {
     const Atom acc = apply("matmul", {a, b});
     const Dims& dims = builder_.tensor_type(acc)->dims;
-    const int64_t axis = equal ? 1 : static_cast<int64_t>(dims.size()) - 1;
+    const auto rank = static_cast<int64_t>(dims.size());
+    int64_t axis = equal ? 1 : rank - 1;
     const int64_t channels = *dims[static_cast<size_t>(axis)].constant();
+    if (from_the_end) axis -= rank;
     std::vector<int32_t> bias(channels, 77);
     if (!equal) std::ranges::generate(bias, [&] { return static_cast<int32_t>(random_() % 20000) - 10000; });
     return apply("requantize",
@@ -267,6 +269,12 @@ TEST_P(AccelTarget, ProductsOfMatricesOfThreeDims) {
   expect_same_bits(product(param({3, 5, 33}, "a"), param({3, 33, 18}, "b"), "c"), 1, 0);
 }
 
+TEST_P(AccelTarget, AnAxisOfParametersMayCountFromTheEnd) {
+  const Atom a = param({2, 3, 7, 33}, "a"), b = param({2, 3, 33, 18}, "b"), c = param({2, 3, 18, 9}, "c");
+  const Atom scores = product(a, b, "scores", false, true);
+  expect_same_bits(product(scores, c, "context", true, true), 1, 1);
+}
+
 TEST_P(AccelTarget, ProductsOfMatricesOfFourDimsAreOneRegion) {
   const Atom a = param({2, 3, 7, 33}, "a"), b = param({2, 3, 18, 33}, "b"), c = param({2, 3, 18, 9}, "c");
   const Atom scores = product(a, transpose(b, {0, 1, 3, 2}), "scores");
@@ -381,6 +389,11 @@ TEST_F(AccelReasons, ProductsWhoseParametersDifferByRow) {
   const Atom acc = apply("matmul", {param({2, 4, 5}, "a"), param({2, 5, 3}, "b")});
   EXPECT_EQ(reason(requantize(acc, "y"), "matmul"),
             "accel.matmul: the parameters of requantize differ along axis 1, must be equal or along the last one");
+}
+
+TEST_F(AccelReasons, ProductsWithoutRows) {
+  EXPECT_EQ(reason(product(param({2, 0, 5}, "a"), param({2, 5, 3}, "b"), "y", true), "matmul"),
+            "accel.matmul: a product has no rows or no columns, every dimension must be at least 1");
 }
 
 TEST_F(AccelReasons, ProductsThatAreBroadcast) {
