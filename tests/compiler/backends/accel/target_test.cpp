@@ -77,10 +77,11 @@ class AccelTarget : public testing::TestWithParam<const char*> {
   Atom reshape(Atom x, std::vector<int64_t> shape, std::string_view name = {}) {
     return apply("reshape", {x}, {{"shape", std::move(shape)}}, name);
   }
-  // The heads of [tokens, heads * size], their rows and columns ordered by `axes`.
+  // The heads of [tokens, heads * size] or [images, tokens, heads * size], their rows and columns ordered by `axes`.
   Atom heads(Atom x, int64_t count, std::vector<int64_t> axes) {
-    const Dims dims = builder_.tensor_type(x)->dims;
-    return transpose(reshape(x, {1, *dims[0].constant(), count, *dims[1].constant() / count}), std::move(axes));
+    const Shape shape = *builder_.tensor_type(x)->shape();
+    const int64_t images = shape.size() == 3 ? shape[0] : 1;
+    return transpose(reshape(x, {images, shape[shape.size() - 2], count, shape.back() / count}), std::move(axes));
   }
   Atom conv(Atom x, int64_t channels, int64_t kernel, int64_t stride, int64_t pad) {
     const int64_t in = *builder_.tensor_type(x)->dims[1].constant();
@@ -301,6 +302,23 @@ TEST_P(AccelTarget, AttentionOfWholeBlocksHasNoTransposes) {
   auto both = builder_.tuple({scores, out});
   ASSERT_TRUE(both);
   expect_same_bits(*both, 3, 3);
+  for (const Binding& binding : module_.function(main_)->body.bindings) {
+    const auto* made = std::get_if<Apply>(&binding.value);
+    EXPECT_FALSE(made && made->op->is(ops::kTranspose));
+  }
+}
+
+TEST_P(AccelTarget, AttentionOfSeveralImages) {
+  constexpr int64_t kImages = 2, kTokens = 21, kHeads = 3, kSize = 32;
+  const Shape joined{kImages, kTokens, kHeads * kSize};
+  const Atom p = param({kImages, kHeads, kTokens, kTokens}, "p");
+  const Atom q = heads(param(joined, "q"), kHeads, {0, 2, 1, 3}), k = heads(param(joined, "k"), kHeads, {0, 2, 3, 1});
+  const Atom v = heads(param(joined, "v"), kHeads, {0, 2, 1, 3});
+  const Atom scores = product(q, k, "scores", true);
+  const Atom context = transpose(product(p, v, "context", true), {0, 2, 1, 3});
+  auto both = builder_.tuple({scores, reshape(context, joined, "joined")});
+  ASSERT_TRUE(both);
+  expect_same_bits(*both, 2, 0);
 }
 
 // Six base registers are available for a region's values: more of them make more regions.
