@@ -103,7 +103,8 @@ class Bucketing {
       changed = false;
       for (uint32_t i = 0; i < count; ++i) {
         for (const uint32_t operand : owner[i] ? graph.reads[i] : std::vector<uint32_t>()) {
-          // What takes fewer rows does so with its neighbours of this kind alone.
+          // Operators that compute any number of rows merge only with each other: one that cannot would deprive the
+          // group of it.
           const bool joins = owner[operand] && owner[operand]->target == owner[i]->target &&
                              owner[operand]->row->rows == owner[i]->row->rows;
           if (joins && merged.find(operand) != merged.find(i)) changed |= merged.merge(operand, i);
@@ -116,7 +117,7 @@ class Bucketing {
       group.members.push_back(i);
       if (!owner[i]) continue;
       group.target = owner[i]->target;
-      group.rows &= owner[i]->row->rows;
+      group.rows = owner[i]->row->rows;  // the same of all members
     }
     std::vector<Binding> replaced;
     for (const uint32_t id : merged.topological()) {

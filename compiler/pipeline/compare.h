@@ -22,7 +22,8 @@ struct ElementPosition {
 };
 // Visits the elements of a tensor of shape `plain`, [n][c][h][w] or [n][c], which the device holds blocked:
 // [n][ceil(c / B)][h][w][B]; a matrix as [n][ceil(c / B)][B] for one row and as [ceil(c / B)][n][B] for several;
-// several matrices [..][w][c] as [..][ceil(c / B)][w][B]. False where the shapes do not belong to one tensor.
+// several matrices [..][w][c] as [..][ceil(c / B)][w][B]. Of outputs and probes only, never of transposed inputs.
+// False where the shapes do not belong to one tensor.
 bool for_each_element(runtime::Shape blocked, runtime::Shape plain, FunctionRef<void(const ElementPosition&)> visit);
 
 // Compares each launch with the reference interpreter's run of its region on the inputs that the device was given, so

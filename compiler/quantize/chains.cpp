@@ -10,12 +10,13 @@ namespace {
 
 class ChainFinder {
  public:
-  ChainFinder(const Module& module, const Function& function, const Block& block, const std::vector<uint32_t>& uses)
+  ChainFinder(const Module& module, const Function& function, const Block& block, const std::vector<uint32_t>& uses,
+              const std::vector<bool>& feeds)
       : module_(module),
         function_(function),
         block_(block),
         uses_(uses),
-        feeds_(feeding_integers(function)),
+        feeds_(feeds),
         user_(function.vars.size(), SIZE_MAX) {
     const auto& bindings = block.bindings;
     chains_.at_root.resize(bindings.size());
@@ -113,22 +114,22 @@ class ChainFinder {
   const Function& function_;
   const Block& block_;
   const std::vector<uint32_t>& uses_;
-  std::vector<bool> feeds_;   // feeding_integers()
-  std::vector<size_t> user_;  // by variable: its last user in the block
+  const std::vector<bool>& feeds_;  // feeding_integers()
+  std::vector<size_t> user_;        // by variable: its last user in the block
   std::vector<bool> claimed_;
   Chains chains_;
 };
 
 // Collects the operands of a block's bindings, from the last to the first.
-void visit_operands(const Block& block, std::vector<bool>& feeds) {
+void visit_operands(const Block& block, FunctionRef<bool(const Binding&)> is_integer, std::vector<bool>& feeds) {
   for (auto binding = block.bindings.rbegin(); binding != block.bindings.rend(); ++binding) {
-    for_each_block(binding->value, [&](const Block& inner) { visit_operands(inner, feeds); });
+    for_each_block(binding->value, [&](const Block& inner) { visit_operands(inner, is_integer, feeds); });
     const auto* apply = std::get_if<Apply>(&binding->value);
     const bool passes = apply && (keeps_scale(*apply) || apply->op->is_one_of({ops::kAdd, ops::kClip, ops::kConcat,
                                                                                ops::kGlobalAvgPool, ops::kRelu}));
     // Values that calls or data structures take are no reason to change how they are computed.
-    const bool reads = !apply || apply->op->is_one_of({ops::kConv2d, ops::kDense}) || is_product_of_values(*apply) ||
-                       (passes && feeds[index(binding->var)]);
+    const bool reads = !apply || apply->op->is_one_of({ops::kConv2d, ops::kDense}) ||
+                       (is_product_of_values(*apply) && is_integer(*binding)) || (passes && feeds[index(binding->var)]);
     if (!reads) continue;
     for_each_operand(binding->value, [&](const Atom& atom) {
       if (const auto* var = std::get_if<VarId>(&atom)) feeds[index(*var)] = true;
@@ -157,6 +158,24 @@ bool is_product_of_values(const Apply& apply) {
          std::ranges::all_of(apply.args, [](const Atom& arg) { return std::holds_alternative<VarId>(arg); });
 }
 
+std::optional<size_t> product_axis(const Dims& left, const Dims& result, const DimBounds& bounds) {
+  const auto terms = range(left.back(), bounds).hi;
+  if (!terms || *terms > kMostTerms || result.size() < 2) return std::nullopt;
+  if (result[1].constant()) return 1;
+  for (size_t axis = result.size(); axis-- > 0;) {
+    if (result[axis].constant()) return axis;
+  }
+  return std::nullopt;
+}
+
+bool is_integer_product(const Function& function, const Binding& binding) {
+  const auto* apply = std::get_if<Apply>(&binding.value);
+  if (!apply || !is_product_of_values(*apply)) return false;
+  const TensorType* left = function.type(std::get<VarId>(apply->args[0])).tensor();
+  const TensorType* result = function.type(binding.var).tensor();
+  return left && result && product_axis(left->dims, result->dims, function.bounds);
+}
+
 std::vector<bool> without_zero_point(const Function& function, FunctionRef<bool(const Binding&)> is_integer) {
   std::vector<bool> found(function.vars.size());
   visit_products(function.body, is_integer, found);
@@ -169,14 +188,14 @@ bool keeps_scale(const Apply& apply) {
                              [](const auto& attr) { return std::holds_alternative<Dims>(attr.second); });
 }
 
-std::vector<bool> feeding_integers(const Function& function) {
+std::vector<bool> feeding_integers(const Function& function, FunctionRef<bool(const Binding&)> is_integer) {
   std::vector<bool> feeds(function.vars.size());
   const auto visit_result = [&](const Block& block) {
     if (const auto* var = std::get_if<VarId>(&block.result)) feeds[index(*var)] = true;
   };
   visit_result(function.body);
   for_each_binding(function.body, [&](const Binding& binding) { for_each_block(binding.value, visit_result); });
-  visit_operands(function.body, feeds);
+  visit_operands(function.body, is_integer, feeds);
   return feeds;
 }
 
@@ -186,8 +205,8 @@ Clamp clamp_of(const Apply& apply) {
 }
 
 Chains find_chains(const Module& module, const Function& function, const Block& block,
-                   const std::vector<uint32_t>& uses) {
-  return ChainFinder(module, function, block, uses).run();
+                   const std::vector<uint32_t>& uses, const std::vector<bool>& feeds) {
+  return ChainFinder(module, function, block, uses, feeds).run();
 }
 
 }  // namespace tenon::compiler

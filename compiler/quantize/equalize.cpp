@@ -58,7 +58,9 @@ class Equalizer {
       : module_(module), function_(function), channels_(channels), uses_(use_counts(function)) {}
 
   size_t run() {
-    const Chains chains = find_chains(module_, function_, function_.body, uses_);
+    const std::vector<bool> feeds =
+        feeding_integers(function_, [&](const Binding& b) { return is_integer_product(function_, b); });
+    const Chains chains = find_chains(module_, function_, function_.body, uses_, feeds);
     size_t changed = 0;
     for (const auto& chain : chains.at_root) {
       if (!chain || !has_free_scale(*chain)) continue;

@@ -22,14 +22,14 @@ class LayerFinder {
         name_(name),
         function_(*module.function(name)),
         uses_(use_counts(function_)),
-        feeds_(feeding_integers(function_)),
+        feeds_(feeding_integers(function_, [&](const Binding& b) { return is_integer_product(function_, b); })),
         found_(found) {}
 
   void run() { visit(function_.body); }
 
  private:
   void visit(const Block& block) {
-    const Chains chains = find_chains(module_, function_, block, uses_);
+    const Chains chains = find_chains(module_, function_, block, uses_, feeds_);
     for (size_t i = 0; i < block.bindings.size(); ++i) {
       const Binding& binding = block.bindings[i];
       if (chains.at_root[i]) add_chain(block, *chains.at_root[i]);
@@ -50,8 +50,8 @@ class LayerFinder {
 
   void add_single(const Binding& binding) {
     const auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply ||
-        (!apply->op->is_one_of({ops::kAdd, ops::kGlobalAvgPool, ops::kConcat}) && !is_product_of_values(*apply)))
+    if (!apply || (!apply->op->is_one_of({ops::kAdd, ops::kGlobalAvgPool, ops::kConcat}) &&
+                   !is_integer_product(function_, binding)))
       return;
     if (apply->op->is(ops::kAdd) && !feeds_[index(binding.var)]) return;
     Layer layer{.function = name_, .root = binding.var, .operands = {}, .members = {binding.var}, .name = {}};

@@ -30,12 +30,13 @@ struct Quantized {
 // An integer layer: acc * steps, plus the residual, clamped. It can be requantized again with the clamp after it.
 struct IntegerLayer {
   Atom accumulators;
-  std::vector<double> steps;  // by channel, axis 1
+  std::vector<double> steps;  // by channel
   std::vector<int32_t> bias;
   std::optional<Quantized> residual;
   Clamp after;
-  Scale scale;  // of the result
-  Dims shape;   // of the value in the model
+  Scale scale;      // of the result
+  Dims shape;       // of the value in the model
+  size_t axis = 1;  // of the channels
 };
 
 // Weights in i8 with their zero points subtracted, the output channels first. Where a difference is outside of i8, it
@@ -288,8 +289,9 @@ class LayerRewriting {
 
   // A product of two quantized values without zero points, which would add sums of the other operand.
   Expected<std::optional<IntegerLayer>> product_of_values(const Apply& matmul, const Dims& shape) {
-    const auto channels = shape[1].constant(), terms = shape_of(matmul.args[0])->back().constant();
-    if (!channels || (terms && *terms > kMostTerms)) return std::nullopt;
+    const auto axis = product_axis(*shape_of(matmul.args[0]), shape, function_.bounds);
+    if (!axis) return std::nullopt;
+    const auto channels = static_cast<size_t>(*shape[*axis].constant());
     Atoms operands;
     double step = 1;
     for (const Atom& arg : matmul.args) {
@@ -304,12 +306,13 @@ class LayerRewriting {
     }
     TENON_TRY_ASSIGN(accumulators, apply(ops::kMatmul, std::move(operands)));
     IntegerLayer layer{.accumulators = *accumulators,
-                       .steps = std::vector<double>(static_cast<size_t>(*channels), step),
-                       .bias = std::vector<int32_t>(static_cast<size_t>(*channels)),
+                       .steps = std::vector<double>(channels, step),
+                       .bias = std::vector<int32_t>(channels),
                        .residual = {},
                        .after = {},
                        .scale = {},
-                       .shape = shape};
+                       .shape = shape,
+                       .axis = *axis};
     return layer;
   }
 
@@ -380,7 +383,7 @@ class LayerRewriting {
       set_residual(parameters, layer.residual->scale.scale / out.scale, layer.residual->scale.zero);
     }
     const auto residual = layer.residual ? std::optional(layer.residual->integers) : std::nullopt;
-    return requantize(*builder_, layer.accumulators, channels, parameters, residual, name_);
+    return requantize(*builder_, layer.accumulators, channels, parameters, residual, name_, std::nullopt, layer.axis);
   }
 
   Outcome emit(IntegerLayer layer, const Scale& out) {

@@ -55,7 +55,6 @@ class Quantizer {
         options_(options),
         scales_(scales),
         uses_(use_counts(function_)),
-        feeds_(feeding_integers(function_)),
         values_(function_.vars.size()),
         joined_(function_.vars.size()) {
     for_each_binding(function_.body, [&](const Binding& binding) {
@@ -66,7 +65,9 @@ class Quantizer {
         if (operand && uses_[index(*operand)] == 1) joined_[index(*operand)] = binding.var;
       }
     });
-    without_zero_ = without_zero_point(function_, [&](const Binding& binding) { return can_multiply(binding); });
+    const auto is_integer = [&](const Binding& binding) { return can_multiply(binding); };
+    feeds_ = feeding_integers(function_, is_integer);
+    without_zero_ = without_zero_point(function_, is_integer);
     result_.dims = function_.dims;
     result_.bounds = function_.bounds;
     result_.types = function_.types;
@@ -149,7 +150,7 @@ class Quantizer {
 
   // The chains that become integers: layers that are kept, and code that no sample reached, stay in float.
   Chains calibrated_chains(const Block& block) const {
-    Chains chains = find_chains(from_, function_, block, uses_);
+    Chains chains = find_chains(from_, function_, block, uses_, feeds_);
     for (size_t i = 0; i < block.bindings.size(); ++i) {
       std::optional<Chain>& chain = chains.at_root[i];
       if (!chain || (is_quantized(block.bindings[i].var) && is_calibrated(std::get<VarId>(chain->anchor->args[0])) &&
@@ -384,15 +385,11 @@ class Quantizer {
     return keep(var, builder_.apply(*apply.op, std::move(args), apply.attrs, name(var)), out);
   }
 
-  // Whether the binding is a product of two activations that integers compute: where the sums of its bytes fit into
-  // i32, and its parameters, of axis 1, have a known count.
+  // Whether the binding is a product of two activations that integers compute.
   bool can_multiply(const Binding& binding) const {
-    const auto* apply = std::get_if<Apply>(&binding.value);
-    if (!apply || !is_product_of_values(*apply) || !is_quantized(binding.var) || !channels_of(binding.var))
-      return false;
-    const auto terms = function_.type(std::get<VarId>(apply->args[0])).tensor()->dims.back().constant();
-    return (!terms || *terms <= kMostTerms) &&
-           std::ranges::all_of(apply->args, [&](const Atom& arg) { return is_calibrated(std::get<VarId>(arg)); });
+    if (!is_integer_product(function_, binding) || !is_quantized(binding.var)) return false;
+    return std::ranges::all_of(std::get<Apply>(binding.value).args,
+                               [&](const Atom& arg) { return is_calibrated(std::get<VarId>(arg)); });
   }
   // False where an operand has an int8 form with a zero point.
   Expected<bool> emit_product(VarId var, const Apply& apply) {
@@ -405,12 +402,14 @@ class Quantizer {
       step *= scale(operands.back()).scale;
     }
     const Scale out = scale_of(var);
-    const std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*channels_of(var)),
+    const Dims& dims = function_.type(var).tensor()->dims;
+    const size_t axis = *product_axis(function_.type(operands[0]).tensor()->dims, dims, function_.bounds);
+    const std::vector<spec::ChannelParameters> parameters(static_cast<size_t>(*dims[axis].constant()),
                                                           requantize_ratio(step / out.scale));
     const spec::LayerParameters fields{.zero = out.zero};
     const auto integers = [&](Builder& builder, const LayerValues& x) -> Expected<Atom> {
       TENON_TRY_ASSIGN(acc, builder.apply(ops::kMatmul, x.operands, {}, name(var)));
-      return requantize(builder, *acc, parameters, fields, std::nullopt, name(var));
+      return requantize(builder, *acc, parameters, fields, std::nullopt, name(var), std::nullopt, axis);
     };
     const auto product = [](Builder& builder, const LayerValues& x) { return builder.apply(ops::kMatmul, x.operands); };
     TENON_TRY(keep(var, layer(operands, fields, out, integers, product, name(var)), out));

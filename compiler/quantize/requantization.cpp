@@ -4,7 +4,7 @@ namespace tenon::compiler {
 
 Expected<Atom> requantize(Builder& builder, Atom accumulators, std::span<const spec::ChannelParameters> channels,
                           const spec::LayerParameters& layer, std::optional<Atom> residual, std::string_view name,
-                          std::optional<Atom> bias) {
+                          std::optional<Atom> bias, size_t axis) {
   std::vector<int32_t> biases;
   std::vector<uint16_t> multiplier;
   std::vector<uint8_t> shift;
@@ -16,8 +16,12 @@ Expected<Atom> requantize(Builder& builder, Atom accumulators, std::span<const s
   const runtime::Shape shape{static_cast<int64_t>(channels.size())};
   Atoms args{accumulators, bias ? *bias : builder.constant(shape, biases), builder.constant(shape, multiplier),
              builder.constant(shape, shift)};
-  Attrs attrs{{"axis", int64_t{1}},      {"zero", int64_t{layer.zero}}, {"lo", int64_t{layer.lo}},
-              {"hi", int64_t{layer.hi}}, {"v_lo", int64_t{layer.v_lo}}, {"v_hi", int64_t{layer.v_hi}}};
+  Attrs attrs{{"axis", static_cast<int64_t>(axis)},
+              {"zero", int64_t{layer.zero}},
+              {"lo", int64_t{layer.lo}},
+              {"hi", int64_t{layer.hi}},
+              {"v_lo", int64_t{layer.v_lo}},
+              {"v_hi", int64_t{layer.v_hi}}};
   if (residual) {
     args.push_back(*residual);
     attrs["r_zero"] = int64_t{layer.r_zero};

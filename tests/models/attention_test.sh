@@ -8,7 +8,7 @@ model=(tests/models/tiny_minilm.onnx --shapes "N=1,T=17")
 for option in --calibrate --data; do
   model+=("$option" "tokens=$data:batch_tokens" "$option" "mask=$data:batch_mask")
 done
-# Heads of 8 channels are whole blocks on tiny, whose transposes are views; on default they are parts of blocks.
+# Heads of 8 channels are whole blocks on tiny, on default parts of blocks.
 for configuration in tiny default; do
   found=$("$tenon" run "${model[@]}" --limit 1 --check --device "lockstep:$configuration")
   grep -q '^  accel .* 100.0 % of the MACs' <<<"$found" || { echo "$found"; exit 1; }

@@ -40,7 +40,7 @@ struct Contraction {
   // The weights are a tensor, other ones for each image: `weight_rows` output channels of a row each, stored as an
   // input.
   bool computed_weights = false;
-  int64_t weight_groups = 1;  // of the positions of an image
+  int64_t weight_groups = 1;  // how many consecutive products share an image of the weights, as groups of positions
   int64_t weight_rows = 0, weight_plane_bytes = 0;
   int64_t channels = 0;  // of an image of the input, where lanes beyond them are loaded as 0; 0: they do not matter
 

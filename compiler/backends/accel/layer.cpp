@@ -74,7 +74,6 @@ Status supports_pool(const spec::Config& config, const Layer& layer, const Regio
 
 // Whether the tensor has the matrices of `batch` products: as images, or as groups of channels.
 Status supports_products(const spec::Config& config, const Layer& layer, const RegionTensor& t) {
-  if (t.rank == 4) return refuse(layer, fmt::format("tensor {} is a map, must be matrices", t.name));
   if (layer.batch % t.n != 0 || t.c % (layer.batch / t.n) != 0) {
     return refuse(layer, fmt::format("tensor {} has {} images of {} channels, which are not {} matrices", t.name, t.n,
                                      t.c, layer.batch));
@@ -90,6 +89,9 @@ Status supports_products(const spec::Config& config, const Layer& layer, const R
 Status supports_matmul(const spec::Config& config, const Layer& layer, const RegionTensor& input,
                        const RegionTensor& output, const RegionTensor& weights) {
   if (layer.batch < 1) return refuse(layer, fmt::format("the batch is {}, must be at least 1", layer.batch));
+  for (const RegionTensor* t : {&input, &output, &weights}) {
+    if (t->rank == 4 || t->h != 1) return refuse(layer, fmt::format("tensor {} is a map, must be matrices", t->name));
+  }
   const int64_t groups = layer.weight_groups;
   if (groups < 1 || weights.w % groups != 0 || (groups > 1 && weights.n * groups != layer.batch)) {
     return refuse(layer, fmt::format("{} images of {} positions in {} groups are no weights of {} products", weights.n,

@@ -61,7 +61,7 @@ struct Layer {
   std::vector<int8_t> weights;  // [o][c / groups][kernel_h][kernel_w]; of conv2d alone
   int computed_weights = -1;    // of matmul: the index of the tensor that is the weights
   int64_t batch = 1;            // of matmul: the products
-  int64_t weight_groups = 1;    // of matmul: the products whose weights are groups of the positions of an image
+  int64_t weight_groups = 1;    // of matmul: how many consecutive products have weights in one image (of its positions)
 
   std::vector<spec::ChannelParameters> channels;  // one an output channel; empty for max_pool2d
   spec::LayerParameters parameters;

@@ -122,8 +122,8 @@ Expected<Price> cost(const spec::Config& config, const spec::MemoryTiming& memor
     if (layer.parameters.residual) layer.residual = 2, residual_at = location(residual_atom, output);
     Location weights_at;
     if (weights) layer.computed_weights = 3, weights_at = location(weights_atom, *weights);
-    const Region alone{
-        .name = "", .tensors = {input, output, output}, .layers = {layer}, .inputs = {0}, .outputs = {1}};
+    Region alone{.name = "", .tensors = {input, output, output}, .layers = {layer}, .inputs = {0}, .outputs = {1}};
+    if (weights) alone.tensors.push_back(*weights);
     const bool rows = layer_of(input_atom) == -1 && boundary_layout(alone, 0, config) == Layout::kRows;
     operands.push_back(
         {layer, input, output, rows, input_at, residual_at, {runtime::kBaseWorkspace, workspace}, weights_at});

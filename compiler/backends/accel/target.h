@@ -16,9 +16,11 @@ namespace tenon::compiler::accel {
 //   accel.add              requantize_add(cast(x), constants, residual)
 //   accel.requantize       requantize(cast(x), constants)
 //   accel.global_sum_pool  requantize(global_sum_pool(x), constants)
-//   accel.matmul           requantize(matmul(a, b), constants) of matrices or equally many of them: b perhaps a
-//   transpose,
-//                          a, b and the result perhaps heads, which are groups of the channels of matrices
+//   accel.matmul           requantize(matmul(a, b), constants) of matrices of 2, 3 or 4 dims, equally many of a and b;
+//                          the constants along the last axis, or equal ones along another. b is perhaps a transpose of
+//                          the last two dims. Heads of x [t, h * d] or [n, t, h * d] need no transpose:
+//                            a, b    transpose(reshape(x, [n, t, h, d]), [0, 2, 1, 3]), of b also [0, 2, 3, 1]
+//                            result  reshape(transpose(requantize(...), [0, 2, 1, 3]), [.., t, h * d])
 //   accel.max_pool2d       max_pool2d(x), and that of a requantized layer, which is fused with it
 // Shapes must be static; supports() checks the other limits. Values cross the boundary in the layout of
 // boundary_layout().

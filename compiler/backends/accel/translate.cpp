@@ -112,11 +112,14 @@ const runtime::Tensor& constant(const Module& module, const Atom& atom) {
   return module.constant(std::get<ConstId>(atom));
 }
 
-Status fill_requantization(const Module& module, const Apply& requantize, int64_t axis, Layer& layer) {
+// The axis of the parameters of a requantization of this rank, counted from the first.
+int64_t parameter_axis(const Apply& requantize, int64_t rank) {
+  const int64_t axis = int_attr(requantize.attrs, "axis");
+  return axis < 0 ? axis + rank : axis;
+}
+
+Status fill_requantization(const Module& module, const Apply& requantize, Layer& layer) {
   const Attrs& attrs = requantize.attrs;
-  if (int_attr(attrs, "axis") != axis) {
-    return error(fmt::format("requantize is along axis {}, must be {}, the channels", int_attr(attrs, "axis"), axis));
-  }
   const auto bias = constant(module, requantize.args[1]).data<int32_t>();
   const auto multiplier = constant(module, requantize.args[2]).data<uint16_t>();
   const auto shift = constant(module, requantize.args[3]).data<uint8_t>();
@@ -256,10 +259,12 @@ Expected<Matrices> result_of_product(Context& context, const Function& function,
 // equal.
 Status fill_product_requantization(Context& context, const Module& module, const Function& function, const Parts& parts,
                                    Layer& layer) {
-  const int64_t axis = int_attr(parts.requantize->attrs, "axis");
-  TENON_TRY(fill_requantization(module, *parts.requantize, axis, layer));
+  TENON_TRY(fill_requantization(module, *parts.requantize, layer));
   TENON_TRY_ASSIGN(product, static_shape(context, function, parts.requantize->args[0]));
-  if (axis == static_cast<int64_t>(product->size()) - 1) return {};
+  const auto rank = static_cast<int64_t>(product->size());
+  const int64_t axis = parameter_axis(*parts.requantize, rank);
+  if (axis == rank - 1) return {};
+  if (layer.channels.empty()) return error("a product has no rows or no columns, every dimension must be at least 1");
   const auto differs = [&](const spec::ChannelParameters& p) { return p != layer.channels[0]; };
   if (std::ranges::any_of(layer.channels, differs)) {
     return error(
@@ -322,7 +327,9 @@ Expected<TranslatedLayer> translate_layer(Context& context, const Module& module
   TENON_TRY_ASSIGN(output, region_tensor(context, function, parts.result));
   t.output = *output;
   if (parts.requantize) {
-    TENON_TRY(fill_requantization(module, *parts.requantize, 1, t.layer));
+    const int64_t axis = parameter_axis(*parts.requantize, t.output.rank);
+    if (axis != 1) return error(fmt::format("requantize is along axis {}, must be 1, the channels", axis));
+    TENON_TRY(fill_requantization(module, *parts.requantize, t.layer));
   }
   if (t.layer.parameters.residual) {
     t.residual_atom = parts.requantize->args[4];

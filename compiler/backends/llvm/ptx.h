@@ -32,7 +32,8 @@ struct PtxFunction {
 // sm_80. Errors: an unknown level; a function of the C library, a ragged buffer, a table of rows, buffers of a thread
 // that do not fit its stack, with the function.
 Expected<Ptx> make_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level);
-// The error that make_ptx() has for the functions, if any, without the time of LLVM's passes, which is most of its own.
+// The error that make_ptx() has for the functions, if any, without the time of LLVM's passes, which is most of its own;
+// that this LLVM cannot emit PTX is reported by make_ptx() alone.
 Status check_ptx(TypeContext& context, std::span<const PtxFunction> functions, const std::string& level);
 
 }  // namespace tenon::compiler::native

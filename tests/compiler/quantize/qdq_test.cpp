@@ -190,6 +190,12 @@ TEST_P(QdqLayers, AProductOfTwoValuesIsOneRequantization) {
             (Count{{"quantize", 2}, {"transpose", 1}, {"matmul", 1}, {"requantize", 1}, {"dequantize", 1}}));
 }
 
+TEST_F(QdqTest, AProductOfTooManyTermsStaysInFloat) {
+  const Atom x = input({1, 65537}, {.scale = 0.03}), w = input({65537, 1}, {.scale = 0.03});
+  expect_within_a_step(qdq(apply("matmul", {x, w}), {.scale = 10}), 10);
+  EXPECT_EQ(operators()["requantize"], 0);
+}
+
 TEST_F(QdqTest, AProductOfValuesWithZeroPointsStaysInFloat) {
   const Atom x = input({4, 20}, {.scale = 0.03, .zero = 1}), w = input({20, 6}, {.scale = 0.03});
   expect_within_a_step(qdq(apply("matmul", {x, w}), {.scale = 0.1}), 0.1);

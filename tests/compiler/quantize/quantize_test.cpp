@@ -13,6 +13,7 @@
 #include "compiler/ir/operator.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/quantize/chains.h"
 #include "compiler/quantize/layers.h"
 #include "compiler/quantize/measured.h"
 #include "compiler/quantize/parameters.h"
@@ -219,6 +220,47 @@ TEST_F(QuantizeTest, AProductThatIsKeptStaysInFloat) {
   const Atom y = apply("matmul", {conv(x, 4, 4, 3), conv(x, 4, 4, 1)});
   EXPECT_LT(relative_error(y, {.keep = {{main_, std::get<VarId>(y)}}}), 0.05);
   EXPECT_EQ(operators()["requantize"], 2);
+}
+
+// The rows of a product may be of unknown number; its terms may not, unless they are bounded.
+TEST_F(QuantizeTest, AProductOfUnknownRowsHasItsParametersAlongColumns) {
+  const Symbol rows = context_.symbol("T");
+  function_.dims.push_back(rows);
+  shape_ = {3, 5, 4};
+  const Atom x =
+      builder_.param(context_.tensor(Dims{context_.dim(3), context_.dim(rows), context_.dim(4)}, DType::kF32), "x");
+  const Atom right = apply("matmul", {apply("transpose", {x}, {{"axes", std::vector<int64_t>{0, 2, 1}}}), x});
+  EXPECT_LT(relative_error(apply("matmul", {x, right})), 0.05);
+  EXPECT_EQ(operators()["matmul"], 2);
+  EXPECT_EQ(operators()["requantize"], 1);  // the other one has unknown terms
+  for (const Binding& binding : quantized_.function(main_)->body.bindings) {
+    const auto* apply = std::get_if<Apply>(&binding.value);
+    if (apply && apply->op->is(ops::kRequantize)) {
+      EXPECT_EQ(int_attr(apply->attrs, "axis"), 2);
+    }
+  }
+}
+
+TEST_F(QuantizeTest, BoundedTermsOfAProductAreMultipliedAsIntegers) {
+  const Symbol rows = context_.symbol("T");
+  function_.dims.push_back(rows);
+  function_.bounds[rows] = {.lo = 1, .hi = kMostTerms};
+  shape_ = {3, 5, 4};
+  const Atom x =
+      builder_.param(context_.tensor(Dims{context_.dim(3), context_.dim(rows), context_.dim(4)}, DType::kF32), "x");
+  const Atom columns = apply("transpose", {x}, {{"axes", std::vector<int64_t>{0, 2, 1}}});
+  EXPECT_LT(relative_error(apply("matmul", {columns, x})), 0.05);
+  EXPECT_EQ(operators()["requantize"], 1);
+}
+
+// The sums of so many products of bytes may be beyond i32: neither the product nor the sum before it are integers.
+TEST_F(QuantizeTest, ASumBeforeAProductOfTooManyTermsStaysInFloat) {
+  const Atom x = param({1, 2, 1, kMostTerms + 1});
+  const Atom a = conv(x, 2, 2, 1), b = apply("transpose", {x}, {{"axes", std::vector<int64_t>{0, 1, 3, 2}}});
+  relative_error(apply("matmul", {apply("add", {a, x}), b}));
+  EXPECT_EQ(operators()["matmul"], 1);
+  EXPECT_EQ(operators()["add"], 1);
+  EXPECT_EQ(operators()["requantize_add"], 0);
 }
 
 TEST_F(QuantizeTest, AConcatenationHasOneScale) {

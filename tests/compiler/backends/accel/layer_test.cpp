@@ -109,6 +109,12 @@ TEST(AccelLayer, BrokenProductsAreErrorsThatNameTheTensor) {
   region = products();
   region.layers[0].weight_groups = 2;
   EXPECT_HAS(refusal(region), "1 images of 7 positions in 2 groups are no weights of 2 products");
+  region.tensors[1].c = 16, region.tensors[1].w = 14;
+  EXPECT_EQ(refusal(region), "compiles");
+  region.tensors[1].rank = 4;
+  EXPECT_HAS(refusal(region), "tensor b is a map, must be matrices");
+  region.tensors[1].rank = 3, region.tensors[1].h = 2;
+  EXPECT_HAS(refusal(region), "tensor b is a map, must be matrices");
 }
 
 TEST(AccelLayer, MoreBoundaryTensorsThanBaseRegistersAreAnError) {

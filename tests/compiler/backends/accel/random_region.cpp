@@ -356,9 +356,10 @@ Problem random_products(Random& random, const spec::Config& config, int64_t macs
     return problem;
   }
   const int64_t values = pick(random, 1, 3 * block);
-  const int64_t groups = pick(random, 0, 1) == 0 ? batch : 1;
-  if (groups > 1) {  // one image, whose positions are those of all products
-    RegionTensor t{.name = "values", .c = columns, .rank = 2};
+  const int64_t images = batch % 2 == 0 && pick(random, 0, 1) == 0 ? 2 : 1;
+  const int64_t groups = pick(random, 0, 1) == 0 ? batch / images : 1;
+  if (groups > 1) {  // the positions of an image are those of several products
+    RegionTensor t{.name = "values", .n = images, .c = columns, .rank = images > 1 ? 3 : 2};
     t.w = groups * values;
     region.tensors.push_back(t);
   }

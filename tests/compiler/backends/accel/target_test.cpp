@@ -58,11 +58,13 @@ class AccelTarget : public testing::TestWithParam<const char*> {
     return apply("requantize_add", std::move(args), std::move(attrs), name);
   }
   // A product of two activations, whose parameters are those of the last axis, or equal ones of axis 1.
-  Atom product(Atom a, Atom b, std::string_view name, bool equal = false) {
+  Atom product(Atom a, Atom b, std::string_view name, bool equal = false, bool from_the_end = false) {
     const Atom acc = apply("matmul", {a, b});
     const Dims& dims = builder_.tensor_type(acc)->dims;
-    const int64_t axis = equal ? 1 : static_cast<int64_t>(dims.size()) - 1;
+    const auto rank = static_cast<int64_t>(dims.size());
+    int64_t axis = equal ? 1 : rank - 1;
     const int64_t channels = *dims[static_cast<size_t>(axis)].constant();
+    if (from_the_end) axis -= rank;
     std::vector<int32_t> bias(channels, 77);
     if (!equal) std::ranges::generate(bias, [&] { return static_cast<int32_t>(random_() % 20000) - 10000; });
     return apply("requantize",
@@ -75,10 +77,11 @@ class AccelTarget : public testing::TestWithParam<const char*> {
   Atom reshape(Atom x, std::vector<int64_t> shape, std::string_view name = {}) {
     return apply("reshape", {x}, {{"shape", std::move(shape)}}, name);
   }
-  // The heads of [tokens, heads * size], their rows and columns ordered by `axes`.
+  // The heads of [tokens, heads * size] or [images, tokens, heads * size], their rows and columns ordered by `axes`.
   Atom heads(Atom x, int64_t count, std::vector<int64_t> axes) {
-    const Dims dims = builder_.tensor_type(x)->dims;
-    return transpose(reshape(x, {1, *dims[0].constant(), count, *dims[1].constant() / count}), std::move(axes));
+    const Shape shape = *builder_.tensor_type(x)->shape();
+    const int64_t images = shape.size() == 3 ? shape[0] : 1;
+    return transpose(reshape(x, {images, shape[shape.size() - 2], count, shape.back() / count}), std::move(axes));
   }
   Atom conv(Atom x, int64_t channels, int64_t kernel, int64_t stride, int64_t pad) {
     const int64_t in = *builder_.tensor_type(x)->dims[1].constant();
@@ -267,6 +270,12 @@ TEST_P(AccelTarget, ProductsOfMatricesOfThreeDims) {
   expect_same_bits(product(param({3, 5, 33}, "a"), param({3, 33, 18}, "b"), "c"), 1, 0);
 }
 
+TEST_P(AccelTarget, AnAxisOfParametersMayCountFromTheEnd) {
+  const Atom a = param({2, 3, 7, 33}, "a"), b = param({2, 3, 33, 18}, "b"), c = param({2, 3, 18, 9}, "c");
+  const Atom scores = product(a, b, "scores", false, true);
+  expect_same_bits(product(scores, c, "context", true, true), 1, 1);
+}
+
 TEST_P(AccelTarget, ProductsOfMatricesOfFourDimsAreOneRegion) {
   const Atom a = param({2, 3, 7, 33}, "a"), b = param({2, 3, 18, 33}, "b"), c = param({2, 3, 18, 9}, "c");
   const Atom scores = product(a, transpose(b, {0, 1, 3, 2}), "scores");
@@ -293,6 +302,23 @@ TEST_P(AccelTarget, AttentionOfWholeBlocksHasNoTransposes) {
   auto both = builder_.tuple({scores, out});
   ASSERT_TRUE(both);
   expect_same_bits(*both, 3, 3);
+  for (const Binding& binding : module_.function(main_)->body.bindings) {
+    const auto* made = std::get_if<Apply>(&binding.value);
+    EXPECT_FALSE(made && made->op->is(ops::kTranspose));
+  }
+}
+
+TEST_P(AccelTarget, AttentionOfSeveralImages) {
+  constexpr int64_t kImages = 2, kTokens = 21, kHeads = 3, kSize = 32;
+  const Shape joined{kImages, kTokens, kHeads * kSize};
+  const Atom p = param({kImages, kHeads, kTokens, kTokens}, "p");
+  const Atom q = heads(param(joined, "q"), kHeads, {0, 2, 1, 3}), k = heads(param(joined, "k"), kHeads, {0, 2, 3, 1});
+  const Atom v = heads(param(joined, "v"), kHeads, {0, 2, 1, 3});
+  const Atom scores = product(q, k, "scores", true);
+  const Atom context = transpose(product(p, v, "context", true), {0, 2, 1, 3});
+  auto both = builder_.tuple({scores, reshape(context, joined, "joined")});
+  ASSERT_TRUE(both);
+  expect_same_bits(*both, 2, 0);
 }
 
 // Six base registers are available for a region's values: more of them make more regions.
@@ -381,6 +407,11 @@ TEST_F(AccelReasons, ProductsWhoseParametersDifferByRow) {
   const Atom acc = apply("matmul", {param({2, 4, 5}, "a"), param({2, 5, 3}, "b")});
   EXPECT_EQ(reason(requantize(acc, "y"), "matmul"),
             "accel.matmul: the parameters of requantize differ along axis 1, must be equal or along the last one");
+}
+
+TEST_F(AccelReasons, ProductsWithoutRows) {
+  EXPECT_EQ(reason(product(param({2, 0, 5}, "a"), param({2, 5, 3}, "b"), "y", true), "matmul"),
+            "accel.matmul: a product has no rows or no columns, every dimension must be at least 1");
 }
 
 TEST_F(AccelReasons, ProductsThatAreBroadcast) {
