@@ -15,8 +15,10 @@ module input_banks (
   output logic                               result_ready_o,
   input  logic [tenon_pkg::INP_AW-1:0]       result_addr_i,
   input  logic [tenon_pkg::BLOCK_IN*8-1:0]   result_data_i,
-  output logic                               result_waits_o,  // a result that was taken is not written after this cycle
-  output logic                               result_stays_o,  // nor one that was taken before this cycle
+  // waits: a result taken in or before this cycle is still unwritten at its end; stays: the same for results taken before
+  // this cycle.
+  output logic                               result_waits_o,
+  output logic                               result_stays_o,
   input  logic [2:0]                         re_i,     // by row; only row 0 without own lanes
   input  logic [3*tenon_pkg::INP_AW-1:0]     raddr_i,
   output logic [3*tenon_pkg::BLOCK_IN*8-1:0] rdata_o   // in the next cycle

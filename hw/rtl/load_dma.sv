@@ -2,8 +2,8 @@
 //
 // Two halves work independently: one sends the addresses of each row's bytes, the other builds units from the
 // returning beats (load_window; with IN_ORDER load_bytes). A second command is taken while the first one still waits for
-// its data, so that a run of short commands does not pay the memory's latency each. `done_o` comes with the last unit,
-// in the order of the commands.
+// its data, so that a run of short commands does not pay the memory's latency each. `done_o` comes in the cycle after
+// the last unit, in the order of the commands.
 module load_dma #(
   parameter int UnitBytes = 16,  // of the widest unit
   parameter int FifoDepth = 128,

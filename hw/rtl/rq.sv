@@ -34,8 +34,10 @@ module rq (
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]  out_data_o,
   output logic                               inp_valid_o,
   input  logic                               inp_ready_i,
-  input  logic                               inp_waits_i,  // what was taken is not written after this cycle
-  input  logic                               inp_stays_i,  // nor what was taken before this cycle
+  // waits: a result taken in or before this cycle is still unwritten at its end; stays: the same for results taken before
+  // this cycle.
+  input  logic                               inp_waits_i,
+  input  logic                               inp_stays_i,
   output logic [tenon_pkg::INP_AW-1:0]       inp_addr_o,
   output logic [tenon_pkg::BLOCK_OUT*8-1:0]  inp_data_o,
   // The lanes' multipliers, for the ALU; the two never run together.

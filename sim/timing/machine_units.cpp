@@ -72,10 +72,14 @@ void Machine::begin(size_t i, Unit unit) {
     case Unit::kRq: {
       const auto* rq = std::get_if<spec::native::Requantize>(&instruction(i));
       const uint64_t queue = rq != nullptr && rq->to_inp != 0 ? cycles(p_.rq_to_inp) + waits_for_loads(work) : 0;
-      const uint64_t end = start + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline) + queue;
+      uint64_t end = start + work + cycles(unit == Unit::kAlu ? p_.alu_pipeline : p_.rq_pipeline) + queue;
+      for (const Flight& f : classes_[class_of(i)].flights) {  // RQ is done in order, one command a cycle
+        if (unit == Unit::kRq && f.unit == unit && f.instruction != i) end = std::max(end, due_[f.instruction] + 1);
+      }
       finish_at(end, i);
       if (unit == Unit::kRq) {
         unit_free_[n(unit)] = start + work + 1;  // its first stage is empty for a cycle
+        // The RQ before has read when a GEMM that starts from now on reads.
         victims_[1] = {i, unit, start + work, 1};
         contend(victims_[1]);
       } else {
