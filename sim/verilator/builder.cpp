@@ -153,7 +153,7 @@ std::string identity_of(const fs::path& program) {
 }
 
 // Makes model.profile in `work` by a run of an instrumented model, for the compilation of model.so. Where that fails,
-// for instance since the compiler's profile runtime is not installed, the log says why, and the model is built without.
+// for instance because the compiler fails, the log says why, and the model is built without.
 void make_profile(const spec::Config& config, const Compiler& compiler, const std::string& jobs, const fs::path& work,
                   const fs::path& log) {
   const auto say = [&](std::string_view text) { std::ofstream(log, std::ios::app) << text << '\n'; };
